@@ -16,10 +16,10 @@ import { announce } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
-import { createClientOf, createPeerOf, createUnnamedProxies } from './http/client.ts'
+import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createDrain } from './deliveries/drain.ts'
-import { createHandedSecrets, withNotice } from './http/handed.ts'
+import { createHandedSecrets, withKeepNotice } from './http/handed.ts'
 import { createMailbox } from './deliveries/mailbox.ts'
 import { createNode } from './jobs/node.ts'
 import { createReadiness } from './http/readiness.ts'
@@ -177,7 +177,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const repeats = createRepeats({ store, clock, meter, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
-  const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientOf(proxies) })
+  const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. What a new generation, and a module that may be called again, set going.
@@ -203,15 +203,15 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('what was repeated', () => repeats.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
-  const known = { refusals, repeats, handed: withNotice(handed, handedOver) }
+  const known = { refusals, repeats, handed: withKeepNotice(handed, handedOver) }
   const shared = { generation, hold, store, rerunner, ...known, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const replays = { ...replayer, publish: live.publish }
   const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
-  const peerOf = createPeerOf(() => generation().config.server.trustedProxies)
+  const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
   const readiness = createReadiness({ store, peerOf, log })
-  const watched = { drain, clock, metrics, poke: lookForJobs, unnamedProxies, readiness, status: toStatus }
+  const watched = { drain, clock, metrics, lookForJobs, unnamedProxies, readiness, status: toStatus }
   const loopback = { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge }
   const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
   stops.add('the admin port', () => admin.close(0))

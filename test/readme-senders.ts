@@ -4,7 +4,7 @@ import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
 import type { Scheme } from '../src/pipeline/verifiers/scheme.ts'
 import { schemes } from '../src/pipeline/senders.ts'
-import { hasIdInBody, senderNamed } from '../src/pipeline/sources.ts'
+import { hasIdInBody, findSender } from '../src/pipeline/sources.ts'
 import { createVerifier } from '../src/pipeline/verify.ts'
 
 /** Sender, scheme, what it proves, what becomes of a repeated request, what to set, and how sure its facts are. */
@@ -101,7 +101,7 @@ function isTimed(scheme: Scheme): boolean {
 
 function toRepeatsById(scheme: Scheme): 'by signed id' | 'by unsigned id' | 'not at all' {
   const { covers } = toVerifier(Object.entries(toFull(scheme)))
-  const sender = scheme.source === undefined ? undefined : senderNamed(scheme.source)
+  const sender = scheme.source === undefined ? undefined : findSender(scheme.source)
   if (covers.id || (covers.body && sender !== undefined && hasIdInBody(sender))) return 'by signed id'
   return sender?.deliveryId === undefined ? 'not at all' : 'by unsigned id'
 }

@@ -8,7 +8,7 @@ import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import type { ShownRefusal } from './gateway/gateway.ts'
 import { printOlder, toCut, toRepetitions, toTable, toTime } from './terminal/print.ts'
-import { toDeliveryFields, toDifferent, toJobFields, toIsoTime } from '../deliveries/records.ts'
+import { toDeliveryFields, describeDifference, toJobFields, toIsoTime } from '../deliveries/records.ts'
 import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -50,7 +50,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
-  const different = toDifferent(nodes)
+  const different = describeDifference(nodes)
   if (different !== undefined) context.note(toPrintable(different))
   if (options.follow === true) await (await import('./gateway/follow.ts')).followDeliveries(context, options)
   return 0

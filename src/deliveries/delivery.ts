@@ -11,12 +11,12 @@ import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type SentBody, toSentSyntax } from '../model/body-syntax.ts'
 import { parseMultipart } from '../model/multipart.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
-import { type Hook, toAccepts } from '../pipeline/hook.ts'
-import { detectSource, type Sender, senderNamed, toEvent } from '../pipeline/sources.ts'
+import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
+import { detectSource, type Sender, findSender, readEvent } from '../pipeline/sources.ts'
 import type { RequestHead } from '../model/verifier.ts'
 
 /** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
-export type Knock = RequestHead & {
+export type CheckedHead = RequestHead & {
   /** The name of the hook. */
   readonly path: string
   readonly client: string
@@ -33,33 +33,33 @@ export type Arrival = { readonly hook: Hook; readonly id: string; readonly recei
  */
 export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
-  const body = openBody(toSent(head, bytes), toAccepts(hook, admitted))
+  const body = openBody(toSentBody(head, bytes), toAcceptedBodies(hook, admitted))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
   const shownSource = detectSource(headers)?.source
-  const sender = toSender({ verifiedBy, shownSource })
-  const source = verifiedBy ?? toNamedSource(body.parsed) ?? sender?.source
-  const event = sender && toEvent(sender, { headers, body })
+  const sender = chooseSender({ verifiedBy, shownSource })
+  const source = verifiedBy ?? readNamedSource(body.parsed) ?? sender?.source
+  const event = sender && readEvent(sender, { headers, body })
   return { id, receivedAt, method, url, path, headers, query, body, source, shownSource, event, verifiedBy, admitted }
 }
 
-function toSent({ headers, admitted }: DeliveryHead, bytes: Uint8Array): SentBody {
+function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): SentBody {
   return { bytes, contentType: headers['content-type'], isProved: admitted.signedFor.length > 0 }
 }
 
 /** A request that was let in, with its inflated body. */
-type Sent = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
+type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
 /** Throws `media-type-unsupported`. */
-export function isMultipart({ head, body }: Sent, hook: Hook): boolean {
-  return toSentSyntax(toSent(head, body), toAccepts(hook, head.admitted)) === 'multipart'
+export function isMultipart({ head, body }: InflatedRequest, hook: Hook): boolean {
+  return toSentSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted)) === 'multipart'
 }
 
 /**
  * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files.
  * Throws `body-invalid`.
  */
-export async function withoutMultipart({ head, body }: Sent): Promise<Sent> {
-  const payload = await parseMultipart(body, toSent(head, body))
+export async function withoutMultipart({ head, body }: InflatedRequest): Promise<InflatedRequest> {
+  const payload = await parseMultipart(body, toSentBody(head, body))
   const headers: Record<string, string> = Object.create(null)
   Object.assign(headers, head.headers, { 'content-type': 'application/json' })
   return { head: { ...head, headers }, body: Buffer.from(JSON.stringify(payload)) }
@@ -92,14 +92,14 @@ function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): b
 }
 
 /** The sender that defines event and delivery id: the one that proved itself, else the one that the headers show. */
-export function toSender({
+export function chooseSender({
   verifiedBy,
   shownSource,
 }: Pick<Delivery, 'verifiedBy' | 'shownSource'>): Sender | undefined {
-  return senderNamed(verifiedBy) ?? senderNamed(shownSource)
+  return findSender(verifiedBy) ?? findSender(shownSource)
 }
 
-function toNamedSource(payload: JsonValue | undefined): string | undefined {
+function readNamedSource(payload: JsonValue | undefined): string | undefined {
   const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
   return typeof named === 'string' && named.length <= longestSource ? named : undefined
 }
@@ -118,7 +118,7 @@ export function toLocalHead(
 
 /** The head of a request as it is stored. `secretHeaders`: those of the verifiers of the hook. */
 export function toHead(
-  { method, url, path, headers, token }: Knock,
+  { method, url, path, headers, token }: CheckedHead,
   secretHeaders: ReadonlySet<string>,
   proof: Pick<Admitted, 'signedFor' | 'signedId'> & { source: string | undefined },
 ): DeliveryHead {

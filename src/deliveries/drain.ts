@@ -6,7 +6,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import type { OpenDelivery } from '../store/records.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store } from '../store/store.ts'
-import { createParkedCalls, type Drained, type ParkedCalls } from './parked-calls.ts'
+import { createParkedCalls, type DrainResult, type ParkedCalls } from './parked-calls.ts'
 import { type Rerunner, walkWaiting } from './rerun.ts'
 
 export type DrainParts = {
@@ -26,7 +26,7 @@ export type Drain = ParkedCalls & {
    * that no mapping names any more. Deliveries that this generation parked itself are left out, unless `again` is set. A call while it runs adds its modules, and begins again. Resolves when all of them are done.
    * Deliveries that it does not reach, because the process stops or the store fails, stay parked. Never rejects.
    */
-  drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained>
+  drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult>
   /**
    * At the start of the gateway: runs deliveries that were pending at the last stop, then those that are parked for a module that
    * works now. Never rejects.
@@ -47,9 +47,9 @@ export function createDrain(parts: DrainParts): Drain {
   const wanted = new Set<string>()
   /** Whether deliveries that this generation parked run too. */
   let again = false
-  let asked = 0
+  let calls = 0
   let stopped = false
-  let running: Promise<Drained> | undefined
+  let running: Promise<DrainResult> | undefined
   /** Modules that another gateway drained when this one wanted to, and whether deliveries that this generation parked run too. */
   const postponed = new Map<string, boolean>()
   let looking: Promise<void> | undefined
@@ -58,15 +58,15 @@ export function createDrain(parts: DrainParts): Drain {
   let nextLook: NodeJS.Timeout | undefined
   let lookedAt = Number.NEGATIVE_INFINITY
 
-  async function run(): Promise<Drained> {
+  async function run(): Promise<DrainResult> {
     // it ends after its current delivery, and gives the lease of the module back
     await draining?.catch(() => undefined)
     let settled = 0
     for (;;) {
-      const mine = asked
-      const pass = await runPass(() => asked !== mine || stopped)
+      const mine = calls
+      const pass = await runPass(() => calls !== mine || stopped)
       settled += pass.settled
-      if (asked !== mine && !stopped) continue
+      if (calls !== mine && !stopped) continue
       if (settled + pass.stillParked > 0) {
         log.info({ settled, stillParked: pass.stillParked }, 'parked deliveries ran again')
       }
@@ -75,7 +75,7 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   /** One walk through the modules, each in arrival order. It ends early when `isOver`. */
-  async function runPass(isOver: () => boolean): Promise<Drained> {
+  async function runPass(isOver: () => boolean): Promise<DrainResult> {
     const { id } = generation()
     const drained = { settled: 0, stillParked: 0 }
     await drainOrphans({ isOver, drained })
@@ -134,7 +134,7 @@ export function createDrain(parts: DrainParts): Drain {
     }
   }
 
-  function toSound(): Map<string, string | undefined> {
+  function findWorkingModules(): Map<string, string | undefined> {
     const sound = [...generation().transforms.values()].filter(({ problem }) => problem === undefined)
     return new Map(sound.map(({ module, hash }) => [module, hash]))
   }
@@ -158,7 +158,7 @@ export function createDrain(parts: DrainParts): Drain {
   /** What is parked for a module that works here, and was not parked by this code. */
   async function drainOthers(): Promise<void> {
     const drained = { settled: 0, stillParked: 0 }
-    for (const [module, hash] of [...toSound(), [someMapping, undefined] as const]) {
+    for (const [module, hash] of [...findWorkingModules(), [someMapping, undefined] as const]) {
       const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
       await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
     }
@@ -176,23 +176,23 @@ export function createDrain(parts: DrainParts): Drain {
   }
 
   /** For `hooks.transforms.drain: "ask"`. */
-  async function tellWaiting(): Promise<void> {
+  async function logWaiting(): Promise<void> {
     const { parked } = (await store.counts()).deliveries
     if (parked === 0) return
     const what = parked === 1 ? '1 parked delivery waits' : `${parked} parked deliveries wait`
     log.info({ parked }, `${what}. "hookloom retry --parked" runs ${parked === 1 ? 'it' : 'them'} again.`)
   }
 
-  function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<Drained> {
+  function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult> {
     if (stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
     if (generation().config.hooks.transforms.drain === 'ask') {
       // a store that cannot be read is reported by the next request
-      if (modules.length > 0) void tellWaiting().catch(() => undefined)
+      if (modules.length > 0) void logWaiting().catch(() => undefined)
       return Promise.resolve({ settled: 0, stillParked: 0 })
     }
     for (const module of modules) wanted.add(module)
     again ||= options?.again === true
-    asked += 1
+    calls += 1
     running ??= run()
       .catch((error: unknown) => {
         log.error({ err: error }, 'parked deliveries could not be read; they run again after the next reload')
@@ -212,7 +212,7 @@ export function createDrain(parts: DrainParts): Drain {
     async resume() {
       try {
         await rerunner.resumePending()
-        await drain([...toSound().keys()], { again: true })
+        await drain([...findWorkingModules().keys()], { again: true })
       } catch (error) {
         log.error({ err: error }, 'waiting deliveries could not be read; they run again at the next start')
       }

@@ -2,11 +2,11 @@
 import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
-import { toDeliveryId } from '../pipeline/sources.ts'
+import { readDeliveryId } from '../pipeline/sources.ts'
 import type { Answered, DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
-import { type Answer, toReplay } from './settlement.ts'
-import { toSender } from './delivery.ts'
+import { type Answer, toRepeatedAnswer } from './settlement.ts'
+import { chooseSender } from './delivery.ts'
 
 const longestKey = 256
 
@@ -21,7 +21,7 @@ export type Dedupe = {
  * the id alone is the key: an attacker who captured the request can change every other header. The key is separate for each
  * mapping, because two senders may share a path.
  */
-export function toDedupe(delivery: Delivery): Dedupe | undefined {
+export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const asked = delivery.headers['idempotency-key']
   if (asked !== undefined && (asked.trim() === '' || asked.length > longestKey)) {
     throw new Problem(
@@ -38,8 +38,8 @@ export function toDedupe(delivery: Delivery): Dedupe | undefined {
   if (signedId !== undefined) {
     return { key: toKey(`${signedId.mappingId} ${signedId.source}:${signedId.id}`), isSenders: true }
   }
-  const sender = toSender(delivery)
-  const own = sender === undefined ? undefined : toDeliveryId(sender, delivery)
+  const sender = chooseSender(delivery)
+  const own = sender === undefined ? undefined : readDeliveryId(sender, delivery)
   const isSenders = own !== undefined && (asked === undefined || asked === own)
   const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
@@ -51,22 +51,22 @@ export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
   return hash('sha256', body.bytes, 'hex')
 }
 
-type Ways = {
+type DedupeHandlers = {
   /** The key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
-  recognised: () => void
+  onKnown: () => void
   /** The request repeats this delivery, and gets its answer or runs it again. */
-  repeats: (first: Answered) => void
+  onRepeat: (first: Answered) => void
   /** The delivery is new. */
-  first: () => Promise<Answer>
+  runFirst: () => Promise<Answer>
   /** The delivery is parked: it runs again under its old id. `replay` is the answer if another request settled it meanwhile. */
-  parkedAgain: (deliveryId: string, replay: Answer) => Promise<Answer>
+  rerunParked: (deliveryId: string, replay: Answer) => Promise<Answer>
 }
 
 /** `rerunsRedeliveries`: a redelivery of a sender is a new delivery, so that developers can edit and redeliver. */
-export function createOnce(store: Store, rerunsRedeliveries: boolean) {
+export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
   const inFlight = new Map<string, Promise<unknown>>()
 
-  return async function once({ key, isSenders }: Dedupe, ways: Ways): Promise<Answer> {
+  return async function once({ key, isSenders }: Dedupe, ways: DedupeHandlers): Promise<Answer> {
     const name = `${key.hook}\0${key.key}`
     for (let twin = inFlight.get(name); twin !== undefined; twin = inFlight.get(name)) await twin.catch(() => undefined)
     const answering = answerOnce(key, isSenders, ways)
@@ -78,19 +78,19 @@ export function createOnce(store: Store, rerunsRedeliveries: boolean) {
     }
   }
 
-  async function answerOnce(key: DedupeKey, isSenders: boolean, ways: Ways): Promise<Answer> {
+  async function answerOnce(key: DedupeKey, isSenders: boolean, ways: DedupeHandlers): Promise<Answer> {
     const first = await store.answered(key)
-    if (first === undefined) return ways.first()
-    ways.recognised()
+    if (first === undefined) return ways.runFirst()
+    ways.onKnown()
     if (isSenders && first.state === 'parked') {
-      ways.repeats(first)
-      return ways.parkedAgain(first.deliveryId, toReplay(first))
+      ways.onRepeat(first)
+      return ways.rerunParked(first.deliveryId, toRepeatedAnswer(first))
     }
     if (isSenders && rerunsRedeliveries && first.state !== 'pending') {
       await store.forget(key)
-      return ways.first()
+      return ways.runFirst()
     }
-    ways.repeats(first)
-    return toReplay(first)
+    ways.onRepeat(first)
+    return toRepeatedAnswer(first)
   }
 }

@@ -15,10 +15,10 @@ import type { Hook } from '../pipeline/hook.ts'
 import type { NewDelivery } from '../store/records.ts'
 import type { Duty } from '../store/named-leases.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { toWaitingAnswer, toPending, toDeliveryRow } from './settlement.ts'
+import { toWaitingAnswer, toPendingSettlement, toDeliveryRow } from './settlement.ts'
 import { toDelivery, toLocalHead } from './delivery.ts'
-import { toDedupe } from './duplicates.ts'
-import { type Repeats, toRepeated } from './repeats.ts'
+import { readDedupe } from './duplicates.ts'
+import { type Repeats, toRepeatedDelivery } from './repeats.ts'
 import type { Rerunner } from './rerun.ts'
 import { readMailboxState } from '../gmail/http-sink.ts'
 import type { GmailStatus } from '../gmail/status.ts'
@@ -55,20 +55,20 @@ export function createMailbox(parts: MailboxParts): Mailbox {
   let isStopping = false
   let last: Promise<void> = Promise.resolve()
 
-  function toSink({ account }: WatchedGmail): MailSink {
+  function createSink({ account }: WatchedGmail): MailSink {
     const inbox = createInbox({ ...parts, account })
     // continues where `gmail run` stopped
     return { ...inbox, state: async () => (await inbox.state()) ?? readMailboxState(toStateFile(dir), account) }
   }
 
-  async function change(gmail: WatchedGmail | undefined, trustedProxies: readonly string[]): Promise<void> {
+  async function switchWatcher(gmail: WatchedGmail | undefined, trustedProxies: readonly string[]): Promise<void> {
     await watcher?.stop()
     watcher = undefined
     if (gmail === undefined || isStopping) return
     log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
     // a fifth of the code of the gateway, which few need
     const { startWatcher } = await import('../gmail/watcher.ts')
-    watcher = startWatcher({ dir, gmail, sink: toSink(gmail), gate: pushGate(trustedProxies), log, clock })
+    watcher = startWatcher({ dir, gmail, sink: createSink(gmail), gate: pushGate(trustedProxies), log, clock })
   }
 
   return {
@@ -78,7 +78,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
       const wanted = gmail === undefined ? '' : JSON.stringify([gmail, trustedProxies])
       if (wanted === watched || isStopping) return
       watched = wanted
-      last = last.then(() => change(gmail, trustedProxies))
+      last = last.then(() => switchWatcher(gmail, trustedProxies))
     },
     status: () => watcher?.status(),
     problems: () => (watcher?.status().problems ?? []).map((problem) => ({ detail: `Gmail: ${problem}` })),
@@ -147,7 +147,7 @@ export function createInbox(parts: InboxParts): MailSink {
         for (const [index, { delivery, hook }] of mails.entries()) {
           const what = appended[index]
           if (what?.kind === 'stored') stored.add(delivery.id)
-          else if (what !== undefined) repeats.note(toRepeated(delivery, hook, what.first))
+          else if (what !== undefined) repeats.note(toRepeatedDelivery(delivery, hook, what.first))
         }
       } finally {
         await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))
@@ -172,7 +172,7 @@ function toMail(
   // the gateway fetched the mail itself, so there is no signature
   const admitted = { token: true, signedFor: [] }
   const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
-  const settlement = toPending(delivery, generation.id)
+  const settlement = toPendingSettlement(delivery, generation.id)
   const answer = toWaitingAnswer(id, 'pending')
-  return { delivery, hook, row: toDeliveryRow(delivery, { settlement, answer, dedupe: toDedupe(delivery)?.key }) }
+  return { delivery, hook, row: toDeliveryRow(delivery, { settlement, answer, dedupe: readDedupe(delivery)?.key }) }
 }

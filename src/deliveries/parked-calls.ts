@@ -7,11 +7,11 @@ import type { Rerunner } from './rerun.ts'
 /** `after`: the `next` of the call before. A call ends after some seconds, so that no request takes long; `next` says that more may follow. */
 export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
 
-export type Drained = { readonly settled: number; readonly stillParked: number }
+export type DrainResult = { readonly settled: number; readonly stillParked: number }
 
 export type ParkedCalls = {
   /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
-  retryParked(query: ParkedQuery): Promise<Drained & { readonly next: string | undefined }>
+  retryParked(query: ParkedQuery): Promise<DrainResult & { readonly next: string | undefined }>
   /** Drops them. */
   dropParked(query: ParkedQuery): Promise<{ readonly dropped: number; readonly next: string | undefined }>
 }

@@ -14,20 +14,20 @@ const mostAtOnce = 1_000
 const mostWaiting = 10_000
 
 /** A request that repeats the delivery `deliveryId`. `label`: of its hook, in the metrics. */
-export type Repeated = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
+export type RepeatedDelivery = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
   readonly method: string
   readonly hook: string
   readonly label: string
 }
 
-export function toRepeated(delivery: Delivery, hook: Hook, first: Answered): Repeated {
+export function toRepeatedDelivery(delivery: Delivery, hook: Hook, first: Answered): RepeatedDelivery {
   const { method, path } = delivery
   const bodyDiffered = first.bodyHash !== toBodyHash(delivery)
   return { deliveryId: first.deliveryId, bodyDiffered, method, hook: path, label: toHookLabel(hook, path) }
 }
 
 export type Repeats = {
-  note(repeated: Repeated): void
+  note(repeated: RepeatedDelivery): void
   /** Writes what is not written yet. */
   stop(): Promise<void>
 }

@@ -9,11 +9,11 @@ import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/mapping.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { type Hook, isHookOpened } from '../pipeline/hook.ts'
+import { type Hook, isHookOpen } from '../pipeline/hook.ts'
 import { Problem } from '../model/problem.ts'
 import { toDelivery } from './delivery.ts'
-import { type LastingDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
-import { isUntaken, toUntakenSettlement, type Untaken } from './untaken.ts'
+import { type StoredDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
+import { isUntaken, toUntakenSettlement, type UntakenDecision } from './untaken.ts'
 
 export type RerunnerParts = {
   readonly generation: () => Generation
@@ -99,26 +99,26 @@ export class Rerunner {
   async #rerunClaimed(open: OpenDelivery, record: DeliveryRecord): Promise<string> {
     const { generation: current, hold, newId } = this.#parts
     const generation = current()
-    const letGo = hold(generation)
+    const release = hold(generation)
     try {
       const hook = generation.hook(open.request.head.path)
-      const delivery = toReadable(open, hook)
+      const delivery = readOpenDelivery(open, hook)
       if (delivery instanceof Problem) return await this.#leaveParked(open, record, delivery)
       const deciding = new Promise<Decision>((resolve) => {
         resolve(decide(delivery, { hook, config: generation.config, newId, serves: true }))
       })
       const decision = await deciding.catch(() => undefined)
-      const isFirst = record.mappingId === undefined && isHookOpened(hook, delivery.admitted)
+      const isFirst = record.mappingId === undefined && isHookOpen(hook, delivery.admitted)
       if (decision !== undefined && isUntaken(decision) && !isFirst)
         return await this.#leaveParked(open, record, decision)
       return await this.settleLate(deciding, delivery, generation, open.state)
     } finally {
-      letGo()
+      release()
     }
   }
 
   /** What was accepted is not deleted by an edit: it stays parked until a mapping takes it. */
-  async #leaveParked(open: OpenDelivery, record: DeliveryRecord, decision: Untaken | Problem): Promise<string> {
+  async #leaveParked(open: OpenDelivery, record: DeliveryRecord, decision: UntakenDecision | Problem): Promise<string> {
     const { clock, generation } = this.#parts
     const { path, method, headers } = open.request.head
     const settlement = toUntakenSettlement({ open, record, decision, generation: generation().id, now: clock() })
@@ -137,10 +137,10 @@ export class Rerunner {
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
     const { clock, newId, accepted, keepByDefault, log } = this.#parts
-    const letGo = this.#parts.hold(generation)
+    const release = this.#parts.hold(generation)
     this.#inHand.add(delivery.id)
     try {
-      const decision = toLasting(await deciding)
+      const decision = parkRefusal(await deciding)
       // the stop interrupted the code, so this is no failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
       // a sender repeated it after an edit
@@ -158,7 +158,7 @@ export class Rerunner {
       return 'waiting'
     } finally {
       this.#inHand.delete(delivery.id)
-      letGo()
+      release()
       await this.release([delivery.id])
     }
   }
@@ -187,7 +187,7 @@ function toLeaseName(deliveryId: string): string {
 }
 
 /** The delivery; or why no mapping can read its body any more. */
-function toReadable({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
+function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
   try {
     return toDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
   } catch (error) {
@@ -197,11 +197,11 @@ function toReadable({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hoo
 }
 
 /** The sender already has its 200, so a refusal parks the delivery for the operator. */
-function toLasting(decision: Decision): LastingDecision {
+function parkRefusal(decision: Decision): StoredDecision {
   return decision.kind === 'refuse' ? { ...decision, kind: 'park', waitsFor: undefined } : decision
 }
 
-type Walk = {
+type WalkOptions = {
   readonly store: Pick<Store, 'open' | 'inState'>
   readonly query: {
     readonly state: 'pending' | 'parked'
@@ -216,7 +216,7 @@ type Walk = {
  * The waiting deliveries in arrival order, one body in memory at a time. At most as many as wait at the beginning: new ones must
  * not keep the walk going.
  */
-export async function* walkWaiting({ store, query, skips = () => false }: Walk): AsyncGenerator<OpenDelivery> {
+export async function* walkWaiting({ store, query, skips = () => false }: WalkOptions): AsyncGenerator<OpenDelivery> {
   let after: string | undefined
   let left: number | undefined
   while (left !== 0) {

@@ -9,14 +9,14 @@ import type { Retain } from '../model/mapping.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
-import { senderNamed } from '../pipeline/sources.ts'
+import { findSender } from '../pipeline/sources.ts'
 
 /** A decision that is stored. A refusal is not. */
-export type LastingDecision = Exclude<Decision, { kind: 'refuse' }>
+export type StoredDecision = Exclude<Decision, { kind: 'refuse' }>
 
 /** `keepByDefault`: where neither the mapping nor `hooks.retain` says how many requests are kept. */
 export function toSettlement(
-  decision: LastingDecision,
+  decision: StoredDecision,
   delivery: Delivery,
   context: { generation: Generation; newId: () => string; now: number; keepByDefault: Retain },
 ): Settlement {
@@ -84,7 +84,7 @@ export function logDelivery(
   { now, before, takers }: { now: number; before?: 'pending' | 'parked'; takers: Pick<Hook, 'mappings'> },
 ): void {
   const { id: deliveryId, method, path: hook } = delivery
-  const { source, event } = toKnownWords(delivery, takers)
+  const { source, event } = findKnownWords(delivery, takers)
   const { state, problem, mappingId } = settlement
   if (state === 'parked' && problem !== undefined) {
     // a delivery that was parked before was logged then
@@ -108,13 +108,13 @@ export function logDelivery(
  * The source and the event of a delivery, where they are no text of its payload: a known sender, the value of a header, or a word of
  * the configuration.
  */
-export function toKnownWords(
+export function findKnownWords(
   { source, event, headers }: Pick<Delivery, 'source' | 'event' | 'headers'>,
   { mappings }: Pick<Hook, 'mappings'>,
 ): Pick<Delivery, 'source' | 'event'> {
   const isNamed = (word: string, key: 'source' | 'event') =>
     mappings.some(({ match }) => [match[key]].flat().includes(word))
-  const isKnownSource = source !== undefined && (senderNamed(source) !== undefined || isNamed(source, 'source'))
+  const isKnownSource = source !== undefined && (findSender(source) !== undefined || isNamed(source, 'source'))
   const isKnownEvent = event !== undefined && (Object.values(headers).includes(event) || isNamed(event, 'event'))
   return { source: isKnownSource ? source : undefined, event: isKnownEvent ? event : undefined }
 }
@@ -134,7 +134,7 @@ export function toDeliveryRow(
  * The settlement of a delivery whose transform still runs. `mappingId`: the mapping that took it; undefined if nothing is decided yet,
  * so that the mappings may still skip it.
  */
-export function toPending(delivery: Delivery, generation: string, mappingId?: string): Settlement {
+export function toPendingSettlement(delivery: Delivery, generation: string, mappingId?: string): Settlement {
   return {
     state: 'pending',
     mappingId,
@@ -166,16 +166,16 @@ export function toAcceptedAnswer(
   const [only, ...others] = actions
   if (only !== undefined && others.length === 0) {
     return only.kind === 'wake'
-      ? ok({
+      ? toOkAnswer({
           ok: true,
           deliveryId,
           mode: only.action.mode,
           heartbeat: isDeferred(jobs[0]) ? 'deferred' : undefined,
         })
-      : ok({ ok: true, deliveryId, runId: jobs[0]?.id, sessionKey: only.sessionKey })
+      : toOkAnswer({ ok: true, deliveryId, runId: jobs[0]?.id, sessionKey: only.sessionKey })
   }
   const runIds = jobs.flatMap(({ id }, index) => (actions[index]?.kind === 'agent' ? [id] : []))
-  return ok({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })
+  return toOkAnswer({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })
 }
 
 /** A turn that waits for the active hours. Where heartbeats are off there will be none, and the step `wake` is skipped. */
@@ -187,18 +187,18 @@ function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
 
 /** 200: the delivery is on disk, parked or pending. */
 export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'): Answer {
-  return ok({ ok: true, deliveryId, status })
+  return toOkAnswer({ ok: true, deliveryId, status })
 }
 
 export const skippedAnswer: Answer = { status: 204, body: undefined }
 
 /** The first answer again. */
-export function toReplay(first: Answered): Answer {
+export function toRepeatedAnswer(first: Answered): Answer {
   return { status: first.status, body: first.body, headers: { 'idempotent-replay': 'true' } }
 }
 
 /** A client that gets one of these has proved nothing. An open connection would let it ask again and again. */
-const strangers: ReadonlySet<number> = new Set([401, 403, 429])
+const closingStatuses: ReadonlySet<number> = new Set([401, 403, 429])
 
 /** `development`: the answer also has the code frame of the operator's problem. */
 export function toRefusalAnswer(problem: Problem, development = false): Answer {
@@ -208,7 +208,7 @@ export function toRefusalAnswer(problem: Problem, development = false): Answer {
     status,
     body: JSON.stringify({ ok: false, error: problem.message, code: problem.code, ...frame }),
     headers: {
-      ...(strangers.has(status) ? { connection: 'close' } : {}),
+      ...(closingStatuses.has(status) ? { connection: 'close' } : {}),
       ...(problem.code === 'method-not-allowed' ? { allow: 'POST' } : {}),
       ...(problem.retryAfterSeconds === undefined ? {} : { 'retry-after': String(problem.retryAfterSeconds) }),
     },
@@ -222,6 +222,6 @@ export function withProblem(answer: Answer, problem: Problem): Answer {
   return { ...answer, body: JSON.stringify(Object.assign({}, body, { problem: { code, detail, frame } })) }
 }
 
-function ok(body: { ok: true; [field: string]: unknown }): Answer {
+function toOkAnswer(body: { ok: true; [field: string]: unknown }): Answer {
   return { status: 200, body: JSON.stringify(body) }
 }

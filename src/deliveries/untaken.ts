@@ -4,10 +4,10 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
 
-export type Untaken = Extract<Decision, { kind: 'skip' }>
+export type UntakenDecision = Extract<Decision, { kind: 'skip' }>
 
 /** Whether the mappings skip a delivery, and not a transform. Of a new delivery this is its outcome. */
-export function isUntaken(decision: Decision): decision is Untaken {
+export function isUntaken(decision: Decision): decision is UntakenDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
@@ -16,7 +16,7 @@ export function toUntakenSettlement(input: {
   readonly open: OpenDelivery
   readonly record: DeliveryRecord
   /** A problem: no mapping reads its body. */
-  readonly decision: Untaken | Problem
+  readonly decision: UntakenDecision | Problem
   readonly generation: string
   readonly now: number
 }): Settlement {
@@ -34,12 +34,12 @@ export function toUntakenSettlement(input: {
   }
 }
 
-function toProblemSince(decision: Untaken | Problem, now: number): Problem {
+function toProblemSince(decision: UntakenDecision | Problem, now: number): Problem {
   const since = `since ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')}Z`
   return new Problem('mapping-missing', `${toReason(decision, since)} The delivery runs when a mapping takes it.`)
 }
 
-function toReason(decision: Untaken | Problem, since: string): string {
+function toReason(decision: UntakenDecision | Problem, since: string): string {
   if (decision instanceof Problem) return `No mapping takes it ${since}: ${decision.message}`
   const { mappingId, why } = decision
   return mappingId === undefined

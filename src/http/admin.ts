@@ -9,7 +9,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
 import { addHealthRoute } from './api/health.ts'
 import type { ApiParts } from './api/parts.ts'
-import { addReplayRoutes, type ReplayerOfAdmin } from './api/replays.ts'
+import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
 import { reply } from './api/reply.ts'
 import { addSessionRoutes } from './api/sessions.ts'
 import { createPageKeys } from './api/page-keys.ts'
@@ -21,9 +21,9 @@ import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 import { createOperatorCheck, type OperatorOf } from './operator.ts'
-import { toDifferent } from '../deliveries/records.ts'
+import { describeDifference } from '../deliveries/records.ts'
 import { toRefusedRequest, withNearest } from './refusals.ts'
-import { send, toListener } from './server.ts'
+import { sendAnswer, createRequestListener } from './server.ts'
 
 export type AdminParts = ApiParts & {
   readonly drain: ParkedCalls
@@ -31,7 +31,7 @@ export type AdminParts = ApiParts & {
   readonly metrics: Metrics
   readonly readiness: Pick<Readiness, 'isStopping'>
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
-  readonly replayer: ReplayerOfAdmin
+  readonly replayer: AdminReplayer
   readonly log: Log
 }
 
@@ -47,12 +47,12 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.get('/healthz', (ctx) => reply(ctx, {}))
   router.get('/readyz', async (ctx) => {
     const showsAll = operatorOf(ctx.req) !== undefined
-    const state = await toReadiness(parts)
+    const state = await readReadiness(parts)
     reply(ctx, showsAll ? state : toOutline(state), state.ok ? 200 : 503)
   })
   router.get('/metrics', async (ctx) => {
     const body = await parts.metrics.page()
-    send(ctx, {
+    sendAnswer(ctx, {
       status: 200,
       body,
       headers: { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType },
@@ -70,15 +70,15 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     reply(ctx, { refusal: withNearest(refusal, generation()), request })
   })
   addDeliveryRoutes(router, api, parts)
-  router.post('/api/parked/retry', api, async (ctx) => reply(ctx, await parts.drain.retryParked(toParkedQuery(ctx))))
-  router.post('/api/parked/drop', api, async (ctx) => reply(ctx, await parts.drain.dropParked(toParkedQuery(ctx))))
+  router.post('/api/parked/retry', api, async (ctx) => reply(ctx, await parts.drain.retryParked(readParkedQuery(ctx))))
+  router.post('/api/parked/drop', api, async (ctx) => reply(ctx, await parts.drain.dropParked(readParkedQuery(ctx))))
   addSessionRoutes(router, api, parts)
   addHealthRoute(router, api, parts)
   addStreamRoute(router, api, parts)
   addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
   addReplayRoutes(router, api, parts)
   router.post('/api/mappings/:id/arm', api, async (ctx) => {
-    const mappingId = findSigned(generation(), ctx.params['id'] ?? '')
+    const mappingId = findHandoverMapping(generation(), ctx.params['id'] ?? '')
     const until = new Date(await parts.handed.arm(mappingId)).toISOString()
     parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
     reply(ctx, { mappingId, until })
@@ -89,15 +89,15 @@ export function createAdminApp(parts: AdminParts): RequestListener {
       'The admin port has the page at /, GET /healthz, /readyz and /metrics, and /api. The hooks are on server.port.',
     )
   })
-  return toListener(router.routes(), parts)
+  return createRequestListener(router.routes(), parts)
 }
 
 /**
  * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
  */
-async function toReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
+async function readReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
   const [{ warning, ...health }, nodes] = await Promise.all([store.health(), store.nodes().catch(() => [])])
-  const different = toDifferent(nodes)
+  const different = describeDifference(nodes)
   return {
     ok: health.trouble === undefined && !readiness.isStopping(),
     ...status(),
@@ -110,19 +110,19 @@ async function toReadiness({ store, status, unnamedProxies, readiness }: AdminPa
 }
 
 /** For requests without the gateway token, such as a probe: no source line, no path, no hash. */
-function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof toReadiness>>) {
+function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof readReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
   return { ok, degraded, modules: modules.size, warnings }
 }
 
 /** `?hook=` for one hook, `?after=` with the `next` of the answer before. */
-function toParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
+function readParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
   const toText = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
   return { hook: toText(hook), after: toText(after) }
 }
 
 /** The id of a mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
-function findSigned({ mappings }: Generation, id: string): string {
+function findHandoverMapping({ mappings }: Generation, id: string): string {
   const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
   if (verifier === undefined) throw new Problem('not-found', 'No mapping with verify has this id.')
   if (verifier.handsOver) return id

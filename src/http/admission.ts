@@ -5,8 +5,8 @@ import type { IncomingMessage } from 'node:http'
 import { type Config, toHookTokens } from '../model/config.ts'
 import { isCrossSite } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
-import type { Knock } from '../deliveries/delivery.ts'
-import { createClientOf, type UnnamedProxies } from './client.ts'
+import type { CheckedHead } from '../deliveries/delivery.ts'
+import { createClientLookup, type UnnamedProxies } from './client.ts'
 import type { Throttle } from './throttle.ts'
 
 /** Who sent a request, and with which credential. For the operator: nothing is decided from it. */
@@ -19,29 +19,29 @@ export type Caller = {
 export type Admission = {
   callerOf(req: IncomingMessage, config: Config): Caller
   /** Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, and `token-in-query`. */
-  knock(req: IncomingMessage, config: Config): Knock
+  checkHead(req: IncomingMessage, config: Config): CheckedHead
   /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
-  checkToken(knock: Knock): void
+  checkToken(head: CheckedHead): void
   /** Counts a wrong token. Never throws. */
-  countToken(knock: Knock): void
+  countToken(head: CheckedHead): void
   /**
    * Refuses a request whose proof failed. Throws `unauthorized`, or `rate-limited` above the limit, and counts one failure unless
    * the client has the hook token. With a wrong token, or without any proof in its headers, the request counts as a failed token:
    * a forged signature must not be a way to guess tokens. If the proof could not be checked, it throws `proof-unavailable`,
    * and only a wrong token counts.
    */
-  turnAwaySigner(knock: Knock, proof?: Refused): never
+  refuseUnproved(head: CheckedHead, proof?: FailedProof): never
 }
 
 /** `isProofShown`: the request has headers of a scheme that some mapping uses. */
-type Refused = { readonly isGatewaysFault: boolean; readonly isProofShown: boolean }
+type FailedProof = { readonly isGatewaysFault: boolean; readonly isProofShown: boolean }
 
 /** One sentence for all clients without a valid credential: it must not show whether a hook exists, or what opens it. */
 const noCredential =
   'The request has no valid credential. Send the hook token as "Authorization: Bearer <token>", or the signature that the hook asks for.'
 
 /** Made once for each configuration. */
-type Gate = {
+type CredentialChecks = {
   readonly isToken: (given: string) => boolean
   readonly isGatewayToken: (given: string) => boolean
   readonly clientOf: (req: IncomingMessage) => string
@@ -60,15 +60,15 @@ export function createAdmission({
   signers: Throttle
   unnamedProxies?: UnnamedProxies
 }): Admission {
-  const gates = new WeakMap<Config, Gate>()
+  const gates = new WeakMap<Config, CredentialChecks>()
 
-  function gateOf(config: Config): Gate {
+  function findChecks(config: Config): CredentialChecks {
     const known = gates.get(config)
     if (known !== undefined) return known
-    const gate: Gate = {
+    const gate: CredentialChecks = {
       isToken: createTokenCheck(...toHookTokens(config.hooks)),
       isGatewayToken: createTokenCheck(...(config.gateway.token === undefined ? [] : [config.gateway.token])),
-      clientOf: createClientOf(config.server.trustedProxies, unnamedProxies),
+      clientOf: createClientLookup(config.server.trustedProxies, unnamedProxies),
     }
     gates.set(config, gate)
     return gate
@@ -76,19 +76,19 @@ export function createAdmission({
 
   return {
     callerOf(req, config) {
-      const { clientOf, isToken, isGatewayToken } = gateOf(config)
+      const { clientOf, isToken, isGatewayToken } = findChecks(config)
       return { client: clientOf(req), credential: toCredential(readToken(req.rawHeaders)) }
 
-      function toCredential(given: TokenRead): Caller['credential'] {
+      function toCredential(given: SentToken): Caller['credential'] {
         if (given.kind === 'ambiguous') return 'repeated'
         if (given.kind === 'none') return req.headers.authorization === undefined ? 'none' : 'not-bearer'
         if (isToken(given.token)) return 'hook-token'
         return isGatewayToken(given.token) ? 'gateway-token' : 'wrong-token'
       }
     },
-    knock(req, config) {
+    checkHead(req, config) {
       const url = req.url ?? '/'
-      const path = parseHookName(url, config.hooks.path)
+      const path = readHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
       if (isCrossSite(req.headers)) {
         throw new Problem(
@@ -96,13 +96,13 @@ export function createAdmission({
           'A web page of another site sent this request. Hooks answer only senders of webhooks.',
         )
       }
-      if (isTokenInQuery(url)) {
+      if (hasTokenInQuery(url)) {
         throw new Problem(
           'token-in-query',
           'Send the hook token as "Authorization: Bearer <token>" or "x-service-token: <token>", not in the query string.',
         )
       }
-      const gate = gateOf(config)
+      const gate = findChecks(config)
       const given = readToken(req.rawHeaders)
       const client = gate.clientOf(req)
       const isValid = given.kind === 'token' && gate.isToken(given.token) && tokens.lockedFor(client) === undefined
@@ -116,7 +116,7 @@ export function createAdmission({
       }
     },
     checkToken({ client, token }) {
-      refuseLocked(tokens, client)
+      requireUnlocked(tokens, client)
       if (token === 'valid') return
       tokens.fail(client)
       throw new Problem('unauthorized', noCredential)
@@ -124,13 +124,13 @@ export function createAdmission({
     countToken({ client, token }) {
       if (token === 'wrong') tokens.fail(client)
     },
-    turnAwaySigner(
+    refuseUnproved(
       { client, token },
       { isGatewaysFault, isProofShown } = { isGatewaysFault: false, isProofShown: true },
     ) {
       const throttle = token === 'wrong' || !isProofShown ? tokens : signers
       if (token === 'wrong' || (token === 'none' && !isGatewaysFault)) {
-        refuseLocked(throttle, client)
+        requireUnlocked(throttle, client)
         throttle.fail(client)
       }
       if (isGatewaysFault) {
@@ -152,7 +152,7 @@ export function createAdmission({
 }
 
 /** Throws `rate-limited` while a client is locked out. */
-function refuseLocked(throttle: Throttle, client: string): void {
+function requireUnlocked(throttle: Throttle, client: string): void {
   const lockedFor = throttle.lockedFor(client)
   if (lockedFor === undefined) return
   throw new Problem('rate-limited', 'Too many failed authentications from this address. Try again later.', {
@@ -167,20 +167,20 @@ export function toUrlPath(url: string): string {
 }
 
 /** The name after the prefix, without slashes at its ends and not decoded. Undefined outside the prefix. */
-export function parseHookName(url: string, prefix: string): string | undefined {
+export function readHookName(url: string, prefix: string): string | undefined {
   const path = toUrlPath(url)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
   return trimSlashes(path.slice(prefix.length))
 }
 
-type TokenRead = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
+type SentToken = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
 /**
  * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme says nothing
  * about the hook token: a proxy may have added it. It reads `rawHeaders`, because Node's header map hides a second Authorization
  * line. A repeated header is `ambiguous`: a proxy might read the other one.
  */
-export function readToken(rawHeaders: readonly string[]): TokenRead {
+export function readToken(rawHeaders: readonly string[]): SentToken {
   const authorization: string[] = []
   const serviceToken: string[] = []
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {
@@ -226,7 +226,7 @@ export function toHeaders(rawHeaders: readonly string[]): Record<string, string>
 }
 
 /** Whether the URL has a query parameter `token`, with or without a value. The name may be percent-encoded. */
-export function isTokenInQuery(url: string): boolean {
+export function hasTokenInQuery(url: string): boolean {
   const mark = url.indexOf('?')
   return mark >= 0 && new URLSearchParams(url.slice(mark)).has('token')
 }

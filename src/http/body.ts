@@ -24,17 +24,17 @@ export type BodyOptions = {
 export async function readBody(req: IncomingMessage, options: BodyOptions): Promise<Buffer<ArrayBuffer>> {
   // Node's parser accepts only digits here, and no length together with chunks
   const declared = Number(req.headers['content-length'] ?? 0)
-  if (declared > options.limit) throw tooLarge(options.limit)
-  toEncoding(req.headers['content-encoding'])
+  if (declared > options.limit) throw bodyTooLarge(options.limit)
+  readEncoding(req.headers['content-encoding'])
   options.continueNow?.()
   // by then Node has parsed the rest of the packet, and with it most bodies; their reader needs no listeners and no timer
   await undefined
   const hasArrived = declared > 0 && req.readableLength === declared && !req.destroyed
-  return hasArrived ? takeArrived(req, options) : await collect(req, declared, options)
+  return hasArrived ? readArrived(req, options) : await collect(req, declared, options)
 }
 
 /** `isProved`: a proof let the request in, and not the hook token alone. */
-export type Inflating = Pick<BodyOptions, 'limit' | 'take'> & {
+export type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
   readonly contentEncoding: string | undefined
   readonly isProved: boolean
 }
@@ -46,10 +46,10 @@ export type Inflating = Pick<BodyOptions, 'limit' | 'take'> & {
  */
 export async function inflateBody(
   raw: Buffer<ArrayBuffer>,
-  { contentEncoding, isProved, limit, take = () => {} }: Inflating,
+  { contentEncoding, isProved, limit, take = () => {} }: InflateOptions,
 ): Promise<Buffer<ArrayBuffer>> {
-  const declared = toEncoding(contentEncoding)
-  const encoding = isProved ? toShownEncoding(raw, declared) : declared
+  const declared = readEncoding(contentEncoding)
+  const encoding = isProved ? detectEncoding(raw, declared) : declared
   // an empty body is valid in every encoding, but no inflater accepts it
   if (encoding === 'identity' || raw.length === 0) return raw
   // counted before inflating: many bodies may inflate at the same time
@@ -60,7 +60,7 @@ export async function inflateBody(
 }
 
 /** A body of a declared length that has arrived completely. */
-function takeArrived(req: IncomingMessage, { take }: BodyOptions): Buffer<ArrayBuffer> {
+function readArrived(req: IncomingMessage, { take }: BodyOptions): Buffer<ArrayBuffer> {
   take?.(req.readableLength)
   // as: a request without a text encoding gives buffers, and Node copies each from the packet
   const bytes = req.read() as Buffer<ArrayBuffer>
@@ -74,7 +74,7 @@ function collect(
 ): Promise<Buffer<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     // a destroyed stream emits no more events
-    if (req.destroyed) return reject(incomplete())
+    if (req.destroyed) return reject(bodyIncomplete())
     // not a list of chunks, which costs 200 bytes for each one-byte chunk; a length that a stranger declares takes no memory
     let held = Buffer.from(new ArrayBuffer(take === undefined ? declared : 0))
     let size = 0
@@ -91,7 +91,7 @@ function collect(
     }
     const onData = (chunk: Buffer) => {
       const needed = size + chunk.length
-      if (needed > limit) return fail(tooLarge(limit))
+      if (needed > limit) return fail(bodyTooLarge(limit))
       if (needed > held.length) {
         const room = Math.min(declared || limit, Math.max(needed, held.length * 2))
         try {
@@ -108,7 +108,7 @@ function collect(
       release()
       resolve(size === held.length ? held : toOwnBuffer(held, size))
     }
-    const onCut = () => fail(incomplete())
+    const onCut = () => fail(bodyIncomplete())
     const timer = setTimeout(
       () => fail(new Problem('body-timeout', `The body was not complete after ${timeoutMs} ms.`)),
       timeoutMs,
@@ -119,7 +119,7 @@ function collect(
 
 type Encoding = 'identity' | 'gzip' | 'deflate' | 'br'
 
-function toEncoding(header: string | undefined): Encoding {
+function readEncoding(header: string | undefined): Encoding {
   const encoding = header?.trim().toLowerCase() ?? ''
   switch (encoding) {
     case '':
@@ -139,7 +139,7 @@ function toEncoding(header: string | undefined): Encoding {
 }
 
 /** RFC 1952, 2.3.1: gzip begins with 1f 8b, and no text in UTF-8 does. The other encodings have no such mark. */
-function toShownEncoding(raw: Buffer, declared: Encoding): Encoding {
+function detectEncoding(raw: Buffer, declared: Encoding): Encoding {
   if (raw[0] === 0x1f && raw[1] === 0x8b) return 'gzip'
   if (declared === 'identity' || declared === 'gzip' || raw.length === 0) return 'identity'
   throw new Problem(
@@ -162,7 +162,7 @@ async function inflate(raw: Buffer, encoding: Exclude<Encoding, 'identity'>, lim
     const bytes = await inflaters[format](raw, { maxOutputLength: limit })
     return toOwnBuffer(bytes, bytes.length)
   } catch (cause) {
-    if (cause instanceof RangeError) throw tooLarge(limit)
+    if (cause instanceof RangeError) throw bodyTooLarge(limit)
     throw new Problem('body-invalid', `The body is not complete ${encoding} data.`, { cause })
   }
 }
@@ -179,11 +179,11 @@ function toOwnBuffer(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
   return own
 }
 
-export function tooLarge(limit: number): Problem {
+export function bodyTooLarge(limit: number): Problem {
   return new Problem('body-too-large', `The body is over the limit of ${limit} bytes.`)
 }
 
-function incomplete(): Problem {
+function bodyIncomplete(): Problem {
   return new Problem('body-incomplete', 'The connection ended before the body did.')
 }
 

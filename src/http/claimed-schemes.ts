@@ -1,10 +1,10 @@
 // The proofs that a request without a valid token shows in its headers, whatever hook it asks for.
 import type { Generation } from '../pipeline/generation.ts'
-import type { Knock } from '../deliveries/delivery.ts'
+import type { CheckedHead } from '../deliveries/delivery.ts'
 
 type ClaimedSchemes = {
   /** Whether the headers have a proof of a scheme that some mapping uses. */
-  readonly isShown: (headers: Knock['headers']) => boolean
+  readonly isShown: (headers: CheckedHead['headers']) => boolean
   /** The largest body that any signed mapping accepts, in bytes. */
   readonly limit: number
 }
@@ -31,7 +31,7 @@ export function findClaimedSchemes(generation: Generation): ClaimedSchemes {
   )
   const claims = [...distinct.values()]
   const paths = new Set(signed.map(({ path }) => path ?? ''))
-  const asked: ClaimedSchemes = {
+  const schemes: ClaimedSchemes = {
     isShown(headers) {
       const shown = withoutBearer(headers)
       return claims.some((isClaimed) => isClaimed(shown))
@@ -41,12 +41,12 @@ export function findClaimedSchemes(generation: Generation): ClaimedSchemes {
       generation.config.server.maxBodyBytes,
     ),
   }
-  byGeneration.set(generation, asked)
-  return asked
+  byGeneration.set(generation, schemes)
+  return schemes
 }
 
 /** The headers without a Bearer token. The copy is made only if there is one: most requests that ask this have none. */
-function withoutBearer(headers: Knock['headers']): Knock['headers'] {
+function withoutBearer(headers: CheckedHead['headers']): CheckedHead['headers'] {
   if (!/^bearer\b/i.test(headers['authorization'] ?? '')) return headers
   const { authorization: _, ...others } = headers
   return others

@@ -7,7 +7,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Network = [Address, number]
 
 /** The parts of a request that are read. */
-export type Connected = {
+export type ConnectedRequest = {
   readonly headers: IncomingMessage['headers']
   readonly socket: { readonly remoteAddress?: string | undefined }
 }
@@ -25,10 +25,10 @@ export type Connected = {
  *
  * Throws `config-invalid` for an entry that is neither an address nor a CIDR.
  */
-export function createClientOf(
+export function createClientLookup(
   trustedProxies: readonly string[],
   unnamed?: Pick<UnnamedProxies, 'add'>,
-): (req: Connected) => string {
+): (req: ConnectedRequest) => string {
   const trusted = trustedProxies.map(toNetwork)
   const isTrusted = (address: Address) => trusted.some((network) => isInside(address, network))
 
@@ -97,10 +97,10 @@ const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueL
 export type Peer = { readonly client: string; readonly isLoopback: boolean }
 
 /**
- * The client of a connection, from its socket address, as in `createClientOf`; undefined for a trusted proxy, which carries the
- * connections of many clients. Throws `config-invalid` as `createClientOf` does. The list is parsed again when it is another array.
+ * The client of a connection, from its socket address, as in `createClientLookup`; undefined for a trusted proxy, which carries the
+ * connections of many clients. Throws `config-invalid` as `createClientLookup` does. The list is parsed again when it is another array.
  */
-export function createPeerOf(
+export function createPeerLookup(
   trustedProxies: () => readonly string[],
 ): (remoteAddress: string | undefined) => Peer | undefined {
   let known: { readonly entries: readonly string[]; readonly trusted: readonly Network[] } | undefined

@@ -14,7 +14,7 @@ import type { Peer } from './client.ts'
  */
 export const connectionLimits = { all: 4_096, perClient: 256, loopback: 2_048, idleMs: 15_000 }
 
-const tellEveryMs = 60_000
+const warnEveryMs = 60_000
 
 export type Connections = {
   /** For the event `connection`. Closes the socket without an answer if its client has too many. */
@@ -26,7 +26,7 @@ export type Connections = {
    * From now on each connection ends with the answer to its newest request: a busy sender that keeps its connection must not delay
    * the stop. A connection that has sent nothing is closed at once, because Node counts it as busy.
    */
-  beginEnding(): void
+  startClosing(): void
 }
 
 type Connection = {
@@ -47,8 +47,8 @@ export function createConnections(options: {
   const { peerOf, now, warn } = options
   const connections = new Map<Socket, Connection>()
   const counts = new Map<string, number>()
-  let hasBegun = false
-  let toldAt = Number.NEGATIVE_INFINITY
+  let isClosing = false
+  let warnedAt = Number.NEGATIVE_INFINITY
 
   /** False: the client has its maximum. */
   function count({ client, isLoopback }: Peer): boolean {
@@ -59,8 +59,8 @@ export function createConnections(options: {
       return true
     }
     // a line for each connection would fill the disk
-    if (now() - toldAt > tellEveryMs) {
-      toldAt = now()
+    if (now() - warnedAt > warnEveryMs) {
+      warnedAt = now()
       warn(`The client ${client} has more than ${most} connections. Further ones are closed.`)
     }
     return false
@@ -86,7 +86,7 @@ export function createConnections(options: {
       const connection = connections.get(req.socket)
       // the socket was closed as one too many after Node had read a request from it
       if (connection === undefined) return
-      if (hasBegun) res.setHeader('connection', 'close')
+      if (isClosing) res.setHeader('connection', 'close')
       connection.busyAt = now()
       connection.newest = res
       connection.open.add(res)
@@ -103,8 +103,8 @@ export function createConnections(options: {
         else if (now() - connection.busyAt > connectionLimits.idleMs) socket.destroy()
       }
     },
-    beginEnding() {
-      hasBegun = true
+    startClosing() {
+      isClosing = true
       for (const [socket, { newest, open }] of connections) {
         if (newest !== undefined && open.has(newest) && !newest.headersSent) newest.setHeader('connection', 'close')
         if (socket.bytesRead === 0) socket.destroy()

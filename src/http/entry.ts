@@ -6,11 +6,11 @@ import type { IncomingMessage } from 'node:http'
 import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier.ts'
-import { type Hook, isHookOpened, type SignedMapping } from '../pipeline/hook.ts'
-import { toSignedId } from '../pipeline/sources.ts'
+import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
+import { readSignedId } from '../pipeline/sources.ts'
 import type { Answer } from '../deliveries/settlement.ts'
-import { inflateBody, readBody, tooLarge } from './body.ts'
-import { type Knock, toHead } from '../deliveries/delivery.ts'
+import { inflateBody, readBody, bodyTooLarge } from './body.ts'
+import { type CheckedHead, toHead } from '../deliveries/delivery.ts'
 import type { HandedSecrets } from './handed.ts'
 import type { Refusals } from './refusals.ts'
 import { createUnprovenBodies } from './unproven.ts'
@@ -23,7 +23,7 @@ export type Incoming = {
 }
 
 /** A request that was let in, with its inflated body; or the answer to a sender's handshake. */
-export type Entered =
+export type EntryResult =
   | {
       readonly kind: 'delivery'
       readonly hook: Hook
@@ -44,80 +44,83 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   const unproven = createUnprovenBodies()
 
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
-  return async function enter(incoming: Incoming, generation: Generation): Promise<Entered> {
-    const knock = admission.knock(incoming.req, generation.config)
-    const hook = generation.hook(knock.path)
+  return async function enter(incoming: Incoming, generation: Generation): Promise<EntryResult> {
+    const request = admission.checkHead(incoming.req, generation.config)
+    const hook = generation.hook(request.path)
     const { signed, secretHeaders } = hook
-    if (knock.method !== 'POST') return greet(signed, knock)
-    const asked = signed.filter(({ verifier }) => verifier.isClaimed(knock.headers) || verifier.isGreeting(knock))
+    if (request.method !== 'POST') return answerGetOrHead(signed, request)
+    const claimed = signed.filter(
+      ({ verifier }) => verifier.isClaimed(request.headers) || verifier.isHandshakeHead(request),
+    )
     // a client without a valid token shares limited memory for its bodies
-    const held = knock.token === 'valid' ? undefined : unproven.open()
-    let trace = toUnasked(signed, asked)
+    const memory = request.token === 'valid' ? undefined : unproven.open()
+    let trace = traceUnclaimed(signed, claimed)
     try {
       // unknown names and hooks that take only the token are refused like a failed proof, after the body
       const isProofShown =
-        knock.token !== 'valid' && hook.kind !== 'built-in' && findClaimedSchemes(generation).isShown(knock.headers)
-      if (asked.length === 0 && !isProofShown) admission.checkToken(knock)
-      if (knock.token === 'valid' && hook.kind === 'unknown') {
+        request.token !== 'valid' && hook.kind !== 'built-in' && findClaimedSchemes(generation).isShown(request.headers)
+      if (claimed.length === 0 && !isProofShown) admission.checkToken(request)
+      if (request.token === 'valid' && hook.kind === 'unknown') {
         throw new Problem('hook-unknown', 'No hook has this name.')
       }
       const limit = isProofShown ? findClaimedSchemes(generation).limit : hook.maxBodyBytes
       const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
-      const take = held && ((size: number) => held.take(knock.client, size, limit))
+      const take = memory && ((size: number) => memory.take(request.client, size, limit))
       const reading = readBody(req, { limit, timeoutMs, continueNow, take })
-      const read = await (knock.token === 'valid' || isProofShown ? reading : reading.catch(toBodyRefusal))
+      const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(catchBodyProblem))
       // a stranger without a proof gets no answer about its body
       if (read instanceof Problem) {
-        trace = [...trace, ...signed.map(({ id }) => toUnmatched(id, read.message))]
-        return admission.turnAwaySigner(knock, { isGatewaysFault: false, isProofShown })
+        trace = [...trace, ...signed.map(({ id }) => toUnmatchedEntry(id, read.message))]
+        return admission.refuseUnproved(request, { isGatewaysFault: false, isProofShown })
       }
-      if (refusals.keepsRequests) refusals.note(incoming.requestId, toNoted(knock, secretHeaders, read))
-      const proof = asked.length === 0 ? nothingProved : await prove(asked, { ...knock, rawBody: read })
+      if (refusals.keepsRequests)
+        refusals.note(incoming.requestId, withoutGatewayCredentials(request, secretHeaders, read))
+      const proof = claimed.length === 0 ? noProof : await checkProofs(claimed, { ...request, rawBody: read })
       if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
       const { signedFor } = proof
-      if (!isHookOpened(hook, { token: knock.token === 'valid', signedFor })) {
+      if (!isHookOpen(hook, { token: request.token === 'valid', signedFor })) {
         trace = [...proof.trace, ...trace]
-        admission.turnAwaySigner(knock, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
+        admission.refuseUnproved(request, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
       // a signer must not guess the hook token next to its signature; in a header of the scheme itself it is not a guess
       const isProved = signedFor.length > 0
-      if (isProved && !secretHeaders.has('authorization')) admission.countToken(knock)
-      if (read.length > hook.maxBodyBytes) throw tooLarge(hook.maxBodyBytes)
-      const contentEncoding = knock.headers['content-encoding']
+      if (isProved && !secretHeaders.has('authorization')) admission.countToken(request)
+      if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
+      const contentEncoding = request.headers['content-encoding']
       const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
-      const head = toHead(knock, secretHeaders, { ...proof, signedId: toSignedBy(proof.proved, body) })
+      const head = toHead(request, secretHeaders, { ...proof, signedId: findSignedId(proof.proved, body) })
       return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
     } catch (error) {
       throw toProblem(error).because(trace)
     } finally {
-      held?.release()
+      memory?.release()
     }
   }
 
   /** GET and HEAD are accepted only for a handshake of a scheme. */
-  async function greet(signed: readonly SignedMapping[], knock: Knock): Promise<Entered> {
-    const request = { ...knock, rawBody: new Uint8Array() }
+  async function answerGetOrHead(signed: readonly SignedMapping[], head: CheckedHead): Promise<EntryResult> {
+    const request = { ...head, rawBody: new Uint8Array() }
     let isDenied = false
     for (const { id, verifier } of signed) {
-      if (!verifier.handshakeMethods.includes(knock.method)) continue
+      if (!verifier.handshakeMethods.includes(head.method)) continue
       const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(id) })
       if (answer?.status === 401) isDenied = true
       else if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
     }
-    if (isDenied) admission.turnAwaySigner(knock)
+    if (isDenied) admission.refuseUnproved(head)
     throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
   /** `request.rawBody` has the bytes as sent, which the sender signed. */
-  async function prove(asked: readonly SignedMapping[], request: VerifyRequest): Promise<Proof> {
+  async function checkProofs(claimed: readonly SignedMapping[], request: VerifyRequest): Promise<ProofResult> {
     const signedFor: string[] = []
-    const proved: Proved[] = []
+    const proved: ValidProof[] = []
     const trace: TraceEntry[] = []
     let source: string | undefined
     let isGatewaysFault = false
-    for (const { id, match, verifier } of asked) {
-      const greeting = verifier.isGreeting(request) && (await shake(id, verifier, request, false))
+    for (const { id, match, verifier } of claimed) {
+      const greeting = verifier.isHandshakeHead(request) && (await runHandshake(id, verifier, request, false))
       if (greeting) return { answer: greeting, signedFor, proved, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
@@ -125,7 +128,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         isGatewaysFault ||= verified.fault === 'gateway'
         continue
       }
-      const answer = await shake(id, verifier, request, true)
+      const answer = await runHandshake(id, verifier, request, true)
       if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
       signedFor.push(id)
       // a scheme of no sender proves the sender that the mapping names
@@ -135,7 +138,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     return { answer: undefined, signedFor, proved, source, trace, isGatewaysFault }
   }
 
-  async function shake(
+  async function runHandshake(
     mappingId: string,
     verifier: SignedMapping['verifier'],
     request: VerifyRequest,
@@ -147,23 +150,23 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   }
 }
 
-type Proved = {
+type ValidProof = {
   readonly mappingId: string
   readonly verifier: SignedMapping['verifier']
   readonly verified: Extract<Verified, { ok: true }>
 }
 
 /** `answer`: to a handshake. `signedFor`: the mappings whose proof is valid. */
-type Proof = {
+type ProofResult = {
   readonly answer: Answer | undefined
   readonly signedFor: readonly string[]
-  readonly proved: readonly Proved[]
+  readonly proved: readonly ValidProof[]
   readonly source: string | undefined
   readonly trace: readonly TraceEntry[]
   readonly isGatewaysFault: boolean
 }
 
-const nothingProved: Proof = {
+const noProof: ProofResult = {
   answer: undefined,
   signedFor: [],
   proved: [],
@@ -173,14 +176,14 @@ const nothingProved: Proof = {
 }
 
 /** Returns what is wrong with a body. Throws what is not the sender's fault. */
-function toBodyRefusal(error: unknown): Problem {
+function catchBodyProblem(error: unknown): Problem {
   if (error instanceof Problem && error.status < 500) return error
   throw error
 }
 
 /** The request without what opens the gateway; a credential header that is the proof of a scheme of this hook stays. */
-function toNoted(
-  { method, url, headers }: Knock,
+function withoutGatewayCredentials(
+  { method, url, headers }: CheckedHead,
   secretHeaders: ReadonlySet<string>,
   rawBody: Uint8Array,
 ): VerifyRequest {
@@ -188,19 +191,21 @@ function toNoted(
   return { method, url, headers: Object.fromEntries(shown), rawBody }
 }
 
-function toUnasked(signed: readonly SignedMapping[], asked: readonly SignedMapping[]): TraceEntry[] {
-  const unasked = signed.filter((mapping) => !asked.includes(mapping))
-  return unasked.map(({ id, verifier }) => toUnmatched(id, `the request has no proof of the scheme ${verifier.scheme}`))
+function traceUnclaimed(signed: readonly SignedMapping[], claimed: readonly SignedMapping[]): TraceEntry[] {
+  const unclaimed = signed.filter((mapping) => !claimed.includes(mapping))
+  return unclaimed.map(({ id, verifier }) =>
+    toUnmatchedEntry(id, `the request has no proof of the scheme ${verifier.scheme}`),
+  )
 }
 
-function toUnmatched(mappingId: string, why: string): TraceEntry {
+function toUnmatchedEntry(mappingId: string, why: string): TraceEntry {
   return { mappingId, matched: false, why }
 }
 
 /** The first delivery id that a proof covers. `body` is inflated. */
-function toSignedBy(proved: readonly Proved[], body: Uint8Array): SignedId | undefined {
+function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId | undefined {
   for (const { mappingId, verifier, verified } of proved) {
-    const id = toSignedId(verifier, verified, body)
+    const id = readSignedId(verifier, verified, body)
     if (id !== undefined) return { mappingId, source: verifier.source ?? verifier.scheme, id }
   }
   return undefined

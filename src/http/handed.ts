@@ -19,7 +19,7 @@ export type HandedSecrets = {
 
 /** `file` stores the secrets, readable only by its owner. */
 export function createHandedSecrets({ file, clock }: { file: string; clock: Clock }): HandedSecrets {
-  const secrets = new Map<string, readonly string[]>(Object.entries(readSecrets(file)))
+  const secrets = new Map<string, readonly string[]>(Object.entries(readSecretFile(file)))
   const armedUntil = new Map<string, number>()
   const none: readonly string[] = []
   let last: Promise<unknown> = Promise.resolve()
@@ -50,7 +50,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
 }
 
 /** The same secrets. `handedOver` is called after one was kept. */
-export function withNotice(secrets: HandedSecrets, handedOver: (mappingId: string) => void): HandedSecrets {
+export function withKeepNotice(secrets: HandedSecrets, handedOver: (mappingId: string) => void): HandedSecrets {
   return {
     ...secrets,
     async keep(mappingId, secret) {
@@ -64,7 +64,7 @@ export function addSecret(secret: string, before: readonly string[]): readonly s
   return [secret, ...before].slice(0, most)
 }
 
-function readSecrets(file: string): Record<string, string[]> {
+function readSecretFile(file: string): Record<string, string[]> {
   try {
     // as: only this module writes the file
     return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>

@@ -30,11 +30,11 @@ export function createMalformedGuard(): MalformedGuard {
       // RFC 9112, 9.6: the sender was told that the connection ends, so it may send this request again elsewhere
       if (refused.has(req.socket) || newest.get(req.socket)?.getHeader('connection') === 'close') return
       newest.set(req.socket, res)
-      const problem = toAmbiguity(req)
+      const problem = findAmbiguity(req)
       if (problem === undefined) return void listener(req, res)
       refused.add(req.socket)
       dropRest(req, res)
-      const { status, headers, body } = toLastAnswer(problem)
+      const { status, headers, body } = toClosingAnswer(problem)
       res.writeHead(status, headers).end(body)
     },
     answer(error, socket) {
@@ -44,23 +44,23 @@ export function createMalformedGuard(): MalformedGuard {
       const before = newest.get(socket)
       // sent before that answer, this refusal would be read as the answer to a stored delivery
       if (before?.req.complete === true && !before.writableFinished) {
-        before.once('close', () => refuse(error, socket))
+        before.once('close', () => writeRefusal(error, socket))
       } else {
-        refuse(error, socket)
+        writeRefusal(error, socket)
       }
     },
   }
 }
 
-function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+function writeRefusal(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable) return void socket.destroy()
-  const { status, headers, body } = toLastAnswer(toMalformedProblem(error.code))
+  const { status, headers, body } = toClosingAnswer(toMalformedProblem(error.code))
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`)
   setTimeout(() => socket.destroy(), lingerMs).unref()
 }
 
-function toLastAnswer(problem: Problem) {
+function toClosingAnswer(problem: Problem) {
   const { status, body = '' } = toRefusalAnswer(problem)
   const headers = {
     connection: 'close',
@@ -87,7 +87,7 @@ function toMalformedProblem(code: string | undefined): Problem {
  * Requests that Node accepts and a proxy may read differently: no version, more headers than Node collects, no Host or two of
  * them (RFC 9112, 3.2), any Transfer-Encoding but `chunked`, and a target that is neither a path nor a URL.
  */
-function toAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
+function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are supported.')
   }

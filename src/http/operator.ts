@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '../model/problem.ts'
 import type { Clock } from '../store/store.ts'
-import { createClientOf } from './client.ts'
+import { createClientLookup } from './client.ts'
 import type { PageKeys } from './api/page-keys.ts'
 import { createTokenCheck, readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
@@ -24,7 +24,7 @@ export function createOperatorCheck({
   clock: Clock
 }): OperatorOf {
   const throttle = createThrottle({ clock })
-  const clientOf = createClientOf([])
+  const clientOf = createClientLookup([])
   let check: { token: string; matches: (given: string) => boolean } | undefined
 
   return (req) => {

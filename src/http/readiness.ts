@@ -1,7 +1,7 @@
 // Whether a balancer may send requests here. A gateway that stops is unready first, and goes on serving until its balancers know.
 import type { IncomingMessage } from 'node:http'
 import type { Log } from '../model/log.ts'
-import type { createPeerOf } from './client.ts'
+import type { createPeerLookup } from './client.ts'
 import type { Store } from '../store/store.ts'
 
 /** A balancer needs up to three failed checks before it takes a gateway out. */
@@ -21,18 +21,18 @@ export type Readiness = {
 export function createReadiness(parts: {
   readonly store: Pick<Store, 'health'>
   /** Undefined for a trusted proxy. */
-  readonly peerOf: ReturnType<typeof createPeerOf>
+  readonly peerOf: ReturnType<typeof createPeerLookup>
   readonly log: Log
 }): Readiness {
   const { store, peerOf, log } = parts
   /** Of each balancer, by its address: when it asked last, and how often it was told that this gateway stops. */
   const balancers = new Map<string, { askedAt: number; told: number }>()
   let isRetiring = false
-  let allKnow = () => {}
+  let endWait = () => {}
 
   const isWaiting = () => [...balancers.values()].some(({ told }) => told < enoughAnswers)
 
-  function note(address: string, isTold: boolean): void {
+  function noteCheck(address: string, isTold: boolean): void {
     const known = balancers.get(address)
     balancers.delete(address)
     const oldest = balancers.keys().next()
@@ -47,8 +47,8 @@ export function createReadiness(parts: {
       if (peerOf(socket.remoteAddress) !== undefined || headers['x-forwarded-for'] !== undefined) return undefined
       const { trouble } = await store.health()
       // read after the wait: a stop may have begun meanwhile
-      note(socket.remoteAddress ?? '', isRetiring)
-      if (isRetiring && !isWaiting()) allKnow()
+      noteCheck(socket.remoteAddress ?? '', isRetiring)
+      if (isRetiring && !isWaiting()) endWait()
       return !isRetiring && trouble === undefined
     },
     async retire(limitMs) {
@@ -66,7 +66,7 @@ export function createReadiness(parts: {
           )
           resolve()
         }, limitMs)
-        allKnow = () => {
+        endWait = () => {
           clearTimeout(timer)
           resolve()
         }

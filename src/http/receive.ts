@@ -8,32 +8,32 @@ import { forgetPayload } from '../model/parse-body.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { findTaker, type Hook, toHookLabel } from '../pipeline/hook.ts'
+import { findMapping, type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { DedupeKey, Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { type Admission, parseHookName, toUrlPath } from './admission.ts'
+import { type Admission, readHookName, toUrlPath } from './admission.ts'
 import {
   type Answer,
   skippedAnswer,
   toAcceptedAnswer,
   toRefusalAnswer,
-  toReplay,
+  toRepeatedAnswer,
   toWaitingAnswer,
   withProblem,
-  type LastingDecision,
+  type StoredDecision,
   logDelivery,
-  toKnownWords,
+  findKnownWords,
   type OnParked,
-  toPending,
+  toPendingSettlement,
   toDeliveryRow,
   toSettlement,
 } from '../deliveries/settlement.ts'
 import { checkBody, checkLate, isMultipart, toDelivery, withoutMultipart } from '../deliveries/delivery.ts'
-import { createEntry, type Entered, type Incoming } from './entry.ts'
+import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
-import { createOnce, toDedupe } from '../deliveries/duplicates.ts'
+import { createDeduplicator, readDedupe } from '../deliveries/duplicates.ts'
 import type { RefusalLog, Refusals } from './refusals.ts'
-import { type Repeats, toRepeated } from '../deliveries/repeats.ts'
+import { type Repeats, toRepeatedDelivery } from '../deliveries/repeats.ts'
 import type { Rerunner } from '../deliveries/rerun.ts'
 import { isUntaken } from '../deliveries/untaken.ts'
 
@@ -61,7 +61,7 @@ export type ReceiverParts = {
   readonly log: Log
 }
 
-type EnteredDelivery = Extract<Entered, { kind: 'delivery' }>
+type AdmittedRequest = Extract<EntryResult, { kind: 'delivery' }>
 /** How a delivery becomes durable. A new delivery gets a row; a parked one already has one. */
 type Row = {
   /** The state before it is settled. */
@@ -86,52 +86,52 @@ export type Receive = (incoming: Incoming) => Promise<Answer>
 /** The only function that sees a whole request. It always returns an answer and never throws. */
 export function createReceiver(parts: ReceiverParts): Receive {
   const { store, clock, newId, development } = parts
-  const once = createOnce(store, development)
+  const once = createDeduplicator(store, development)
   const enter = createEntry(parts)
 
   return async function receive(incoming) {
     const generation = parts.generation()
-    const letGo = parts.hold(generation)
+    const release = parts.hold(generation)
     try {
-      const entered = await enter(incoming, generation)
-      const answer = entered.kind === 'handshake' ? entered.answer : await take(entered, generation)
+      const entry = await enter(incoming, generation)
+      const answer = entry.kind === 'handshake' ? entry.answer : await receiveDelivery(entry, generation)
       parts.refusals.forget(incoming.requestId)
       return answer
     } catch (error) {
-      return refuse(toProblem(error), incoming, generation)
+      return answerRefusal(toProblem(error), incoming, generation)
     } finally {
-      letGo()
+      release()
     }
   }
 
-  async function take(entered: EnteredDelivery, generation: Generation): Promise<Answer> {
-    const { hook } = entered
+  async function receiveDelivery(request: AdmittedRequest, generation: Generation): Promise<Answer> {
+    const { hook } = request
     const receivedAt = clock()
     try {
-      const { head, body } = isMultipart(entered, hook) ? await withoutMultipart(entered) : entered
+      const { head, body } = isMultipart(request, hook) ? await withoutMultipart(request) : request
       const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
-      const dedupe = toDedupe(delivery)
-      const first = () => handle({ delivery, hook, generation, row: toNewRow(delivery, hook, dedupe?.key) })
+      const dedupe = readDedupe(delivery)
+      const first = () => handle({ delivery, hook, generation, row: createNewRow(delivery, hook, dedupe?.key) })
       if (dedupe === undefined) return await first()
       return await once(dedupe, {
-        recognised: () => checkBody(delivery),
-        repeats: (known) => parts.repeats.note(toRepeated(delivery, hook, known)),
-        first,
+        onKnown: () => checkBody(delivery),
+        onRepeat: (known) => parts.repeats.note(toRepeatedDelivery(delivery, hook, known)),
+        runFirst: first,
         // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
-        parkedAgain: (id, replay) => {
+        rerunParked: (id, replay) => {
           const again = { ...delivery, id }
-          return handle({ delivery: again, hook, generation, row: toParkedRow(again, hook, replay) })
+          return handle({ delivery: again, hook, generation, row: createParkedRow(again, hook, replay) })
         },
       })
     } catch (error) {
       const problem = toProblem(error)
-      throw problem.trace.length > 0 ? problem : problem.because(entered.trace)
+      throw problem.trace.length > 0 ? problem : problem.because(request.trace)
     }
   }
 
   function handle(handling: Handling): Promise<Answer> {
     const { id, path, headers } = handling.delivery
-    const { source, event } = toKnownWords(handling.delivery, handling.hook)
+    const { source, event } = findKnownWords(handling.delivery, handling.hook)
     const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
     const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
     return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'], toEnd }, () =>
@@ -155,7 +155,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     checkLate(delivery, deciding)
     // before the row is there for other gateways
     await parts.rerunner.claim([delivery.id])
-    const pending = toPending(delivery, generation.id, findTaker(hook, delivery).mapping?.id)
+    const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
     const { answer, isOurs } = await row.wait(pending).catch(async (error: unknown) => {
       await parts.rerunner.release([delivery.id])
       throw error
@@ -180,12 +180,12 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   /** For a delivery that is not stored yet. */
-  function toNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
+  function createNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe }))
       if (appended.kind === 'duplicate') {
-        parts.repeats.note(toRepeated(delivery, hook, appended.first))
-        return { answer: toReplay(appended.first), isOurs: false }
+        parts.repeats.note(toRepeatedDelivery(delivery, hook, appended.first))
+        return { answer: toRepeatedAnswer(appended.first), isOurs: false }
       }
       const now = clock()
       const label = toHookLabel(hook, delivery.path)
@@ -202,7 +202,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   /** For a delivery that was parked before. `replay` is the answer that it got then. */
-  function toParkedRow(delivery: Delivery, hook: Hook, replay: Answer): Row {
+  function createParkedRow(delivery: Delivery, hook: Hook, replay: Answer): Row {
     return {
       state: 'parked',
       parked: replay,
@@ -216,7 +216,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
   }
 
-  function toAnswer(decision: LastingDecision, deliveryId: string, settlement: Settlement): Answer {
+  function toAnswer(decision: StoredDecision, deliveryId: string, settlement: Settlement): Answer {
     if (decision.kind === 'skip') return skippedAnswer
     if (decision.kind === 'accept') {
       return toAcceptedAnswer(deliveryId, decision.actions, settlement.jobs)
@@ -225,11 +225,11 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return development ? withProblem(parked, decision.problem) : parked
   }
 
-  function refuse(problem: Problem, { req, requestId }: Incoming, generation: Generation): Answer {
+  function answerRefusal(problem: Problem, { req, requestId }: Incoming, generation: Generation): Answer {
     const { config } = generation
     const { code, status, message: error, trace } = problem
     const url = req.url ?? '/'
-    const hook = parseHookName(url, config.hooks.path)
+    const hook = readHookName(url, config.hooks.path)
     parts.meter('refusals', { code, hook: hook === undefined ? '' : toHookLabel(generation.hook(hook), hook) })
     parts.refusals.add({
       requestId,

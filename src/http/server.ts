@@ -8,7 +8,7 @@ import { Problem, toProblem } from '../model/problem.ts'
 import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
 import { toUrlPath } from './admission.ts'
 import { dropRest } from './body.ts'
-import { createPeerOf } from './client.ts'
+import { createPeerLookup } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
 import { createMalformedGuard, mostHeaders } from './malformed.ts'
 import type { Readiness } from './readiness.ts'
@@ -27,22 +27,22 @@ type ListenerParts = { readonly newId: () => string; readonly log: Log }
 export function createHookApp(
   parts: ListenerParts & { receive: Receive; readiness?: Pick<Readiness, 'check'> },
 ): RequestListener {
-  return toListener(async (ctx: Context) => {
+  return createRequestListener(async (ctx: Context) => {
     // not `ctx.path`: it parses what a stranger sent
     const isCheck = toUrlPath(ctx.req.url ?? '') === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
     const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
     if (ready !== undefined) {
       const headers = { 'cache-control': 'no-store' }
-      return send(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
+      return sendAnswer(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
     }
     const requestId = ctx.response.get('x-request-id')
     const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
-    send(ctx, answer)
+    sendAnswer(ctx, answer)
   }, parts)
 }
 
 /** Makes a listener that answers every failure with a JSON refusal. Errors of the gateway itself are logged. */
-export function toListener(
+export function createRequestListener(
   serve: Koa.Middleware | ReturnType<Router['routes']>,
   { newId, log }: ListenerParts,
 ): RequestListener {
@@ -63,14 +63,14 @@ export function toListener(
       if (problem.code === 'internal-error' && !(ctx.req.destroyed && !ctx.req.complete)) {
         log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
       }
-      send(ctx, toRefusalAnswer(problem))
+      sendAnswer(ctx, toRefusalAnswer(problem))
     }
   })
   app.use(serve)
   return app.callback()
 }
 
-export function send(ctx: Context, answer: Answer): void {
+export function sendAnswer(ctx: Context, answer: Answer): void {
   ctx.status = answer.status
   ctx.set(answer.headers ?? {})
   if (answer.body === undefined) {
@@ -89,10 +89,10 @@ const headMs = 10_000
 const checkEveryMs = 2_000
 
 /** Requests that wait for a 100 before they send the body (`Expect: 100-continue`). */
-const waitingForLeave = new WeakSet<IncomingMessage>()
+const awaitingContinue = new WeakSet<IncomingMessage>()
 
 function continueBody(ctx: Context): void {
-  if (waitingForLeave.delete(ctx.req)) ctx.res.writeContinue()
+  if (awaitingContinue.delete(ctx.req)) ctx.res.writeContinue()
 }
 
 /**
@@ -106,13 +106,13 @@ export async function listen(
     port: number
     key?: string
     bodyTimeoutMs: number
-    peerOf?: ReturnType<typeof createPeerOf>
+    peerOf?: ReturnType<typeof createPeerLookup>
     log: Log
   },
 ): Promise<Listening> {
   const guard = createMalformedGuard()
   const connections = createConnections({
-    peerOf: options.peerOf ?? createPeerOf(() => []),
+    peerOf: options.peerOf ?? createPeerLookup(() => []),
     now: () => performance.now(),
     warn: (text) => options.log.warn({}, text),
   })
@@ -133,7 +133,7 @@ export async function listen(
   server.maxHeadersCount = mostHeaders + 1
   server.on('connection', connections.track)
   server.on('checkContinue', (req, res) => {
-    waitingForLeave.add(req)
+    awaitingContinue.add(req)
     onRequest(req, res)
   })
   // another expectation may be ignored (RFC 9110, 10.1.1); Node's own answer would be a 417 without a body
@@ -145,18 +145,18 @@ export async function listen(
   })
   server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
   const checking = setInterval(connections.closeIdle, checkEveryMs)
-  const { port } = toAddress(server)
+  const { port } = readAddress(server)
   return {
     host: options.host,
     port,
     close: (graceMs) => {
       clearInterval(checking)
-      return close(server, connections.beginEnding, graceMs)
+      return closeServer(server, connections.startClosing, graceMs)
     },
   }
 }
 
-function toAddress(server: Server): AddressInfo {
+function readAddress(server: Server): AddressInfo {
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('the server does not listen on a port')
   return address
@@ -176,7 +176,7 @@ function toListenProblem(
   )
 }
 
-async function close(server: Server, beginEnding: () => void, graceMs: number): Promise<void> {
+async function closeServer(server: Server, beginEnding: () => void, graceMs: number): Promise<void> {
   beginEnding()
   const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
   await new Promise<void>((resolve) => {

@@ -15,10 +15,10 @@ const mostClients = 1_000
 
 type Parts<Calls extends keyof Store> = { readonly store: Pick<Store, Calls>; readonly log: Log }
 
-type Stopped = { stop(): Promise<void> }
+type Stoppable = { stop(): Promise<void> }
 
 /** Makes of what a gateway knows what all gateways on its store know. */
-export type Sharing = Stopped & {
+export type Sharing = Stoppable & {
   throttle(scope: string, own: Throttle): Throttle
   handed(own: HandedSecrets): HandedSecrets
 }
@@ -28,8 +28,8 @@ export const notShared: Sharing = { throttle: (_, own) => own, handed: (own) => 
 
 export function createSharing(parts: { store: Store; clock: Clock; log: Log; generation: () => Generation }): Sharing {
   const { store, clock, log, generation } = parts
-  const opened: Stopped[] = []
-  const keep = <Kind extends Stopped>(part: Kind): Kind => {
+  const opened: Stoppable[] = []
+  const keep = <Kind extends Stoppable>(part: Kind): Kind => {
     opened.push(part)
     return part
   }
@@ -42,7 +42,7 @@ export function createSharing(parts: { store: Store; clock: Clock; log: Log; gen
 }
 
 /** Calls `read` once a second, one call at a time. What fails is logged for debugging: the store says itself that it is away. */
-function readOften(read: () => Promise<void>, log: Log): Stopped {
+function startPolling(read: () => Promise<void>, log: Log): Stoppable {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {
     running ??= read()
@@ -61,11 +61,11 @@ function readOften(read: () => Promise<void>, log: Log): Stopped {
 function shareThrottle(
   own: Throttle,
   { store, log, scope }: Parts<'noteFailures' | 'lockouts'> & { readonly scope: string },
-): Throttle & Stopped {
+): Throttle & Stoppable {
   let locked: ReadonlyMap<string, number> = new Map()
   let failures = new Map<string, number>()
   let writing: NodeJS.Timeout | undefined
-  const reading = readOften(async () => {
+  const reading = startPolling(async () => {
     const found = await store.lockouts(scope)
     const now = performance.now()
     locked = new Map(found.map(({ client, forMs }) => [client, now + forMs]))
@@ -102,7 +102,11 @@ function shareThrottle(
   }
 }
 
-type Shared = { readonly text: string | undefined; readonly secrets: readonly string[]; readonly armedUntil: number }
+type SharedSecrets = {
+  readonly text: string | undefined
+  readonly secrets: readonly string[]
+  readonly armedUntil: number
+}
 
 /**
  * Secrets in the store, under the name of their mapping, with the window in which one more is accepted. `own`: in the file of this gateway,
@@ -111,30 +115,30 @@ type Shared = { readonly text: string | undefined; readonly secrets: readonly st
 function shareHandedSecrets(
   own: HandedSecrets,
   parts: Parts<'cursor' | 'appendAll'> & { readonly clock: Clock; readonly ids: () => readonly string[] },
-): HandedSecrets & Stopped {
+): HandedSecrets & Stoppable {
   const { store, clock, ids, log } = parts
-  const known = new Map<string, Shared>()
-  const reading = readOften(async () => {
+  const known = new Map<string, SharedSecrets>()
+  const reading = startPolling(async () => {
     for (const id of ids()) await read(id)
   }, log)
 
-  async function read(id: string): Promise<Shared> {
-    const text = await store.cursor(toName(id))
+  async function read(id: string): Promise<SharedSecrets> {
+    const text = await store.cursor(toCursorName(id))
     const before = known.get(id)
     if (before !== undefined && before.text === text) return before
     // as: only this file writes it
-    const { secrets, armedUntil } = JSON.parse(text ?? '{"secrets":[],"armedUntil":0}') as Omit<Shared, 'text'>
+    const { secrets, armedUntil } = JSON.parse(text ?? '{"secrets":[],"armedUntil":0}') as Omit<SharedSecrets, 'text'>
     const found = { text, secrets, armedUntil }
     known.set(id, found)
     return found
   }
 
   /** Writes what `change` makes of the newest state, and again if another gateway wrote meanwhile. */
-  async function update(id: string, change: (now: Shared) => Omit<Shared, 'text'>): Promise<void> {
+  async function update(id: string, change: (now: SharedSecrets) => Omit<SharedSecrets, 'text'>): Promise<void> {
     for (;;) {
       const before = await read(id)
       const to = JSON.stringify(change(before))
-      if ((await store.appendAll([], { name: toName(id), from: before.text, to })) !== 'moved') break
+      if ((await store.appendAll([], { name: toCursorName(id), from: before.text, to })) !== 'moved') break
     }
     await read(id)
   }
@@ -161,6 +165,6 @@ function shareHandedSecrets(
   }
 }
 
-function toName(mappingId: string): string {
+function toCursorName(mappingId: string): string {
   return `handed/${mappingId}`
 }

@@ -40,7 +40,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   // a clock that was set back must not extend the span
   const isWithin = (span: number, at: number, now: number) => at <= now && now - at < span
 
-  const makeRoom = (now: number) => {
+  const evict = (now: number) => {
     for (const [client, at] of lockedAt) {
       if (isWithin(lockMs, at, now)) break
       lockedAt.delete(client)
@@ -70,7 +70,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
       const now = clock()
       const recent = (counting.get(client) ?? []).filter((at) => isWithin(windowMs, at, now))
       counting.delete(client)
-      makeRoom(now)
+      evict(now)
       if (recent.length + 1 >= failures) lockedAt.set(client, now)
       else counting.set(client, [...recent, now])
     },

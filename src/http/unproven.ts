@@ -14,7 +14,7 @@ export const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
 const tooMany = 'Too many unverified request bodies arrive at once. Send it again later.'
 
 /** The memory of one request. */
-type UnprovenHold = {
+type BodyMemory = {
   /**
    * Counts bytes for a client; a negative number gives some back. `limit` is the largest body that the hook takes. Throws
    * `overloaded` (503, so that the sender repeats the request) if the share of the client or all of the memory is used up.
@@ -25,7 +25,7 @@ type UnprovenHold = {
 }
 
 /** `open` begins a request. `size` is the number of clients that use memory now. */
-export function createUnprovenBodies(): { open(): UnprovenHold; readonly size: number } {
+export function createUnprovenBodies(): { open(): BodyMemory; readonly size: number } {
   const held = new Map<string, number>()
   let total = 0
 

@@ -57,7 +57,7 @@ export interface Verifier {
   isClaimed(headers: RequestHead['headers']): boolean
   verify(request: VerifyRequest): Verified | Promise<Verified>
   /** Whether this may be a handshake without a proof, so that its body is read. */
-  isGreeting(head: RequestHead): boolean
+  isHandshakeHead(head: RequestHead): boolean
   /** Called before `verify` if `isGreeting`, and again after a valid proof. Undefined: the request is not a handshake. */
   handshake(
     request: VerifyRequest,

@@ -47,7 +47,7 @@ export function compileMapping(
   const name = template('name')
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
-  const isCodesAlone = transform !== undefined && transform.problem === undefined && forEach === undefined
+  const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const readers = [body, name, sessionKey].filter((reader) => reader?.readsPayload === true)
   return {
     id: mapping.id,
@@ -60,8 +60,8 @@ export function compileMapping(
     sessionKey,
     keyOrigin: toKeyOrigin(sessionKey),
     transform,
-    readsPayload: !isCodesAlone || readers.length > 0 || match.payload !== undefined,
-    verifier: verify && inMapping(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
+    readsPayload: !isTransformOnly || readers.length > 0 || match.payload !== undefined,
+    verifier: verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
   }
 }
 
@@ -83,11 +83,11 @@ function compileField(
   field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey',
 ): Template | undefined {
   const text = mapping[field]
-  return text === undefined ? undefined : inMapping(mapping, field, () => compileTemplate(text))
+  return text === undefined ? undefined : nameMappingInProblem(mapping, field, () => compileTemplate(text))
 }
 
 /** Adds the mapping and the field to a problem. */
-function inMapping<T>(mapping: NamedMapping, field: string, make: () => T): T {
+function nameMappingInProblem<T>(mapping: NamedMapping, field: string, make: () => T): T {
   try {
     return make()
   } catch (error) {

@@ -32,7 +32,7 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
     const found = hook.find(input, isOpened)
     taken = found.mapping
     if (taken?.transform === undefined) return found
-    return { ...found, mapping: { ...taken, transform: watch(taken.transform, results) } }
+    return { ...found, mapping: { ...taken, transform: recordResults(taken.transform, results) } }
   }
   const decision = await decide(delivery, { hook: { ...hook, find }, config: generation.config, newId })
   const { defaultSessionKey } = generation.config.hooks
@@ -43,13 +43,13 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
     origins: actions.map((planned, index) => {
       const fields =
         taken === undefined ? toRequestOrigins(planned, delivery) : toMappedOrigins(planned, taken, results[index])
-      return planned.kind === 'wake' ? fields : { ...toSettledOrigins(defaultSessionKey), ...fields }
+      return planned.kind === 'wake' ? fields : { ...toPolicyOrigins(defaultSessionKey), ...fields }
     }),
   }
 }
 
 /** The transform, which also records each result that becomes an action, in order. */
-function watch(transform: Transform, results: unknown[]): Transform {
+function recordResults(transform: Transform, results: unknown[]): Transform {
   const { module, hash, problem } = transform
   return {
     module,
@@ -64,7 +64,7 @@ function watch(transform: Transform, results: unknown[]): Transform {
 }
 
 /** The origin of fields that policy sets by default. */
-function toSettledOrigins(defaultSessionKey: string | undefined): FieldOrigins {
+function toPolicyOrigins(defaultSessionKey: string | undefined): FieldOrigins {
   return {
     agentId: 'default',
     sessionKey: defaultSessionKey === undefined ? 'default' : 'config hooks.defaultSessionKey',

@@ -3,7 +3,7 @@ import { type Admitted, type Delivery, longestHook } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { Lane, Router } from './match.ts'
+import type { HookMappings, Router } from './match.ts'
 
 /** A mapping that requires a proof of its sender. */
 export type SignedMapping = CompiledMapping & { readonly verifier: Verifier }
@@ -25,32 +25,32 @@ export type Hook = {
   /** False: only working transforms read the payload. */
   readonly readsPayload: boolean
   /** The first mapping that is open to the delivery and whose conditions are all true. */
-  readonly find: Lane<CompiledMapping>['find']
+  readonly find: HookMappings<CompiledMapping>['find']
 }
 
-const nobody: Lane<never> = { mappings: [], find: () => ({ mapping: undefined, trace: [] }) }
+const noMappings: HookMappings<never> = { mappings: [], find: () => ({ mapping: undefined, trace: [] }) }
 
 /** `limit`: `server.maxBodyBytes`. */
 export function createHooks(router: Router<CompiledMapping>, limit: number): (path: string) => Hook {
-  const builtIn = toHook('built-in', nobody, limit)
+  const builtIn = toHook('built-in', noMappings, limit)
   // names without a mapping of their own share a lane, so the number of hooks is bounded by the configuration
-  const hooks = new Map<Lane<CompiledMapping>, Hook>()
+  const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
   // an empty or endless name is not a hook, even if a mapping takes every name
-  const nameless = toHook('unknown', nobody, limit)
+  const nameless = toHook('unknown', noMappings, limit)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
     if (path === '' || path.length > longestHook) return nameless
-    const lane = router.lane(path)
-    const known = hooks.get(lane)
+    const hookMappings = router.mappingsFor(path)
+    const known = hooks.get(hookMappings)
     if (known !== undefined) return known
-    const hook = toHook(lane.mappings.length > 0 ? 'mapped' : 'unknown', lane, limit)
-    hooks.set(lane, hook)
+    const hook = toHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit)
+    hooks.set(hookMappings, hook)
     return hook
   }
 }
 
-function toHook(kind: Hook['kind'], { mappings, find }: Lane<CompiledMapping>, limit: number): Hook {
+function toHook(kind: Hook['kind'], { mappings, find }: HookMappings<CompiledMapping>, limit: number): Hook {
   const signed = mappings.filter((mapping): mapping is SignedMapping => mapping.verifier !== undefined)
   return {
     kind,
@@ -72,23 +72,23 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
 }
 
 /** Whether the credentials of a request open this mapping. */
-export function isOpened({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
+export function isMappingOpen({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
   if (verifier === undefined) return token
   return signedFor.includes(id) && (token || mapping.verify?.also === undefined)
 }
 
 /** The first mapping that the credentials of a delivery open and whose conditions are true, and why those before it do not take it. */
-export function findTaker(hook: Hook, delivery: Delivery): ReturnType<Hook['find']> {
-  return hook.find(delivery, (mapping) => isOpened(mapping, delivery.admitted))
+export function findMapping(hook: Hook, delivery: Delivery): ReturnType<Hook['find']> {
+  return hook.find(delivery, (mapping) => isMappingOpen(mapping, delivery.admitted))
 }
 
 /** Whether the credentials of a request open anything of this hook. The token opens a built-in hook. */
-export function isHookOpened({ kind, mappings }: Hook, admitted: Admitted): boolean {
-  return kind === 'built-in' ? admitted.token : mappings.some((mapping) => isOpened(mapping, admitted))
+export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolean {
+  return kind === 'built-in' ? admitted.token : mappings.some((mapping) => isMappingOpen(mapping, admitted))
 }
 
 /** The bodies that a hook accepts: only JSON for the built-in hooks; forms too for the others, and those of a mapping or a proved scheme. */
-export function toAccepts({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
+export function toAcceptedBodies({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
   return {
     forms: kind !== 'built-in',
     plain: accepted.has('text'),

@@ -16,7 +16,7 @@ type Word = (typeof words)[number]
 export type MatchInput = Pick<Delivery, Word | 'path' | 'headers' | 'body'>
 
 /** The mappings that a hook name can reach, in order. Empty: no hook has this name. */
-export type Lane<T> = {
+export type HookMappings<T> = {
   readonly mappings: readonly T[]
   /** The mapping that takes a delivery, and the mappings that were tried until then. */
   readonly find: (
@@ -27,7 +27,7 @@ export type Lane<T> = {
 
 export type Router<T> = {
   /** Returns the same object for the same mappings. */
-  lane(path: string): Lane<T>
+  mappingsFor(path: string): HookMappings<T>
   /** Every mapping of the configuration, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]
 }
@@ -35,32 +35,32 @@ export type Router<T> = {
 const unproved = 'the request has no valid proof for this mapping'
 
 /** The part of a mapping that decides whether it takes a delivery. */
-type Routed = { readonly id: string; readonly match: Match; readonly accept?: Mapping['accept'] }
+type Routable = { readonly id: string; readonly match: Match; readonly accept?: Mapping['accept'] }
 
 /** Why a condition is false; undefined if it is true. */
 type Condition = (delivery: MatchInput) => string | undefined
 type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Condition[]; hit: TraceEntry }
 
 /** Throws `config-invalid` with the mapping if a payload path does not parse. */
-export function createRouter<T extends Routed>(mappings: readonly T[]): Router<T> {
-  const rules = mappings.map(toRule)
-  const anywhere = toLane(rules.filter(({ path }) => path === undefined))
+export function createRouter<T extends Routable>(mappings: readonly T[]): Router<T> {
+  const rules = mappings.map(compileRule)
+  const anywhere = toHookMappings(rules.filter(({ path }) => path === undefined))
   // a Map, not an object: a hook may be named `constructor`
-  const lanes = new Map<string, Lane<T>>()
+  const lanes = new Map<string, HookMappings<T>>()
   for (const { path } of rules) {
     if (path === undefined || lanes.has(path)) continue
-    lanes.set(path, toLane(rules.filter((rule) => rule.path === path || rule.path === undefined)))
+    lanes.set(path, toHookMappings(rules.filter((rule) => rule.path === path || rule.path === undefined)))
   }
 
   return {
-    lane: (path) => lanes.get(path) ?? anywhere,
+    mappingsFor: (path) => lanes.get(path) ?? anywhere,
     explain(delivery) {
       let first: string | undefined
       return rules.map(({ mapping, path, conditions, hit }) => {
         const why =
           path !== undefined && path !== delivery.path
             ? `path is ${quote(delivery.path)}, this mapping takes ${quote(path)}`
-            : toMiss(conditions, delivery)
+            : findMiss(conditions, delivery)
         if (why !== undefined) return { mappingId: mapping.id, matched: false, why }
         if (first !== undefined) {
           return { mappingId: mapping.id, matched: false, why: `it matches too, but ${quote(first)} comes first` }
@@ -72,13 +72,13 @@ export function createRouter<T extends Routed>(mappings: readonly T[]): Router<T
   }
 }
 
-function toLane<T extends { readonly id: string }>(rules: readonly Rule<T>[]): Lane<T> {
+function toHookMappings<T extends { readonly id: string }>(rules: readonly Rule<T>[]): HookMappings<T> {
   return {
     mappings: rules.map(({ mapping }) => mapping),
     find(delivery, isOpened = () => true) {
       const trace: TraceEntry[] = []
       for (const { mapping, conditions, hit } of rules) {
-        const why = isOpened(mapping) ? toMiss(conditions, delivery) : unproved
+        const why = isOpened(mapping) ? findMiss(conditions, delivery) : unproved
         if (why === undefined) {
           trace.push(hit)
           return { mapping, trace }
@@ -90,7 +90,7 @@ function toLane<T extends { readonly id: string }>(rules: readonly Rule<T>[]): L
   }
 }
 
-function toMiss(conditions: readonly Condition[], delivery: MatchInput): string | undefined {
+function findMiss(conditions: readonly Condition[], delivery: MatchInput): string | undefined {
   for (const condition of conditions) {
     const why = condition(delivery)
     if (why !== undefined) return why
@@ -98,26 +98,26 @@ function toMiss(conditions: readonly Condition[], delivery: MatchInput): string 
   return undefined
 }
 
-function toRule<T extends Routed>(mapping: T): Rule<T> {
+function compileRule<T extends Routable>(mapping: T): Rule<T> {
   const { id, match } = mapping
   const path = normalizeHookName(match.path ?? '') || undefined
   const conditions: Condition[] = [toBodyCondition(mapping.accept)]
-  const holds: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
+  const reasons: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
   for (const [name, values] of Object.entries(match.headers ?? {})) {
     conditions.push(toHeaderCondition(name.toLowerCase(), [values].flat()))
-    holds.push(`header ${name.toLowerCase()} matches`)
+    reasons.push(`header ${name.toLowerCase()} matches`)
   }
   for (const field of words) {
     const wanted = match[field]
     if (wanted === undefined) continue
     conditions.push(toWordCondition(field, [wanted].flat()))
-    holds.push(`${field} is ${toChoice([wanted].flat())}`)
+    reasons.push(`${field} is ${describeChoice([wanted].flat())}`)
   }
   for (const [expression, values] of Object.entries(match.payload ?? {})) {
     conditions.push(toPayloadCondition(id, expression, [values].flat()))
-    holds.push(`payload.${expression} is ${toChoice([values].flat())}`)
+    reasons.push(`payload.${expression} is ${describeChoice([values].flat())}`)
   }
-  const why = holds.length === 0 ? 'it has no conditions' : holds.join(', ')
+  const why = reasons.length === 0 ? 'it has no conditions' : reasons.join(', ')
   return { mapping, path, conditions, hit: Object.freeze({ mappingId: id, matched: true, why }) }
 }
 
@@ -130,7 +130,7 @@ function toBodyCondition(accept: Mapping['accept']): Condition {
 }
 
 function toWordCondition(field: Word, wanted: readonly string[]): Condition {
-  const choice = toChoice(wanted)
+  const choice = describeChoice(wanted)
   return (delivery) => {
     const word = delivery[field]
     if (word !== undefined && wanted.includes(word)) return undefined
@@ -151,7 +151,7 @@ type Scalar = string | number | boolean | null
 // traces do not show values of the payload, only their kind
 function toPayloadCondition(id: string, expression: string, wanted: readonly Scalar[]): Condition {
   const path = parsePayloadPath(id, expression)
-  const choice = toChoice(wanted)
+  const choice = describeChoice(wanted)
   const kinds = new Set(wanted.map(toKindOf))
   return ({ body }) => {
     const value = readPath(readPayload(body), path)
@@ -176,7 +176,7 @@ function isScalar(value: JsonValue | undefined): value is Scalar {
 }
 
 /** Values of the configuration for people: the first few, and the number of the rest. */
-function toChoice(wanted: readonly Scalar[]): string {
+function describeChoice(wanted: readonly Scalar[]): string {
   const shown = wanted.slice(0, 6).map((value) => (typeof value === 'string' ? quote(value) : String(value)))
   return wanted.length > shown.length
     ? `${shown.join(', ')} or ${wanted.length - shown.length} more`

@@ -4,7 +4,7 @@ import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readBodyText, readPayload } from '../model/parse-body.ts'
 import { type TransformCall, AgentResult, WakeResult } from '../model/transform.ts'
-import { senderNamed, toCorrespondent } from './sources.ts'
+import { findSender, readCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
 import { toFirstIssue } from '../model/issue.ts'
@@ -80,7 +80,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   }
   const parsed = (kind === 'wake' ? WakeResult : AgentResult).safeParse(result)
   if (!parsed.success) {
-    throw new Problem('transform-result-invalid', `${module} returned ${toFault(parsed.error, result, kind)}`)
+    throw new Problem('transform-result-invalid', `${module} returned ${describeFault(parsed.error, result, kind)}`)
   }
   const given = Object.fromEntries(Object.entries(parsed.data).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
@@ -93,7 +93,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
 }
 
 /** Why a result is invalid. An unknown field is a misspelling, or a field of the other action. */
-function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): string {
+function describeFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): string {
   const [issue] = error.issues
   if (issue?.code !== 'unrecognized_keys') return `${toFirstIssue(error, result)}.`
   const [field = ''] = issue.keys
@@ -107,13 +107,13 @@ function toFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): st
 }
 
 /** Checks a draft. Throws `payload-invalid` with the field, what was expected, and the kind of value that was found. */
-export function toAction({ fields }: ActionDraft): Action {
+export function parseAction({ fields }: ActionDraft): Action {
   const parsed = Action.safeParse(fields)
   if (parsed.success) return parsed.data
   throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, fields)}.`)
 }
 
-export function toScope(delivery: Delivery): TemplateScope {
+export function toTemplateScope(delivery: Delivery): TemplateScope {
   const { headers, query, path, source, event, body, receivedAt } = delivery
   return {
     payload: () => readPayload(body),
@@ -143,8 +143,8 @@ export function toTransformCall(
 
 export function toOrigin(delivery: Delivery): Origin {
   const { path, source, shownSource } = delivery
-  const sender = senderNamed(shownSource) ?? senderNamed(source)
-  const { from, subject } = sender === undefined ? {} : toCorrespondent(sender, delivery)
+  const sender = findSender(shownSource) ?? findSender(source)
+  const { from, subject } = sender === undefined ? {} : readCorrespondent(sender, delivery)
   return {
     hook: path,
     ...(source === undefined ? {} : { source }),

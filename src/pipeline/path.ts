@@ -16,7 +16,7 @@ const name = /[^.[\]]+/y
  * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters but `.`, `[` and `]`, and no spaces around it.
  * Throws `config-invalid` with the column, what was expected and what was found; `toFault` makes another problem of it.
  */
-export function parsePath(expression: string, toFault: PathFault = faultOf(expression)): Path {
+export function parsePath(expression: string, toFault: PathFault = createPathFault(expression)): Path {
   const segments: (string | number)[] = []
   let at = 0
   do {
@@ -68,7 +68,7 @@ export function toExcerpt(text: string, index: number): string {
   return JSON.stringify(index + 20 < text.length ? `${rest}…` : rest)
 }
 
-function faultOf(expression: string): PathFault {
+function createPathFault(expression: string): PathFault {
   return (index, expected) =>
     new Problem(
       'config-invalid',

@@ -10,9 +10,17 @@ import { readPayload } from '../model/parse-body.ts'
 import type { Retain } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
-import { findTaker, type Hook } from './hook.ts'
-import { type ActionDraft, mergeResult, renderDraft, toAction, toOrigin, toScope, toTransformCall } from './merge.ts'
-import { applyPolicy, refuseUnusable, toRequestedMode } from './policy.ts'
+import { findMapping, type Hook } from './hook.ts'
+import {
+  type ActionDraft,
+  mergeResult,
+  renderDraft,
+  parseAction,
+  toOrigin,
+  toTemplateScope,
+  toTransformCall,
+} from './merge.ts'
+import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
 /** The most actions of one delivery. */
 const mostActions = 200
@@ -20,12 +28,12 @@ const mostActions = 200
 const mostText = 4_000_000
 
 /** The built-in hooks have no mapping. */
-const unset = JobKeys.parse({})
+const noJobKeys = JobKeys.parse({})
 
 type NewId = () => string
 
 /** What a decision depends on besides the delivery. */
-export type Deciding = {
+export type DecisionInput = {
   readonly hook: Hook
   readonly config: Config
   readonly newId: NewId
@@ -37,21 +45,21 @@ export type Deciding = {
  * A promise only if code decides: without one, a request waits for nothing before it is stored. A refusal and a park are decisions
  * too. Throws `body-invalid` if an unparsed body is read before the transform runs.
  */
-export function decide(delivery: Delivery, deciding: Deciding): Decision | Promise<Decision> {
+export function decide(delivery: Delivery, deciding: DecisionInput): Decision | Promise<Decision> {
   const { hook } = deciding
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
-  const { mapping, trace } = findTaker(hook, delivery)
+  const { mapping, trace } = findMapping(hook, delivery)
   if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
   const nobody = { mappingId: undefined, transformHash: undefined, retain: undefined, trace, log: [] }
   return { kind: 'skip', isByCode: false, why: 'no mapping matched', ...nobody }
 }
 
-function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decision {
+function decideBuiltIn(delivery: Delivery, { config, newId }: DecisionInput): Decision {
   const reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace: [], log: [] }
   try {
-    const { action, jobKeys } = toBuiltInAction(delivery, config)
+    const { action, jobKeys } = parseBuiltInAction(delivery, config)
     const planned = applyPolicy(action, config, { keyOrigin: 'request', origin: toOrigin(delivery), jobKeys, newId })
-    refuseUnusable(planned, config)
+    requireUsable(planned, config)
     return { kind: 'accept', actions: [planned], ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
@@ -59,7 +67,7 @@ function decideBuiltIn(delivery: Delivery, { config, newId }: Deciding): Decisio
   }
 }
 
-function toBuiltInAction({ path, body }: Delivery, config: Config): { action: Action; jobKeys: JobKeys } {
+function parseBuiltInAction({ path, body }: Delivery, config: Config): { action: Action; jobKeys: JobKeys } {
   const payload = readPayload(body)
   if (!isJsonObject(payload)) {
     const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
@@ -68,13 +76,13 @@ function toBuiltInAction({ path, body }: Delivery, config: Config): { action: Ac
   const parsed = (path === 'wake' ? WakePayload : AgentRequest).safeParse(payload)
   if (!parsed.success) throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, payload)}.`)
   if ('text' in parsed.data) {
-    return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: unset }
+    return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: noJobKeys }
   }
   const { sessionMode: _, ...fields } = parsed.data
   const { instructions, allowUnsafeExternalContent } = config.hooks.agent
   return {
     action: { kind: 'agent', ...fields, allowUnsafeExternalContent },
-    jobKeys: { ...unset, instructions, sessionMode: toRequestedMode(parsed.data, config, unset.sessionMode) },
+    jobKeys: { ...noJobKeys, instructions, sessionMode: chooseSessionMode(parsed.data, config, noJobKeys.sessionMode) },
   }
 }
 
@@ -82,19 +90,19 @@ function decideMapped(
   delivery: Delivery,
   compiled: CompiledMapping,
   trace: readonly TraceEntry[],
-  deciding: Deciding,
+  deciding: DecisionInput,
 ): Decision | Promise<Decision> {
   const { id: mappingId, mapping, transform } = compiled
   const log: string[] = []
   const reasons: Reasons = { mappingId, transformHash: transform?.hash, retain: mapping.retain, trace, log }
   const plans = createPlans(compiled, deciding)
   if (transform !== undefined)
-    return decideByCode(delivery, { compiled, transform, serves: deciding.serves, plans, log, reasons })
+    return decideByTransform(delivery, { compiled, transform, serves: deciding.serves, plans, log, reasons })
   try {
-    const items = toItems(delivery, mapping.forEach)
+    const items = splitItems(delivery, mapping.forEach)
     for (const item of items) {
-      const draft = renderDraft(compiled, toScope(item))
-      refuseBlank(compiled, draft)
+      const draft = renderDraft(compiled, toTemplateScope(item))
+      requireText(compiled, draft)
       plans.add(item, [draft], items.length)
     }
     return plans.toDecision(items.length, reasons)
@@ -104,7 +112,7 @@ function decideMapped(
   }
 }
 
-type ByCode = {
+type TransformRun = {
   readonly compiled: CompiledMapping
   readonly transform: Transform
   readonly serves: true | undefined
@@ -114,23 +122,23 @@ type ByCode = {
   readonly reasons: Reasons
 }
 
-async function decideByCode(delivery: Delivery, code: ByCode): Promise<Decision> {
+async function decideByTransform(delivery: Delivery, code: TransformRun): Promise<Decision> {
   const { compiled, transform, plans, reasons } = code
   try {
-    const items = toItems(delivery, compiled.mapping.forEach)
-    for (const item of items) plans.add(item, await toDrafts(item, code), items.length)
+    const items = splitItems(delivery, compiled.mapping.forEach)
+    for (const item of items) plans.add(item, await runTransform(item, code), items.length)
     return plans.toDecision(items.length, reasons)
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
-    const isSenders = error instanceof Refusal || error.code === 'body-invalid' || error.code === 'too-many-items'
+    const isSenders = error instanceof SenderFault || error.code === 'body-invalid' || error.code === 'too-many-items'
     if (isSenders) return { kind: 'refuse', problem: error, ...reasons }
     return { kind: 'park', problem: toOperatorProblem(error, transform), waitsFor: transform.module, ...reasons }
   }
 }
 
 /** The actions of a delivery, item by item, and their limits. */
-function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config, newId }: Deciding) {
+function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config, newId }: DecisionInput) {
   const { forEach } = mapping
   const actions: PlannedAction[] = []
   let written = 0
@@ -138,7 +146,7 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
     add(item: Delivery, drafts: readonly ActionDraft[], items: number): void {
       for (const draft of drafts) {
         const input = { keyOrigin: draft.keyOrigin, origin: toOrigin(item), jobKeys, newId }
-        const planned = applyPolicy(toAction(draft), config, input)
+        const planned = applyPolicy(parseAction(draft), config, input)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
       }
@@ -168,10 +176,10 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
 type Plans = ReturnType<typeof createPlans>
 
 /** The sender's fault, found in the transform's thread: an invalid body, or a payload that does not match the transform's schema. */
-class Refusal extends Problem {}
+class SenderFault extends Problem {}
 
 /** The delivery once, or once for each item of its `forEach` array, with that item alone in the array. */
-function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
+function splitItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   if (forEach === undefined) return [delivery]
   const payload = readPayload(delivery.body)
   if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
@@ -189,15 +197,18 @@ function toItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
   })
 }
 
-async function toDrafts(delivery: Delivery, { compiled, transform, serves, log }: ByCode): Promise<ActionDraft[]> {
-  const draft = renderDraft(compiled, toScope(delivery))
+async function runTransform(
+  delivery: Delivery,
+  { compiled, transform, serves, log }: TransformRun,
+): Promise<ActionDraft[]> {
+  const draft = renderDraft(compiled, toTemplateScope(delivery))
   const outcome = await transform.run(
     toTransformCall(delivery, { isItem: compiled.mapping.forEach !== undefined, serves }),
   )
   log.push(...outcome.log)
   if (outcome.kind !== 'returned') {
     const { code, detail, frame } = outcome.problem
-    const Kind = outcome.kind === 'refused' ? Refusal : Problem
+    const Kind = outcome.kind === 'refused' ? SenderFault : Problem
     throw new Kind(code, detail, frame === undefined ? {} : { frame })
   }
   if (outcome.value === null) return []
@@ -206,7 +217,7 @@ async function toDrafts(delivery: Delivery, { compiled, transform, serves, log }
 }
 
 /** The schema names only the field. The sender does not know the template, so this message names it. */
-function refuseBlank({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
+function requireText({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
   const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
   const text = fields[field]
   if (typeof text !== 'string' || text.trim() !== '') return

@@ -35,7 +35,7 @@ export type PolicyInput = {
  * The session mode of a direct call: that of the request, else `configured`. Throws `session-key-denied` if the request continues a
  * session and may not choose its key, and `payload-invalid` if no session is named.
  */
-export function toRequestedMode(
+export function chooseSessionMode(
   { sessionMode, sessionKey }: AgentRequest,
   { hooks }: Config,
   configured: SessionMode,
@@ -61,9 +61,9 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
   if (action.kind === 'wake') {
     return { kind: 'wake', action, agentId: toDefaultAgentId(config), sessionKey: mainSessionKey, origin }
   }
-  const agentId = toAgentId(action, config)
-  const model = toModel(action, config)
-  const { sessionKey, sharesSession } = toSession(action, config, input)
+  const agentId = resolveAgent(action, config)
+  const model = resolveModel(action, config)
+  const { sessionKey, sharesSession } = resolveSession(action, config, input)
   // a run that only falls back to this key is no turn of the main session
   const sessionMode = sessionKey === mainSessionKey && !sharesSession ? 'persistent' : jobKeys.sessionMode
   return {
@@ -80,7 +80,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
 }
 
 /** Refuses what a direct call names and nothing can fulfil. The message quotes nothing of the request. */
-export function refuseUnusable(planned: PlannedAction, config: Config): void {
+export function requireUsable(planned: PlannedAction, config: Config): void {
   if (planned.kind !== 'agent') return
   const { agentId, action } = planned
   const why = action.model === undefined ? undefined : whyNotModel(action.model, agentId, config)
@@ -102,7 +102,7 @@ export function refuseUnusable(planned: PlannedAction, config: Config): void {
   )
 }
 
-function toAgentId(action: AgentAction, config: Config): string {
+function resolveAgent(action: AgentAction, config: Config): string {
   const fallback = toDefaultAgentId(config)
   if (action.agentId === undefined) return fallback
   const named = action.agentId.trim()
@@ -116,7 +116,7 @@ function toAgentId(action: AgentAction, config: Config): string {
 }
 
 /** The model, with its alias resolved; undefined if the action names none. */
-function toModel(action: AgentAction, config: Config): string | undefined {
+function resolveModel(action: AgentAction, config: Config): string | undefined {
   if (action.model === undefined) return undefined
   if (!isModelAllowed(action.model, config)) {
     throw new Problem(
@@ -127,7 +127,7 @@ function toModel(action: AgentAction, config: Config): string | undefined {
   return toModelName(action.model, config.models.aliases)
 }
 
-function toSession(
+function resolveSession(
   action: AgentAction,
   config: Config,
   { keyOrigin, newId }: PolicyInput,

@@ -1,6 +1,6 @@
 // Recognises the sender of a delivery, its event and its delivery id. Headers can be forged, so nothing here is a proof.
 import type { Verified, Verifier } from '../model/verifier.ts'
-import { tryBody } from './verifiers/proof.ts'
+import { readJsonBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
@@ -34,27 +34,27 @@ export function detectSource(headers: Headers): Sender | undefined {
 }
 
 /** The row of a sender by its name, which comes from `payload.source` or a verified scheme. */
-export function senderNamed(source: string | undefined): Sender | undefined {
+export function findSender(source: string | undefined): Sender | undefined {
   return source === undefined ? undefined : byName.get(source)
 }
 
 /** Where facts are read from. The payload is parsed only for a fact in the body. */
-export type Readable = Pick<Delivery, 'headers' | 'body'>
+export type ReadableDelivery = Pick<Delivery, 'headers' | 'body'>
 
 /** The event in the words of the sender. Several parts are joined by a dot, as in `ITEM.ERROR`. */
-export function toEvent(sender: Sender, delivery: Readable): string | undefined {
-  return toFirst(sender.event, delivery, '.')
+export function readEvent(sender: Sender, delivery: ReadableDelivery): string | undefined {
+  return readFirst(sender.event, delivery, '.')
 }
 
 /** The sender's id of this delivery, which its repetitions share. Several parts are joined by a space. */
-export function toDeliveryId(sender: Sender, delivery: Readable): string | undefined {
-  return toFirst(sender.deliveryId, delivery, ' ')
+export function readDeliveryId(sender: Sender, delivery: ReadableDelivery): string | undefined {
+  return readFirst(sender.deliveryId, delivery, ' ')
 }
 
 /** The delivery id if it is in the body. No header can change it. */
-function toIdInBody(sender: Sender, body: Body): string | undefined {
+function readBodyId(sender: Sender, body: Body): string | undefined {
   const facts = sender.deliveryId?.filter(isInBody)
-  return toFirst(facts, { headers: {}, body }, ' ')
+  return readFirst(facts, { headers: {}, body }, ' ')
 }
 
 /** Whether the sender's delivery id can be in the body. */
@@ -67,18 +67,18 @@ function isInBody(fact: Fact): boolean {
 }
 
 /** The author and the subject, if the payload has them. */
-export function toCorrespondent(sender: Sender, { body }: Pick<Delivery, 'body'>): Pick<Origin, 'from' | 'subject'> {
-  const from = sender.from && toLine(sender.from, readPayload(body))
-  const subject = sender.subject && toLine(sender.subject, readPayload(body))
+export function readCorrespondent(sender: Sender, { body }: Pick<Delivery, 'body'>): Pick<Origin, 'from' | 'subject'> {
+  const from = sender.from && readLine(sender.from, readPayload(body))
+  const subject = sender.subject && readLine(sender.subject, readPayload(body))
   return { ...(from === undefined ? {} : { from }), ...(subject === undefined ? {} : { subject }) }
 }
 
-function toLine(path: Path, payload: JsonValue): string | undefined {
+function readLine(path: Path, payload: JsonValue): string | undefined {
   const value = readPath(payload, path)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }
 
-function toFirst(facts: readonly Fact[] | undefined, delivery: Readable, joint: string): string | undefined {
+function readFirst(facts: readonly Fact[] | undefined, delivery: ReadableDelivery, joint: string): string | undefined {
   for (const fact of facts ?? []) {
     const text = readFact(fact, delivery, joint)
     if (text !== undefined && text.length <= longest) return text
@@ -86,7 +86,7 @@ function toFirst(facts: readonly Fact[] | undefined, delivery: Readable, joint: 
   return undefined
 }
 
-function readFact(fact: Fact, delivery: Readable, joint: string): string | undefined {
+function readFact(fact: Fact, delivery: ReadableDelivery, joint: string): string | undefined {
   switch (fact.in) {
     case 'header':
       return toWord(ownHeader(delivery.headers, fact.name))
@@ -153,14 +153,14 @@ function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
  * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `body` is inflated.
  * Undefined: the proof covers none.
  */
-export function toSignedId(
+export function readSignedId(
   { source, scheme, covers }: Verifier,
   { id }: Extract<Verified, { ok: true }>,
   body: Uint8Array,
 ): string | undefined {
   if (id !== undefined) return id
-  const sender = covers.body ? senderNamed(source ?? scheme) : undefined
+  const sender = covers.body ? findSender(source ?? scheme) : undefined
   if (sender === undefined || !hasIdInBody(sender)) return undefined
-  const payload = tryBody(body)
-  return payload === undefined ? undefined : toIdInBody(sender, { bytes: body, syntax: 'json', parsed: payload })
+  const payload = readJsonBody(body)
+  return payload === undefined ? undefined : readBodyId(sender, { bytes: body, syntax: 'json', parsed: payload })
 }

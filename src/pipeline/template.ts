@@ -187,25 +187,25 @@ const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/sy
  * match a text in two ways.
  */
 function parseFilter(text: string, from: number, toFault: PathFault): { apply: Filter; end: number } {
-  const [before = '', name = ''] = take(filterName, text, from) ?? []
+  const [before = '', name = ''] = matchAt(filterName, text, from) ?? []
   const nameAt = from + (before.length - before.trimStart().length)
   if (name !== 'default' && name !== 'truncate') throw toFault(nameAt, 'the filter "default" or "truncate"')
   const colon = from + before.length
   const example = name === 'default' ? '"n/a"' : '500'
   if (text[colon] !== ':') throw toFault(colon, `a ":" and an argument, as in ${name}: ${example}`)
-  const at = skip(text, colon + 1)
+  const at = skipSpaces(text, colon + 1)
   if (name === 'truncate') {
-    const count = take(digits, text, at)?.[0]
+    const count = matchAt(digits, text, at)?.[0]
     const limit = Number(count)
     if (count === undefined || limit < 1) throw toFault(at, `a whole number above 0, as in ${name}: ${example}`)
-    return { apply: (value) => truncate(value, limit), end: skip(text, at + count.length) }
+    return { apply: (value) => truncate(value, limit), end: skipSpaces(text, at + count.length) }
   }
-  const found = take(quoted, text, at)
+  const found = matchAt(quoted, text, at)
   if (found === undefined) throw toFault(at, `a text in quotes, as in ${name}: ${example}`)
-  const fallback = toUnescaped(found[1] ?? found[2] ?? '', (index) =>
+  const fallback = unescapeText(found[1] ?? found[2] ?? '', (index) =>
     toFault(at + 1 + index, String.raw`one of \\ \" \' \n \t`),
   )
-  return { apply: (value) => (value === '' ? fallback : value), end: skip(text, at + found[0].length) }
+  return { apply: (value) => (value === '' ? fallback : value), end: skipSpaces(text, at + found[0].length) }
 }
 
 function truncate(text: string, limit: number): string {
@@ -221,7 +221,7 @@ const escapes = new Map([
   ["'", "'"],
 ])
 
-function toUnescaped(text: string, toFault: (index: number) => Problem): string {
+function unescapeText(text: string, toFault: (index: number) => Problem): string {
   return text.replace(/\\([^])/g, (_, character: string, index: number) => {
     const meant = escapes.get(character)
     if (meant === undefined) throw toFault(index)
@@ -229,11 +229,11 @@ function toUnescaped(text: string, toFault: (index: number) => Problem): string 
   })
 }
 
-function take(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | undefined {
   pattern.lastIndex = at
   return pattern.exec(text) ?? undefined
 }
 
-function skip(text: string, at: number): number {
-  return at + (take(spaces, text, at)?.[0].length ?? 0)
+function skipSpaces(text: string, at: number): number {
+  return at + (matchAt(spaces, text, at)?.[0].length ?? 0)
 }

@@ -8,12 +8,12 @@ import { createBodyHmacProof } from './verifiers/body-hmac.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'
 import { createConcatHashProof } from './verifiers/concat-hash.ts'
 import { createBrokenVerifier, createDefinedVerifier } from './verifiers/defined.ts'
-import { toNamedScheme, toUnlistedScheme, unlistedNames } from './verifiers/generic.ts'
+import { applyHeaderSettings, findUnlistedScheme, unlistedNames } from './verifiers/generic.ts'
 import { isHandshakeDue, handshakes } from './verifiers/handshakes.ts'
 import { createHmacProof } from './verifiers/hmac.ts'
 import { createJwtProof } from './verifiers/jwt.ts'
 import { readSecrets } from './verifiers/keys.ts'
-import { fault, type Proof, type ProofTools } from './verifiers/proof.ts'
+import { toSettingProblem, type Proof, type ProofTools } from './verifiers/proof.ts'
 import type { Scheme } from './verifiers/scheme.ts'
 import { schemes } from './senders.ts'
 import { createBasicProof, createTokenProof } from './verifiers/token.ts'
@@ -37,7 +37,7 @@ export const schemeNames: readonly string[] = [...byId.keys(), ...unlistedNames]
 /** Throws `config-invalid` with the scheme, the setting that is missing or wrong, and the expected value. */
 export function createVerifier(settings: VerifySettings, tools: VerifierTools): Verifier {
   const defined = tools.defined?.find(({ scheme }) => scheme === settings.scheme)
-  const scheme = toUnlistedScheme(settings) ?? byId.get(settings.scheme)
+  const scheme = findUnlistedScheme(settings) ?? byId.get(settings.scheme)
   if (scheme !== undefined) return createSchemeVerifier(scheme, settings, tools)
   if (defined?.kind === 'sound') return createDefinedVerifier(defined, settings, tools)
   if (defined?.kind === 'broken') return createBrokenVerifier(defined.scheme, defined.problem)
@@ -57,29 +57,29 @@ const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat
 
 function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {
   if (settings.toleranceSeconds !== undefined && timeless.has(scheme.kind)) {
-    throw fault(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
+    throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   const secrets = createSecrets(scheme, settings, tools)
   const { fetch, now } = tools
   const proof = createProof(scheme, { settings, secrets, fetch, now })
-  const asked = (scheme.handshakes ?? []).map((name) => handshakes[name])
+  const schemeHandshakes = (scheme.handshakes ?? []).map((name) => handshakes[name])
   return {
     scheme: scheme.id,
     source: scheme.source,
     secretHeaders: [...new Set([...proof.secretHeaders, ...(scheme.secretHeaders ?? [])])],
     handsOver: scheme.handsOver === true,
-    handshakeMethods: [...new Set(asked.map(({ method }) => method))].filter((method) => method !== 'POST'),
+    handshakeMethods: [...new Set(schemeHandshakes.map(({ method }) => method))].filter((method) => method !== 'POST'),
     acceptsEmpty: scheme.acceptsEmpty === true,
     covers: proof.covers,
     isClaimed: proof.isClaimed,
     verify: proof.verify,
-    isGreeting: (head) =>
-      asked.some(
-        ({ method, signed, isGreeting }) =>
-          !signed && method === head.method && (isGreeting === undefined || isGreeting(head)),
+    isHandshakeHead: (head) =>
+      schemeHandshakes.some(
+        ({ method, signed, isHandshakeHead }) =>
+          !signed && method === head.method && (isHandshakeHead === undefined || isHandshakeHead(head)),
       ),
     async handshake(request, context) {
-      for (const handshake of asked) {
+      for (const handshake of schemeHandshakes) {
         if (!isHandshakeDue(handshake, request, context)) continue
         const answer = await handshake.answer(request, { settings, secrets, fetch, armed: context.armed })
         if (answer !== undefined) return answer
@@ -111,7 +111,7 @@ function createSecrets(scheme: Scheme, settings: VerifySettings, { handed }: Ver
 function createProof(scheme: Scheme, tools: ProofTools): Proof {
   switch (scheme.kind) {
     case 'hmac':
-      return createHmacProof(toNamedScheme(scheme, tools.settings), tools)
+      return createHmacProof(applyHeaderSettings(scheme, tools.settings), tools)
     case 'token':
       return createTokenProof(scheme, tools)
     case 'basic':

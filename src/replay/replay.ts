@@ -7,7 +7,7 @@ import type { PlannedAction } from '../model/action.ts'
 import type { Transform } from '../model/transform.ts'
 import { type Compared, compare, matchIds } from './comparison.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { isHookOpened } from '../pipeline/hook.ts'
+import { isHookOpen } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { checkBody, toDelivery } from '../deliveries/delivery.ts'
@@ -122,7 +122,7 @@ async function runKept(generation: Generation, kept: Kept, { newId, toId }: Runs
     const hook = generation.hook(head.path)
     if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')
     if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No mapping has this hook.')
-    if (!isHookOpened(hook, head.admitted)) {
+    if (!isHookOpen(hook, head.admitted)) {
       throw new Problem('unauthorized', 'No mapping of this hook takes the proof that let this request in.')
     }
     if (body.byteLength > hook.maxBodyBytes) throw new Problem('body-too-large', 'The body is over the limit.')

@@ -31,7 +31,7 @@ export type NamedLeases = {
   stop(): Promise<void>
 }
 
-type Held = { readonly lease: Lease; sureAt: Moment }
+type HeldLease = { readonly lease: Lease; sureAt: Moment }
 
 export function createNamedLeases(parts: {
   readonly store: Pick<Store, 'lease' | 'extendLeases' | 'endLeases'>
@@ -39,7 +39,7 @@ export function createNamedLeases(parts: {
   readonly times?: LeaseTimes | undefined
 }): NamedLeases {
   const { store, log, times: { leaseMs, everyMs } = leaseTimes } = parts
-  const held = new Map<string, Held>()
+  const held = new Map<string, HeldLease>()
   const duties = new Map<string, { readonly changed: () => void; wasHeld: boolean }>()
   let isStopped = false
   let running: Promise<void> | undefined
@@ -52,12 +52,12 @@ export function createNamedLeases(parts: {
   }
 
   function tick(): Promise<void> {
-    running ??= keep().finally(() => (running = undefined))
+    running ??= renewAll().finally(() => (running = undefined))
     return running
   }
 
   /** Extends what is held, and takes the duties that are free. */
-  async function keep(): Promise<void> {
+  async function renewAll(): Promise<void> {
     // after a pause of the process: who asked meanwhile was told no, and must hear when the duty is back
     const lapsed = new Set([...duties].flatMap(([name, { wasHeld }]) => (wasHeld && !isHeld(name) ? [name] : [])))
     try {
@@ -79,7 +79,7 @@ export function createNamedLeases(parts: {
     if (mine.length === 0) return
     const sureAt = takeMoment()
     const leases = mine.map(({ lease }) => lease)
-    const still = new Set(await inTime(store.extendLeases(leases, leaseMs)))
+    const still = new Set(await withinCallLimit(store.extendLeases(leases, leaseMs)))
     for (const own of mine) {
       const { name } = own.lease
       if (still.has(name)) own.sureAt = sureAt
@@ -89,7 +89,7 @@ export function createNamedLeases(parts: {
 
   async function take(names: readonly string[]): Promise<string[]> {
     const sureAt = takeMoment()
-    const leases = await inTime(store.lease({ names, leaseMs }))
+    const leases = await withinCallLimit(store.lease({ names, leaseMs }))
     for (const lease of leases) held.set(lease.name, { lease, sureAt })
     if (isStopped) await release(leases.map(({ name }) => name))
     return isStopped ? [] : leases.map(({ name }) => name)
@@ -98,7 +98,7 @@ export function createNamedLeases(parts: {
   async function release(names: readonly string[]): Promise<void> {
     const leases = names.flatMap((name) => held.get(name)?.lease ?? [])
     for (const name of names) held.delete(name)
-    if (leases.length > 0) await inTime(store.endLeases(leases)).catch(() => undefined)
+    if (leases.length > 0) await withinCallLimit(store.endLeases(leases)).catch(() => undefined)
   }
 
   return {
@@ -118,7 +118,7 @@ export function createNamedLeases(parts: {
   }
 }
 
-async function inTime<Result>(call: Promise<Result>): Promise<Result> {
+async function withinCallLimit<Result>(call: Promise<Result>): Promise<Result> {
   const attempt = await attemptWithin(callMs, () => call)
   if (attempt.kind === 'ended') return attempt.value
   throw attempt.kind === 'threw' ? attempt.thrown : storeUnavailable('The store does not answer in time.', 5)

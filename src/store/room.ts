@@ -10,14 +10,14 @@ const shares = { warn: 0.8, reopen: 0.95 }
 
 const retryAfterSeconds = 60
 
-export type Room = {
+export type Capacity = {
   /** Called after each commit with the bytes that wait in the store. */
   update(bytes: number): void
   /**
    * A `store-full` problem if a new delivery would exceed the limit. `bytes`: what of it would wait; a delivery that does not
    * wait is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
    */
-  refusalOf(bytes: number, uncommitted: number): Problem | undefined
+  checkAppend(bytes: number, uncommitted: number): Problem | undefined
   /** Why deliveries are refused; undefined while they are not. */
   trouble(): string | undefined
   /** What the operator should know before deliveries are refused. */
@@ -25,7 +25,7 @@ export type Room = {
 }
 
 /** `maxBytes` is read each time, so that a new limit applies at once. */
-export function createRoom({ maxBytes, log }: { maxBytes: () => number; log: Log }): Room {
+export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log: Log }): Capacity {
   let bytes = 0
   let isTight = false
   /** The bytes that waited at the first refusal, and the limit then. */
@@ -49,7 +49,7 @@ export function createRoom({ maxBytes, log }: { maxBytes: () => number; log: Log
       isTight = warning !== undefined
       full = undefined
     },
-    refusalOf(more, uncommitted) {
+    checkAppend(more, uncommitted) {
       if (more === 0 || bytes + uncommitted + more <= maxBytes()) return undefined
       // one that is too large for an almost empty store does not make it full
       if (bytes >= shares.warn * maxBytes()) setFull()

@@ -13,7 +13,7 @@ import { decide } from '../../src/pipeline/pipeline.ts'
 import { createAdmission } from '../../src/http/admission.ts'
 import { readBody } from '../../src/http/body.ts'
 import { toDelivery, toHead } from '../../src/deliveries/delivery.ts'
-import { toDedupe } from '../../src/deliveries/duplicates.ts'
+import { readDedupe } from '../../src/deliveries/duplicates.ts'
 import { createHandedSecrets } from '../../src/http/handed.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
 import { createReceiver } from '../../src/http/receive.ts'
@@ -26,7 +26,7 @@ import { createThrottle } from '../../src/http/throttle.ts'
 import { runBatch } from '../../src/store/sqlite/batch.ts'
 import type { Operation } from '../../src/store/sqlite/operations.ts'
 import { createOwner } from '../../src/store/sqlite/owner.ts'
-import { toWaitingBytes } from '../../src/store/sqlite/reads.ts'
+import { readWaitingBytes } from '../../src/store/sqlite/reads.ts'
 import { createMemoryStore, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { toAppend } from '../../src/store/sqlite/values.ts'
 import { createEventBody } from './events.ts'
@@ -64,7 +64,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const mapping = { ...Mapping.parse(benchMapping), id: 'bench' }
   const generation = createGeneration({ config, mappings: [mapping], transforms: new Map() })
   const hook = generation.hook('bench')
-  const { knock, ...admission } = createAdmission({
+  const { checkHead, ...admission } = createAdmission({
     tokens: createThrottle({ clock }),
     signers: createThrottle({ clock }),
   })
@@ -80,12 +80,12 @@ export async function createStages(folder: string): Promise<Stage[]> {
   }
   const [first] = await newRequests(1)
   if (first === undefined) throw new Error('No request arrived.')
-  const knocked = knock(first.req, config)
+  const knocked = checkHead(first.req, config)
   const proof = { signedFor: [], signedId: undefined, source: undefined }
   const toParsed = (body: Buffer<ArrayBuffer>) => {
     const place = { hook, id: newId(), receivedAt: clock() }
     const delivery = toDelivery(toHead(knocked, hook.secretHeaders, proof), body, place)
-    return { delivery, dedupe: toDedupe(delivery) }
+    return { delivery, dedupe: readDedupe(delivery) }
   }
   const toDecision = async () => {
     const { delivery } = toParsed(nextBody())
@@ -131,7 +131,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
         (await newRequests(calls)).map(
           ({ req }) =>
             () =>
-              admission.checkToken(knock(req, config)),
+              admission.checkToken(checkHead(req, config)),
         ),
     },
     {
@@ -215,7 +215,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
     // as: the line above sent it
     const operations = receiveMessageOnPort(ofWriter)?.message as readonly Operation[]
     const outcomes = runBatch({ db, operations, beforeCommit: () => {} })
-    post(ofWriter, { outcomes, waitingBytes: toWaitingBytes(db) })
+    post(ofWriter, { outcomes, waitingBytes: readWaitingBytes(db) })
     receiveMessageOnPort(toWriter)
   }
 
@@ -228,7 +228,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
     const accepted = () => {}
     return createReceiver({
       ...shared,
-      admission: { knock, ...admission },
+      admission: { checkHead, ...admission },
       handed: createHandedSecrets({ file: join(dir, 'handed.json'), clock }),
       refusals: new Refusals(false),
       refusalLog: createRefusalLog(silentLog),

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { detectSource, toEvent } from '../../src/pipeline/sources.ts'
+import { detectSource, readEvent } from '../../src/pipeline/sources.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
@@ -52,7 +52,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
       const sender = detectSource(headers)
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
       expect([name, sender?.source]).toEqual([name, expected])
-      const event = sender && toEvent(sender, { headers, body: toJsonBody(body) })
+      const event = sender && readEvent(sender, { headers, body: toJsonBody(body) })
       expect(event === undefined || event.length > 0).toBe(true)
     }
   })

@@ -87,7 +87,7 @@ describe('any request', () => {
     await fc.assert(
       fc.asyncProperty(request, fc.constantFrom(...verifiers), async (given, verifier) => {
         verifier.isClaimed(given.headers)
-        verifier.isGreeting(given)
+        verifier.isHandshakeHead(given)
         const verified = await verifier.verify(given)
         expect(verified).toMatchObject({ ok: false })
       }),

@@ -4,7 +4,7 @@ import { someMapping } from '../../model/delivery.ts'
 import type { Config } from '../../model/config.ts'
 import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
-import { toDifferent } from '../../deliveries/records.ts'
+import { describeDifference } from '../../deliveries/records.ts'
 import { openReader, readDatabaseFacts } from '../../store/open.ts'
 import { toWaitingText } from '../../store/room.ts'
 import { openDatabase, toTrouble } from '../../store/sqlite/driver.ts'
@@ -78,7 +78,7 @@ async function checkNodes(place: StorePlace): Promise<CheckFinding> {
   const reader = await openReader(place)
   try {
     const nodes = await reader.nodes()
-    const different = toDifferent(nodes)
+    const different = describeDifference(nodes)
     const name = 'gateways'
     if (different !== undefined) return { name, ok: false, severity: 'warning', detail: toPrintable(different) }
     const named = nodes.map(({ id, version, address }) => `${id} (${version}) at ${address}`)

@@ -5,7 +5,7 @@ import { startWatcher } from '../../gmail/watcher.ts'
 import { loadConfig } from '../../config/config.ts'
 import { type Config, toHookTokens } from '../../model/config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
-import { createClientOf } from '../../http/client.ts'
+import { createClientLookup } from '../../http/client.ts'
 import { createThrottle } from '../../http/throttle.ts'
 import type { Context } from '../terminal/context.ts'
 import { findGatewayAddress } from '../gateway/gateway.ts'
@@ -17,7 +17,7 @@ export async function run({ dir, env }: Context): Promise<number> {
   const gmail = requireWatched(config)
   const log = createJsonLog()
   const sink = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file: toStateFile(dir) })
-  const gate = { ...createThrottle({ clock: Date.now }), clientOf: createClientOf(config.server.trustedProxies) }
+  const gate = { ...createThrottle({ clock: Date.now }), clientOf: createClientLookup(config.server.trustedProxies) }
   const watcher = startWatcher({ dir, gmail, sink, gate, log, clock: Date.now })
   log.info({ account: gmail.account, mode: gmail.mode }, 'watching')
   const stopped = new Promise<undefined>((resolve) => {

@@ -5,7 +5,7 @@ import { type Fixture, parseFixture } from '../../replay/fixture-files.ts'
 import { nearestOf } from '../../base/text.ts'
 import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
-import { detectSource, senderNamed, toEvent } from '../../pipeline/sources.ts'
+import { detectSource, findSender, readEvent } from '../../pipeline/sources.ts'
 import { inPackage } from '../scaffold/package.ts'
 
 /**
@@ -42,8 +42,8 @@ function isAccepted({ expect }: Fixture): boolean {
 
 /** The event by the headers and the payload. `from` is a sender, or another name. */
 export function toEventOf(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
-  const sender = senderNamed(from) ?? detectSource(headers)
-  return sender && toEvent(sender, { headers, body: toJsonBody(payload) })
+  const sender = findSender(from) ?? detectSource(headers)
+  return sender && readEvent(sender, { headers, body: toJsonBody(payload) })
 }
 
 /** `names[0]` is the name of the sender. */

@@ -45,22 +45,22 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
       for (const [index, { kind }] of appended.entries()) if (kind === 'stored') touch(deliveries[index]?.id ?? '')
       return appended
     },
-    settle: (id, settlement) => noted(store.settle(id, settlement), id),
+    settle: (id, settlement) => noteIfWritten(store.settle(id, settlement), id),
     async claim(query) {
       const jobs = await store.claim(query)
       for (const { deliveryId } of jobs) if (deliveryId !== undefined) touch(deliveryId)
       return jobs
     },
-    report: (job, report) => noted(store.report(job, report), job.id),
+    report: (job, report) => noteIfWritten(store.report(job, report), job.id),
     async noteRepeats(repeats) {
       await store.noteRepeats(repeats)
       for (const { deliveryId } of repeats) touch(deliveryId)
     },
-    requeue: (id) => noted(store.requeue(id), id),
-    drop: (id) => noted(store.drop(id), id),
+    requeue: (id) => noteIfWritten(store.requeue(id), id),
+    drop: (id) => noteIfWritten(store.drop(id), id),
   }
 
-  async function noted(written: Promise<boolean>, id: string): Promise<boolean> {
+  async function noteIfWritten(written: Promise<boolean>, id: string): Promise<boolean> {
     const isWritten = await written
     if (isWritten) touch(id)
     return isWritten

@@ -13,31 +13,38 @@ import type { Store } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
 import { checkBody, toDelivery } from '../../deliveries/delivery.ts'
 import { toShownFields } from '../../deliveries/records.ts'
-import { toPending, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
+import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
 import { readRequestText, readLimit, readStateParameter, readParameter, type RouteContext } from './query.ts'
 import { reply } from './reply.ts'
 import { toRowFields, toSourceName } from './rows.ts'
 import type { DeliveryRow, MadeBy, Page, RequestFields, Retried, ShownDelivery } from '../../model/api-types.ts'
 
-export type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'poke'>
+export type DeliveryParts = Pick<
+  ApiParts,
+  'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'
+>
 
 export function addDeliveryRoutes(router: Router, api: Middleware, parts: DeliveryParts): void {
   const { store } = parts
   router.get('/api/deliveries', api, async (ctx) => reply(ctx, await listDeliveries(store, ctx)))
-  router.get('/api/deliveries/:id', api, async (ctx) => reply(ctx, await show(parts, await find(store, ctx))))
+  router.get('/api/deliveries/:id', api, async (ctx) =>
+    reply(ctx, await readShownDelivery(parts, await findDelivery(store, ctx))),
+  )
   router.get('/api/deliveries/:id/request', api, async (ctx) => {
-    const record = await find(store, ctx)
+    const record = await findDelivery(store, ctx)
     reply(ctx, toRequestFields(await findRequest(store, record)))
   })
   router.post('/api/deliveries/:id/retry', api, async (ctx) => {
     const heartbeat = await findHeartbeat(store, ctx)
     reply(
       ctx,
-      heartbeat === undefined ? await retry(parts, await find(store, ctx)) : await retryHeartbeat(parts, heartbeat),
+      heartbeat === undefined
+        ? await retryDelivery(parts, await findDelivery(store, ctx))
+        : await retryHeartbeat(parts, heartbeat),
     )
   })
   router.post('/api/deliveries/:id/drop', api, async (ctx) => {
-    const { deliveryId, state } = await find(store, ctx)
+    const { deliveryId, state } = await findDelivery(store, ctx)
     if (!(await store.drop(deliveryId))) {
       throw new Problem(
         'conflict',
@@ -47,9 +54,9 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
     reply(ctx, { deliveryId, state: 'dropped' })
   })
   router.post('/api/deliveries/:id/again', api, async (ctx) => {
-    const record = await find(store, ctx)
+    const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
-    const body = await readEdited(ctx, parts.generation())
+    const body = await readEditedBody(ctx, parts.generation())
     reply(ctx, await sendAgain(parts, body === undefined ? request : { ...request, body }))
   })
 }
@@ -108,7 +115,10 @@ function toPage(records: readonly DeliveryRecord[], limit: number, from?: string
   return { deliveries: records.map(toRowFields), next: last ?? null }
 }
 
-async function show({ store, generation, dir }: DeliveryParts, record: DeliveryRecord): Promise<ShownDelivery> {
+async function readShownDelivery(
+  { store, generation, dir }: DeliveryParts,
+  record: DeliveryRecord,
+): Promise<ShownDelivery> {
   const current = generation()
   const request = await store.request(record.deliveryId)
   const mapping = current.mappings.find(({ id }) => id === record.mappingId)
@@ -126,12 +136,12 @@ async function show({ store, generation, dir }: DeliveryParts, record: DeliveryR
             token: admitted.token,
             scheme: request?.head.verifiedBy ?? (admitted.signedFor.length > 0 ? scheme : null),
           },
-    madeBy: await toMadeBy(record, { mapping, current, dir }),
+    madeBy: await findMaker(record, { mapping, current, dir }),
     isRequestKept: request !== undefined,
   }
 }
 
-async function toMadeBy(
+async function findMaker(
   { hook, problem }: DeliveryRecord,
   { mapping, current, dir }: { mapping: Generation['mappings'][number] | undefined; current: Generation; dir: string },
 ): Promise<MadeBy | null> {
@@ -141,11 +151,11 @@ async function toMadeBy(
     return { kind: 'template', template: (action === 'agent' ? messageTemplate : textTemplate) ?? null }
   }
   const { module } = transform
-  return { kind: 'transform', module, ...(await toPlaceInFile(current, dir, { module, frame: problem?.frame })) }
+  return { kind: 'transform', module, ...(await findLineInFile(current, dir, { module, frame: problem?.frame })) }
 }
 
 /** The file of a module, and the line that the frame of its problem names. */
-export async function toPlaceInFile(
+export async function findLineInFile(
   { config }: Generation,
   dir: string,
   { module, frame }: { readonly module?: string | undefined; readonly frame?: string | undefined },
@@ -156,7 +166,7 @@ export async function toPlaceInFile(
   return { file: join(root, module), line }
 }
 
-export async function find(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
+export async function findDelivery(store: Store, ctx: RouteContext): Promise<DeliveryRecord> {
   const record = await store.delivery(ctx.params['id'] ?? '')
   if (record === undefined)
     throw new Problem('not-found', 'No delivery or run has this id. "hookloom list" shows the ids.')
@@ -194,7 +204,10 @@ async function findHeartbeat(store: Store, ctx: RouteContext): Promise<Job | und
 }
 
 /** Runs a parked delivery again, or queues the dead jobs of an accepted one again. */
-async function retry({ store, rerunner, poke }: DeliveryParts, record: DeliveryRecord): Promise<Retried> {
+async function retryDelivery(
+  { store, rerunner, lookForJobs }: DeliveryParts,
+  record: DeliveryRecord,
+): Promise<Retried> {
   const { deliveryId } = record
   const [open] = await store.open({ id: deliveryId, limit: 1 })
   if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
@@ -205,26 +218,26 @@ async function retry({ store, rerunner, poke }: DeliveryParts, record: DeliveryR
       'conflict',
       `The delivery ${deliveryId} cannot be retried: its state is ${record.state}, and it has no dead run.`,
     )
-  poke()
+  lookForJobs()
   return { deliveryId, state: record.state, jobs }
 }
 
-async function retryHeartbeat({ store, poke }: DeliveryParts, { id, state }: Job): Promise<Retried> {
+async function retryHeartbeat({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<Retried> {
   if (!(await store.requeue(id)))
     throw new Problem('conflict', `The heartbeat cannot be retried: its state is ${state}, not dead.`)
-  poke()
+  lookForJobs()
   return { deliveryId: null, state: 'queued', jobs: [id] }
 }
 
-const Edited = z.strictObject({ body: z.string() })
+const EditedBody = z.strictObject({ body: z.string() })
 
 /** The new body of `{"body": "…"}`; undefined if the request has no body. Throws `body-too-large` and `usage-invalid`. */
-async function readEdited(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
+async function readEditedBody(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
   const { maxBodyBytes } = config.server
   // JSON can escape each byte with six
   const text = await readRequestText(ctx, 6 * maxBodyBytes + 1_024)
   if (text === '') return undefined
-  const edited = Edited.safeParse(toJson(text ?? ''))
+  const edited = EditedBody.safeParse(toJson(text ?? ''))
   if (text !== undefined && !edited.success) {
     throw new Problem('usage-invalid', 'The body must be {"body": "<text>"}, or empty to send the same again.')
   }
@@ -247,7 +260,7 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   const delivery = toDelivery(head, body, { hook, id: deliveryId, receivedAt: clock() })
   checkBody(delivery)
   const answer = toWaitingAnswer(deliveryId, 'pending')
-  const settlement = toPending(delivery, current.id)
+  const settlement = toPendingSettlement(delivery, current.id)
   await store.append(
     toDeliveryRow(delivery, { settlement, answer: { ...answer, body: answer.body }, dedupe: undefined }),
   )

@@ -3,8 +3,8 @@ import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
 import { isWithoutChannels, withoutChannels } from '../../model/agents-rules.ts'
-import { toDifferent, toIsoTime } from '../../deliveries/records.ts'
-import { toPlaceInFile } from './deliveries.ts'
+import { describeDifference, toIsoTime } from '../../deliveries/records.ts'
+import { findLineInFile } from './deliveries.ts'
 import { reply } from './reply.ts'
 import type { BrokenFields, HealthFields } from '../../model/api-types.ts'
 
@@ -14,10 +14,10 @@ const shownLanes = 20
 type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes'>
 
 export function addHealthRoute(router: Router, api: Middleware, parts: HealthParts): void {
-  router.get('/api/health', api, async (ctx) => reply(ctx, await toHealth(parts)))
+  router.get('/api/health', api, async (ctx) => reply(ctx, await readHealth(parts)))
 }
 
-async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: HealthParts): Promise<HealthFields> {
+async function readHealth({ store, generation, status, dir, hooksUrl, minutes }: HealthParts): Promise<HealthFields> {
   const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes, nodes] = await Promise.all([
     store.health(),
     store.counts(),
@@ -29,17 +29,17 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
   const { problems, lastReloadAt, lastGoodAt, ...live } = status()
   const broken = problems.map(async (problem): Promise<BrokenFields> => ({
     ...problem,
-    ...(await toPlaceInFile(generation(), dir, problem)),
+    ...(await findLineInFile(generation(), dir, problem)),
   }))
   return {
     generation: live.generation,
     degraded: live.degraded,
     held: live.held,
     problems: await Promise.all(broken),
-    lastReloadAt: toMomentOrNull(lastReloadAt),
-    lastGoodAt: toMomentOrNull(lastGoodAt),
+    lastReloadAt: toIsoTimeOrNull(lastReloadAt),
+    lastGoodAt: toIsoTimeOrNull(lastGoodAt),
     nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(node.seenAt) })),
-    different: toDifferent(nodes) ?? null,
+    different: describeDifference(nodes) ?? null,
     withoutChannels: isWithoutChannels(generation().config) ? withoutChannels : null,
     hooksUrl: hooksUrl() ?? null,
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
@@ -51,6 +51,6 @@ async function toHealth({ store, generation, status, dir, hooksUrl, minutes }: H
   }
 }
 
-function toMomentOrNull(at: number | undefined): string | null {
+function toIsoTimeOrNull(at: number | undefined): string | null {
   return at === undefined || at === 0 ? null : toIsoTime(at)
 }

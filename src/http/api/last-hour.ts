@@ -24,7 +24,7 @@ export type LastHour = { readonly meter: Meter; minutes(): MinuteFields[] }
 export function createLastHour(clock: Clock): LastHour {
   let minutes: Minute[] = []
 
-  function now(): Minute {
+  function findMinute(): Minute {
     const at = Math.floor(clock() / minuteMs) * minuteMs
     const last = minutes.at(-1)
     if (last?.at === at) return last
@@ -44,7 +44,7 @@ export function createLastHour(clock: Clock): LastHour {
 
   return {
     meter(name, labels, seconds) {
-      const minute = now()
+      const minute = findMinute()
       if ('hook' in labels && 'outcome' in labels) {
         minute.deliveries[labels.outcome] += 1
         if (seconds !== undefined) minute.latencies[minute.measured++ % samples] = seconds * 1_000

@@ -11,12 +11,12 @@ const mostKeys = 100
 /** 256 random bits: no guess needs to be counted. */
 const keyForm = /^hlk_[\w-]{43}$/
 
-export type Issued = { readonly text: string; /** Milliseconds since the epoch. */ readonly until: number }
+export type IssuedSecret = { readonly text: string; /** Milliseconds since the epoch. */ readonly until: number }
 
 export type PageKeys = {
-  issueCode(): Issued
+  issueCode(): IssuedSecret
   /** Undefined if the code is unknown, was used before, or is older than a minute. */
-  exchange(code: string): Issued | undefined
+  exchange(code: string): IssuedSecret | undefined
   /** Whether a text has the form of a key, valid or not. */
   isForm(text: string): boolean
   isValid(key: string): boolean
@@ -34,7 +34,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
   function issue(
     among: Map<string, number>,
     { prefix, ms, most }: { prefix: string; ms: number; most: number },
-  ): Issued {
+  ): IssuedSecret {
     const text = `${prefix}${randomBytes(32).toString('base64url')}`
     const until = clock() + ms
     among.set(toDigest(text), until)
@@ -45,7 +45,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
     return { text, until }
   }
 
-  function endOld(): void {
+  function forgetOldKeys(): void {
     if (issuedUnder === token()) return
     issuedUnder = token()
     codes.clear()
@@ -54,11 +54,11 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
 
   return {
     issueCode() {
-      endOld()
+      forgetOldKeys()
       return issue(codes, { prefix: '', ms: codeMs, most: mostCodes })
     },
     exchange(code) {
-      endOld()
+      forgetOldKeys()
       const digest = toDigest(code)
       const until = codes.get(digest)
       codes.delete(digest)
@@ -67,7 +67,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
     },
     isForm: (text) => keyForm.test(text),
     isValid(key) {
-      endOld()
+      forgetOldKeys()
       const until = keys.get(toDigest(key))
       return until !== undefined && clock() < until
     },

@@ -6,7 +6,7 @@ import type { Context, Middleware } from 'koa'
 import { Problem } from '../../model/problem.ts'
 import { readToken } from '../admission.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
-import { send } from '../server.ts'
+import { sendAnswer } from '../server.ts'
 import type { PageKeys } from './page-keys.ts'
 import { reply } from './reply.ts'
 
@@ -53,7 +53,7 @@ export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKe
   })
 }
 
-const read = new Map<string, string>()
+const pageFiles = new Map<string, string>()
 
 function sendFile(ctx: Context, file: string, type: string): void {
   ctx.set({
@@ -65,15 +65,15 @@ function sendFile(ctx: Context, file: string, type: string): void {
     'x-frame-options': 'DENY',
     'cache-control': 'no-cache',
   })
-  send(ctx, { status: 200, body: readBuilt(file) })
+  sendAnswer(ctx, { status: 200, body: readPageFile(file) })
 }
 
-function readBuilt(file: string): string {
-  const known = read.get(file)
+function readPageFile(file: string): string {
+  const known = pageFiles.get(file)
   if (known !== undefined) return known
   try {
     const text = readFileSync(createRequire(import.meta.url).resolve(`#inspector/${file}`), 'utf8')
-    read.set(file, text)
+    pageFiles.set(file, text)
     return text
   } catch (cause) {
     throw new Problem('not-found', 'The page is not built. Run "npm run build" in the checkout.', { cause })

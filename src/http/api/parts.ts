@@ -38,5 +38,5 @@ export type ApiParts = {
   readonly newId: () => string
   readonly clock: Clock
   /** Called when a job may run again. */
-  readonly poke: () => void
+  readonly lookForJobs: () => void
 }

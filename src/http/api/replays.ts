@@ -7,7 +7,7 @@ import { Problem } from '../../model/problem.ts'
 import { mostReplays, usualReplays } from '../../model/replay.ts'
 import type { DeliveryRecord, KeptQuery, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
-import { find, findRequest } from './deliveries.ts'
+import { findDelivery, findRequest } from './deliveries.ts'
 import { readRequestText } from './query.ts'
 import { reply } from './reply.ts'
 import type { CapturedFields, ReplayReport } from '../../model/api-replay-types.ts'
@@ -16,49 +16,49 @@ import type { CapturedFields, ReplayReport } from '../../model/api-replay-types.
 const mostIds = 100
 
 /** Its answers are JSON. */
-export type ReplayerOfAdmin = {
+export type AdminReplayer = {
   /** `isWanted`: asked when its turn comes. */
   replay(query: KeptQuery, isWanted: () => boolean): Promise<ReplayReport>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
   capture(
     stored: { record: DeliveryRecord; request: KeptRequest },
-    asked: z.infer<typeof Asked>,
+    asked: z.infer<typeof FixtureOptions>,
   ): Promise<CapturedFields>
   /** Makes live what `hooks.transforms.hold` held back. */
   publish(): Promise<object>
 }
 
 /** Of a fixture. */
-const Asked = z.strictObject({ name: z.string().max(200).optional(), module: z.string().max(500).optional() })
-const mostAskedBytes = 4_096
+const FixtureOptions = z.strictObject({ name: z.string().max(200).optional(), module: z.string().max(500).optional() })
+const mostOptionBytes = 4_096
 
 /** `operator`: refuses everybody else. */
 export function addReplayRoutes(
   router: Router,
   operator: Middleware,
-  { store, replayer }: { readonly store: Store; readonly replayer: ReplayerOfAdmin },
+  { store, replayer }: { readonly store: Store; readonly replayer: AdminReplayer },
 ): void {
   router.post('/api/replay', operator, async (ctx) => {
     const isConnected = () => !ctx.res.destroyed
-    reply(ctx, await replayer.replay(toKeptQuery(ctx.query), isConnected))
+    reply(ctx, await replayer.replay(readKeptQuery(ctx.query), isConnected))
   })
   router.post('/api/publish', operator, async (ctx) => reply(ctx, await replayer.publish()))
   router.post('/api/deliveries/:id/capture', operator, async (ctx) => {
-    const asked = await readAsked(ctx)
-    const record = await find(store, ctx)
+    const asked = await readFixtureOptions(ctx)
+    const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
     reply(ctx, await replayer.capture({ record, request }, asked))
   })
   router.post('/api/replay/live', operator, async (ctx) =>
-    reply(ctx, { outcomes: await replayer.decideLive(toIds(ctx)) }),
+    reply(ctx, { outcomes: await replayer.decideLive(readIds(ctx)) }),
   )
 }
 
 /** Throws `usage-invalid`. */
-async function readAsked(ctx: Context): Promise<z.infer<typeof Asked>> {
-  const text = await readRequestText(ctx, mostAskedBytes)
-  const asked = Asked.safeParse(text === '' ? {} : toJson(text ?? ''))
+async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureOptions>> {
+  const text = await readRequestText(ctx, mostOptionBytes)
+  const asked = FixtureOptions.safeParse(text === '' ? {} : toJson(text ?? ''))
   if (asked.success) return asked.data
   throw new Problem(
     'usage-invalid',
@@ -67,21 +67,21 @@ async function readAsked(ctx: Context): Promise<z.infer<typeof Asked>> {
 }
 
 /** `?ids=`, with commas between them. */
-function toIds({ query: { ids } }: Context): string[] {
+function readIds({ query: { ids } }: Context): string[] {
   return typeof ids === 'string' ? ids.split(',').slice(0, mostIds) : []
 }
 
 /** `last`, `hook`, `source`, and `since`: milliseconds since the epoch, or ISO 8601. Throws `usage-invalid`. */
-function toKeptQuery(query: Readonly<Record<string, unknown>>): KeptQuery {
+function readKeptQuery(query: Readonly<Record<string, unknown>>): KeptQuery {
   const toText = (name: string) => (typeof query[name] === 'string' ? query[name] : undefined)
   const last = Number(toText('last') ?? usualReplays)
   if (!Number.isInteger(last) || last < 1 || last > mostReplays) {
     throw new Problem('usage-invalid', `last: expected a whole number from 1 to ${mostReplays}.`)
   }
-  return { limit: last, hook: toText('hook'), source: toText('source'), since: toMoment(toText('since')) }
+  return { limit: last, hook: toText('hook'), source: toText('source'), since: readSince(toText('since')) }
 }
 
-function toMoment(text: string | undefined): number | undefined {
+function readSince(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const moment = /^\d{10,16}$/.test(text) ? Number(text) : Date.parse(text)
   if (!Number.isNaN(moment)) return moment

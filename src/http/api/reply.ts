@@ -1,8 +1,8 @@
 // The answers of the admin API: JSON with `ok`, and never from a cache.
 import type { Context } from 'koa'
-import { send } from '../server.ts'
+import { sendAnswer } from '../server.ts'
 
 export function reply(ctx: Context, body: object, status = 200): void {
   ctx.set('cache-control', 'no-store')
-  send(ctx, { status, body: JSON.stringify({ ok: true, ...body }) })
+  sendAnswer(ctx, { status, body: JSON.stringify({ ok: true, ...body }) })
 }

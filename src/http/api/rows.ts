@@ -1,6 +1,6 @@
 // A delivery in a list of the page. It stays small, however large its payload and its actions are.
 import type { Job } from '../../model/job.ts'
-import { senderNamed } from '../../pipeline/sources.ts'
+import { findSender } from '../../pipeline/sources.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { toDeliverySummary } from '../../deliveries/records.ts'
 import type { DeliveryRow } from '../../model/api-types.ts'
@@ -31,5 +31,5 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
 }
 
 export function toSourceName({ source }: Pick<DeliveryRecord, 'source'>): string | null {
-  return (source === undefined ? undefined : senderNamed(source)?.label) ?? null
+  return (source === undefined ? undefined : findSender(source)?.label) ?? null
 }

@@ -38,7 +38,7 @@ export function addSessionRoutes(router: Router, api: Middleware, parts: Session
         'not-found',
         'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
       )
-    reply(ctx, await toRunFields(store, job))
+    reply(ctx, await readRunFields(store, job))
   })
 }
 
@@ -66,10 +66,10 @@ async function readSession({ store, generation }: SessionParts, ctx: RouteContex
   return { ...toSessionFields(session, messages), events: events.map(toEventFields) }
 }
 
-async function toRunFields(store: StoreReader, job: Job): Promise<RunFields> {
+async function readRunFields(store: StoreReader, job: Job): Promise<RunFields> {
   const { agentId, sessionKey } = job.planned
   const messages = await store.messages({ agentId, sessionKey, limit: mostOfRun, runId: job.id })
-  const said = (role: string) => messages.filter((message) => message.role === role).at(-1)?.text
-  const reply = job.steps.find(({ name, state }) => name === 'run' && state === 'done')?.result ?? said('assistant')
-  return { ...toJobFields(job), prompt: said('user') ?? null, reply: reply ?? null }
+  const findText = (role: string) => messages.filter((message) => message.role === role).at(-1)?.text
+  const reply = job.steps.find(({ name, state }) => name === 'run' && state === 'done')?.result ?? findText('assistant')
+  return { ...toJobFields(job), prompt: findText('user') ?? null, reply: reply ?? null }
 }

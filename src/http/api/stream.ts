@@ -31,22 +31,22 @@ const run = randomBytes(4).toString('hex')
  * The frames until `signal` ends. `lastId` is the `Last-Event-ID` of a client that reconnects: it gets what it missed, or `reset`
  * if that is no longer known. The first frame is always `status`.
  */
-export async function* toFrames(
+export async function* streamFrames(
   parts: StreamParts,
   { lastId, signal }: { lastId: string | undefined; signal: AbortSignal },
 ): AsyncGenerator<string> {
   const { changes, refusals } = parts
-  const from = toPlace(lastId)
+  const from = readPosition(lastId)
   let place = from ?? changes.latest()
   let refused = refusals.count()
-  let told = JSON.stringify(parts.status())
+  let sentStatus = JSON.stringify(parts.status())
   let quietSince = performance.now()
-  yield toFrame('status', told, from === undefined ? place : undefined)
+  yield toFrame('status', sentStatus, from === undefined ? place : undefined)
   if (lastId !== undefined && from === undefined) yield toFrame('reset', '{}', place)
   while (!signal.aborted) {
     const frames: string[] = []
     const latest = changes.latest()
-    if (latest !== place) frames.push(await toChanged(parts, place, latest))
+    if (latest !== place) frames.push(await buildDeliveriesFrame(parts, place, latest))
     place = latest
     const count = refusals.count()
     if (count !== refused) {
@@ -54,8 +54,8 @@ export async function* toFrames(
     }
     refused = count
     const status = JSON.stringify(parts.status())
-    if (status !== told) frames.push(toFrame('status', status))
-    told = status
+    if (status !== sentStatus) frames.push(toFrame('status', status))
+    sentStatus = status
     if (frames.length === 0 && performance.now() - quietSince > silenceMs) frames.push(': nothing changed\n\n')
     if (frames.length > 0) {
       quietSince = performance.now()
@@ -66,12 +66,12 @@ export async function* toFrames(
 }
 
 /** Undefined for an id of another run of the gateway, or for none. */
-function toPlace(lastId: string | undefined): number | undefined {
+function readPosition(lastId: string | undefined): number | undefined {
   const [, start, place] = /^([\da-f]{8})\.(\d{1,15})$/.exec(lastId ?? '') ?? []
   return start === run ? Number(place) : undefined
 }
 
-async function toChanged({ changes, store }: StreamParts, place: number, latest: number): Promise<string> {
+async function buildDeliveriesFrame({ changes, store }: StreamParts, place: number, latest: number): Promise<string> {
   const ids = changes.since(place)
   if (ids === undefined || ids.size > mostRows) return toFrame('reset', '{}', latest)
   const records = new Map<string, DeliveryRecord>()

@@ -5,7 +5,7 @@ import type { Middleware } from 'koa'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
 import { withNearest } from '../refusals.ts'
-import { toFrames, toStatusFields } from './stream.ts'
+import { streamFrames, toStatusFields } from './stream.ts'
 
 /** Each open stream reads the store five times a second while deliveries come in. */
 const mostStreams = 20
@@ -28,7 +28,7 @@ export function addStreamRoute(router: Router, api: Middleware, parts: StreamRou
       open -= 1
       ended.abort()
     })
-    const frames = toFrames(
+    const frames = streamFrames(
       {
         changes,
         store,

@@ -2,25 +2,25 @@
 import { verify } from 'node:crypto'
 import {
   parseTimestamp,
-  toClockFault,
+  findClockFault,
   mismatch,
-  missing,
-  need,
+  missingHeader,
+  requireSetting,
   type Proof,
   type ProofTools,
   proven,
-  provenAs,
+  provenWithId,
   readHeader,
   refused,
 } from './proof.ts'
-import { toSignatures, compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
-import { toPublicKey } from './keys.ts'
+import { readSignatures, compileSignedText, toCoverage, toExplanation, toPieces } from './signed.ts'
+import { parsePublicKey } from './keys.ts'
 import type { AsymmetricScheme } from './scheme.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 
 export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {
-  const key = toPublicKey(need(settings, 'publicKey', 'the public key of the sender'), settings, scheme)
-  const { parts } = compileSigned(scheme.template)
+  const key = parsePublicKey(requireSetting(settings, 'publicKey', 'the public key of the sender'), settings, scheme)
+  const { parts } = compileSignedText(scheme.template)
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   const { timestamp, idHeader } = scheme
   const read = (request: VerifyRequest, name: string | undefined): string =>
@@ -31,15 +31,15 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
   return {
     secretHeaders: [],
     covers: toCoverage(scheme.template),
-    isClaimed: (headers) => toSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
+    isClaimed: (headers) => readSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
     verify(request) {
-      const signatures = toSignatures(read(request, scheme.header), scheme.syntax)
-      if (signatures.length === 0) return missing(`${scheme.header} with a signature`)
-      if (read(request, timestamp.name) === '') return missing(timestamp.name)
-      if (idHeader !== undefined && read(request, idHeader) === '') return missing(idHeader)
+      const signatures = readSignatures(read(request, scheme.header), scheme.syntax)
+      if (signatures.length === 0) return missingHeader(`${scheme.header} with a signature`)
+      if (read(request, timestamp.name) === '') return missingHeader(timestamp.name)
+      if (idHeader !== undefined && read(request, idHeader) === '') return missingHeader(idHeader)
       const time = parseTimestamp(read(request, timestamp.name), timestamp.unit)
       if (time === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = toClockFault(time, now(), tolerance)
+      const late = findClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
       const signed = Buffer.concat((toSigned(request) ?? []).map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {
@@ -50,7 +50,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
         return verify(scheme.kind === 'ed25519' ? null : 'sha256', signed, key, signature)
       })
       if (!isValid) return mismatch
-      return idHeader === undefined ? proven : provenAs(read(request, idHeader))
+      return idHeader === undefined ? proven : provenWithId(read(request, idHeader))
     },
     explain(request) {
       const pieces = toSigned(request)

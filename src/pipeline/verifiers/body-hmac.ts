@@ -3,19 +3,19 @@ import { createHmac, type KeyObject } from 'node:crypto'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import {
   readField,
-  tryBody,
+  readJsonBody,
   parseTimestamp,
-  toClockFault,
+  findClockFault,
   coversNothing,
   mismatch,
   type Proof,
   type ProofTools,
   proven,
-  provenAs,
+  provenWithId,
   refused,
   isDigest,
 } from './proof.ts'
-import { createKeyring, toSecretKey } from './keys.ts'
+import { createKeyring, parseSecretKey } from './keys.ts'
 import type { BodyHmacScheme } from './scheme.ts'
 
 export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): Proof {
@@ -27,14 +27,14 @@ export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): 
  * delivery id and counts once. https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
  */
 function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: ProofTools): Proof {
-  const keys = createKeyring(secrets, (secret) => toSecretKey(secret, settings, {}))
+  const keys = createKeyring(secrets, (secret) => parseSecretKey(secret, settings, {}))
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
     covers: { id: true, body: false },
     isClaimed: () => true,
     verify(request) {
-      const proof = own(tryBody(request.rawBody), 'signature')
+      const proof = own(readJsonBody(request.rawBody), 'signature')
       const [timestamp, token] = [readField(proof, 'timestamp'), readField(proof, 'token')]
       const signature = readField(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
@@ -42,16 +42,16 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
       // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
       const time = timestamp.length === 10 ? parseTimestamp(timestamp, 's') : undefined
       if (time === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = tolerance === undefined ? undefined : toClockFault(time, now(), tolerance)
+      const late = tolerance === undefined ? undefined : findClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
-      return isSigned(keys(), timestamp + token, signature, 'hex') ? provenAs(token) : mismatch
+      return isSigned(keys(), timestamp + token, signature, 'hex') ? provenWithId(token) : mismatch
     },
   }
 }
 
 /** https://docs.adyen.com/development-resources/webhooks/verify-hmac-signatures/ */
 function createAdyenProof({ settings, secrets }: ProofTools): Proof {
-  const keys = createKeyring(secrets, (secret) => toSecretKey(secret, settings, { encoding: 'hex' }))
+  const keys = createKeyring(secrets, (secret) => parseSecretKey(secret, settings, { encoding: 'hex' }))
   const isItem = (entry: JsonValue): boolean => {
     const item = own(entry, 'NotificationRequestItem')
     const signature = readField(own(item, 'additionalData'), 'hmacSignature')
@@ -62,7 +62,7 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
     covers: coversNothing,
     isClaimed: () => true,
     verify(request) {
-      const body = tryBody(request.rawBody)
+      const body = readJsonBody(request.rawBody)
       const items =
         isJsonObject(body) && Object.hasOwn(body, 'notificationItems') ? body['notificationItems'] : undefined
       if (!Array.isArray(items) || items.length === 0) return refused('The body has no "notificationItems".')

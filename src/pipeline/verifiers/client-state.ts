@@ -2,7 +2,7 @@
 import { isJsonObject } from '../../base/json.ts'
 import {
   readField,
-  tryBody,
+  readJsonBody,
   createSecretSet,
   coversNothing,
   type Proof,
@@ -19,7 +19,7 @@ export function createClientStateProof(scheme: ClientStateScheme, { secrets }: P
     covers: coversNothing,
     isClaimed: () => true,
     verify(request) {
-      const body = tryBody(request.rawBody)
+      const body = readJsonBody(request.rawBody)
       if (!isJsonObject(body)) return refused('The body is not a JSON object.')
       const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
       if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)

@@ -1,15 +1,25 @@
 // A hash of the secret followed by the signed text: the older versions of HubSpot, which it calls deprecated.
 import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
-import { isDigest, mismatch, missing, need, type Proof, type ProofTools, proven, readHeader, refused } from './proof.ts'
+import {
+  isDigest,
+  mismatch,
+  missingHeader,
+  requireSetting,
+  type Proof,
+  type ProofTools,
+  proven,
+  readHeader,
+  refused,
+} from './proof.ts'
 import type { ConcatHashScheme } from './scheme.ts'
-import { compileSigned, toCoverage, toExplanation, toPieces } from './signed.ts'
+import { compileSignedText, toCoverage, toExplanation, toPieces } from './signed.ts'
 import { toPublicUrl } from './url.ts'
 
 export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
-  const { parts } = compileSigned(scheme.template)
+  const { parts } = compileSignedText(scheme.template)
   const publicUrl = scheme.template.includes('{url}')
-    ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
+    ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
     : ''
   const toSigned = (request: VerifyRequest): (string | Uint8Array)[] =>
     toPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
@@ -19,7 +29,7 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     verify(request) {
       const signature = readHeader(request.headers, scheme.header)
-      if (signature === undefined) return missing(scheme.header)
+      if (signature === undefined) return missingHeader(scheme.header)
       const version = readHeader(request.headers, scheme.versionHeader) ?? scheme.version
       if (version !== scheme.version) return refused('The signature has another version.')
       const pieces = toSigned(request)

@@ -36,14 +36,15 @@ export function createDefinedVerifier(
       // for example, a comparison throws for a signature of the wrong length: the proof is invalid
       return refused(`The verifier "${scheme}" threw ${toThrown(thrown)}.`)
     }
-    if (answered === undefined) return broken(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)
+    if (answered === undefined)
+      return gatewayFault(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)
     const answer = Answer.safeParse(answered.given)
     if (!answer.success)
-      return broken(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
+      return gatewayFault(`The verifier "${scheme}" must return { ok: true, id? } or { ok: false, fault, reason }.`)
     if (answer.data.ok) return answer.data
     const { fault, reason } = answer.data
     const signs = [...headers, ...secretHeaders].flatMap((name) => readHeader(request.headers, name) ?? [])
-    return { ok: false, fault, reason: toSafe(reason, [...secrets, ...signs]) }
+    return { ok: false, fault, reason: redactReason(reason, [...secrets, ...signs]) }
   }
 
   return {
@@ -56,7 +57,7 @@ export function createDefinedVerifier(
     acceptsEmpty: false,
     isClaimed: (given) => headers.length === 0 || headers.some((name) => Object.hasOwn(given, name)),
     verify: prove,
-    isGreeting: () => false,
+    isHandshakeHead: () => false,
     handshake: () => undefined,
     explain: () => undefined,
   }
@@ -73,20 +74,20 @@ export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord):
     covers: coversNothing,
     acceptsEmpty: false,
     isClaimed: () => true,
-    verify: () => broken(detail),
-    isGreeting: () => false,
+    verify: () => gatewayFault(detail),
+    isHandshakeHead: () => false,
     handshake: () => undefined,
     explain: () => undefined,
   }
 }
 
 /** A fault of the operator: the request is refused with 503, so that the sender repeats it. */
-function broken(reason: string): Verified {
+function gatewayFault(reason: string): Verified {
   return { ok: false, fault: 'gateway', reason }
 }
 
 /** One line for the list of refusals, without secrets and signatures. */
-function toSafe(reason: string, hidden: readonly string[]): string {
+function redactReason(reason: string, hidden: readonly string[]): string {
   const safe = hidden.reduce((text, secret) => (secret === '' ? text : text.replaceAll(secret, '…')), reason)
   return toPrintableLine(safe).slice(0, longestReason)
 }

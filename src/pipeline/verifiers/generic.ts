@@ -1,6 +1,6 @@
 // Schemes for senders that are not listed. generic-hmac is described in the settings; token and basic are a shared secret in a header.
 import type { VerifySettings } from '../../model/verify.ts'
-import { fault, need } from './proof.ts'
+import { toSettingProblem, requireSetting } from './proof.ts'
 import type { HmacScheme, Scheme } from './scheme.ts'
 
 const genericScheme = 'generic-hmac'
@@ -14,22 +14,29 @@ const plainSchemes: readonly Scheme[] = [
 /** Names of the schemes that are not of one sender. */
 export const unlistedNames: readonly string[] = [genericScheme, ...plainSchemes.map(({ id }) => id)]
 
-/** The scheme of these settings, if it is not of one sender. Throws as `toGenericScheme` does. */
-export function toUnlistedScheme(settings: VerifySettings): Scheme | undefined {
-  if (settings.scheme === genericScheme) return toGenericScheme(settings)
+/** The scheme of these settings, if it is not of one sender. Throws as `buildGenericScheme` does. */
+export function findUnlistedScheme(settings: VerifySettings): Scheme | undefined {
+  if (settings.scheme === genericScheme) return buildGenericScheme(settings)
   return plainSchemes.find(({ id }) => id === settings.scheme)
 }
 
 /** Throws `config-invalid` for a template that proves less than it seems to. */
-function toGenericScheme(settings: VerifySettings): HmacScheme {
-  const header = need(settings, 'header', 'the header with the signature')
+function buildGenericScheme(settings: VerifySettings): HmacScheme {
+  const header = requireSetting(settings, 'header', 'the header with the signature')
   const { algorithm, encoding, prefix, timestamp, secretEncoding, template = '{body}' } = settings
   if (!template.includes('{body}'))
-    throw fault(settings, 'needs {body} in verify.template: without it, the signature does not cover the body.')
+    throw toSettingProblem(
+      settings,
+      'needs {body} in verify.template: without it, the signature does not cover the body.',
+    )
   if ((timestamp !== undefined) !== template.includes('{timestamp}')) {
-    throw fault(settings, 'needs both verify.timestamp and {timestamp} in verify.template, or neither of them.')
+    throw toSettingProblem(
+      settings,
+      'needs both verify.timestamp and {timestamp} in verify.template, or neither of them.',
+    )
   }
-  if (/\{(?:id|form)\}/.test(template)) throw fault(settings, 'does not support {id} and {form}. Use {header:name}.')
+  if (/\{(?:id|form)\}/.test(template))
+    throw toSettingProblem(settings, 'does not support {id} and {form}. Use {header:name}.')
   return {
     id: genericScheme,
     source: undefined,
@@ -50,7 +57,7 @@ function toGenericScheme(settings: VerifySettings): HmacScheme {
 }
 
 /** Grafana lets its user choose the header, and a second header with a time that is signed too. */
-export function toNamedScheme(scheme: HmacScheme, settings: VerifySettings): HmacScheme {
+export function applyHeaderSettings(scheme: HmacScheme, settings: VerifySettings): HmacScheme {
   const { timedTemplate } = scheme
   if (timedTemplate === undefined) return scheme
   const { header = scheme.header, timestamp } = settings

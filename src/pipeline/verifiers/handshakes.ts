@@ -9,9 +9,9 @@ import type {
   PinnedFetch,
 } from '../../model/verifier.ts'
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
-import { tryBody, readHeader, createSecretSet } from './proof.ts'
+import { readJsonBody, readHeader, createSecretSet } from './proof.ts'
 import { snsConfirmation } from './pinned-fetch.ts'
-import { queryOf } from './url.ts'
+import { readQuery } from './url.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 
 export type HandshakeTools = {
@@ -21,21 +21,21 @@ export type HandshakeTools = {
   readonly armed: boolean
 }
 
-type Answered = HandshakeAnswer | undefined
+type HandshakeResult = HandshakeAnswer | undefined
 
 export type Handshake = {
   readonly method: 'POST' | 'GET' | 'HEAD'
   /** True: the handshake has the proof of the scheme, and is answered only if the proof is valid. */
   readonly signed: boolean
   /** For unsigned POSTs: whether the head may be that of a handshake. */
-  readonly isGreeting?: (head: RequestHead) => boolean
-  readonly answer: (request: VerifyRequest, tools: HandshakeTools) => Answered | Promise<Answered>
+  readonly isHandshakeHead?: (head: RequestHead) => boolean
+  readonly answer: (request: VerifyRequest, tools: HandshakeTools) => HandshakeResult | Promise<HandshakeResult>
 }
 
 /** Whether the handshake may be answered now: unsigned ones before the proof is checked, signed ones after it. */
 export function isHandshakeDue(handshake: Handshake, request: VerifyRequest, context: HandshakeContext): boolean {
   if (handshake.method !== request.method || handshake.signed !== context.verified) return false
-  return handshake.isGreeting === undefined || handshake.isGreeting(request)
+  return handshake.isHandshakeHead === undefined || handshake.isHandshakeHead(request)
 }
 
 /** No characters with a meaning in HTML, and a limited length. */
@@ -49,13 +49,13 @@ export function toEcho(word: unknown): string | undefined {
 const nosniff = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }
 const asText = { 'content-type': 'text/plain', ...nosniff }
 
-export function answerText(word: unknown): Answered {
+export function answerText(word: unknown): HandshakeResult {
   const body = toEcho(word)
   return body === undefined ? undefined : { status: 200, headers: asText, body }
 }
 
 /** The values of the fields must be numbers, or texts that may be sent back. */
-export function answerJson(fields: Record<string, unknown>): Answered {
+export function answerJson(fields: Record<string, unknown>): HandshakeResult {
   const isPlain = (word: unknown): boolean => typeof word === 'number' || toEcho(word) !== undefined
   if (!Object.values(fields).every(isPlain)) return undefined
   return { status: 200, headers: { 'content-type': 'application/json', ...nosniff }, body: JSON.stringify(fields) }
@@ -68,14 +68,14 @@ export function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
   return { status, headers: asText, body: '' }
 }
 
-function asksWith(answer: Handshake['answer']): Handshake {
+function getHandshake(answer: Handshake['answer']): Handshake {
   return { method: 'GET', signed: false, answer }
 }
 
 /** The challenge is sent back if the token matches `verify.verifyToken`. If none is set, no token matches. */
-function asksHub(answer: (word: unknown) => ReturnType<Handshake['answer']>): Handshake {
-  return asksWith(({ url }, { settings: { verifyToken } }) => {
-    const query = queryOf(url)
+function hubHandshake(answer: (word: unknown) => ReturnType<Handshake['answer']>): Handshake {
+  return getHandshake(({ url }, { settings: { verifyToken } }) => {
+    const query = readQuery(url)
     if (query.get('hub.mode') !== 'subscribe') return undefined
     const isKnown = verifyToken !== undefined && createSecretSet([verifyToken])(query.get('hub.verify_token') ?? '')
     return isKnown ? answer(query.get('hub.challenge')) : denied
@@ -86,32 +86,32 @@ export const queryHandshakes = {
   /** Trello and Intercom only check that the URL answers. */
   head: { method: 'HEAD', signed: false, answer: () => answerNothing() },
   /** Dropbox, Nylas: `?challenge=C` → C. */
-  'get-challenge': asksWith(({ url }) => answerText(queryOf(url).get('challenge'))),
-  'meta-hub': asksHub(answerText),
-  'strava-hub': asksHub((word) => answerJson({ 'hub.challenge': word })),
-  'okta-header': asksWith(({ headers }) =>
+  'get-challenge': getHandshake(({ url }) => answerText(readQuery(url).get('challenge'))),
+  'meta-hub': hubHandshake(answerText),
+  'strava-hub': hubHandshake((word) => answerJson({ 'hub.challenge': word })),
+  'okta-header': getHandshake(({ headers }) =>
     answerJson({ verification: readHeader(headers, 'x-okta-verification-challenge') }),
   ),
   /** The answer signs a text for anybody who asks, so only short words are accepted: none of them can be a body. */
-  'x-crc': asksWith(({ url }, { secrets }) => {
-    const word = queryOf(url).get('crc_token') ?? ''
+  'x-crc': getHandshake(({ url }, { secrets }) => {
+    const word = readQuery(url).get('crc_token') ?? ''
     const [secret] = secrets()
     if (secret === undefined || !/^[\w-]{1,128}$/.test(word)) return undefined
     return answerJson({ response_token: `sha256=${createHmac('sha256', secret).update(word).digest('base64')}` })
   }),
 } as const satisfies Record<string, Handshake>
 
-function signed(answer: Handshake['answer']): Handshake {
+function signedHandshake(answer: Handshake['answer']): Handshake {
   return { method: 'POST', signed: true, answer }
 }
 
-function unsigned(isGreeting: (head: RequestHead) => boolean, answer: Handshake['answer']): Handshake {
-  return { method: 'POST', signed: false, isGreeting, answer }
+function unsignedHandshake(isHandshakeHead: (head: RequestHead) => boolean, answer: Handshake['answer']): Handshake {
+  return { method: 'POST', signed: false, isHandshakeHead, answer }
 }
 
 /** The body as an object without a prototype; empty for anything else. */
-function fieldsOf(request: VerifyRequest): JsonObject {
-  const body = tryBody(request.rawBody)
+function readFields(request: VerifyRequest): JsonObject {
+  const body = readJsonBody(request.rawBody)
   return Object.assign(Object.create(null) as JsonObject, isJsonObject(body) ? body : {})
 }
 
@@ -120,41 +120,43 @@ const isOfType = (head: RequestHead, type: string): boolean =>
   (readHeader(head.headers, 'content-type') ?? '').toLowerCase().startsWith(type)
 
 export const callbackHandshakes = {
-  'slack-url': signed((request) => {
-    const { type, challenge } = fieldsOf(request)
+  'slack-url': signedHandshake((request) => {
+    const { type, challenge } = readFields(request)
     return type === 'url_verification' ? answerText(challenge) : undefined
   }),
   /** The ping of interactions has type 1, that of webhook events type 0. */
-  'discord-ping': signed((request) => {
-    const { type, event } = fieldsOf(request)
+  'discord-ping': signedHandshake((request) => {
+    const { type, event } = readFields(request)
     // type 1 is the ping of an interaction, but also every event of a webhook; the ping of a webhook is 0
     if (type === 1 && event === undefined) return answerJson({ type: 1 })
     return type === 0 ? answerNothing(204) : undefined
   }),
-  'zoom-url': signed((request, { secrets }) => {
-    const { event, payload } = fieldsOf(request)
+  'zoom-url': signedHandshake((request, { secrets }) => {
+    const { event, payload } = readFields(request)
     const token = isJsonObject(payload) ? payload['plainToken'] : undefined
     const [secret] = secrets()
     if (event !== 'endpoint.url_validation' || typeof token !== 'string' || secret === undefined) return undefined
     return answerJson({ plainToken: token, encryptedToken: createHmac('sha256', secret).update(token).digest('hex') })
   }),
-  'twitch-callback': signed((request) => {
+  'twitch-callback': signedHandshake((request) => {
     const type = readHeader(request.headers, 'twitch-eventsub-message-type')
-    return type === 'webhook_callback_verification' ? answerText(fieldsOf(request)['challenge']) : undefined
+    return type === 'webhook_callback_verification' ? answerText(readFields(request)['challenge']) : undefined
   }),
-  'front-header': signed((request) => answerText(readHeader(request.headers, 'x-front-challenge'))),
-  'intercom-ping': signed((request) => (fieldsOf(request)['topic'] === 'ping' ? answerNothing() : undefined)),
+  'front-header': signedHandshake((request) => answerText(readHeader(request.headers, 'x-front-challenge'))),
+  'intercom-ping': signedHandshake((request) =>
+    readFields(request)['topic'] === 'ping' ? answerNothing() : undefined,
+  ),
   /** Xero checks that the secret is known, Asana that the URL still answers: with an empty list of events. */
-  'no-events': signed((request) => {
-    const { events } = fieldsOf(request)
+  'no-events': signedHandshake((request) => {
+    const { events } = readFields(request)
     return Array.isArray(events) && events.length === 0 ? answerNothing() : undefined
   }),
-  'google-sync': signed((request) =>
+  'google-sync': signedHandshake((request) =>
     readHeader(request.headers, 'x-goog-resource-state') === 'sync' ? answerNothing() : undefined,
   ),
   /** The subscription is confirmed by fetching SubscribeURL. The end of a subscription is only acknowledged. */
-  'sns-confirmation': signed(async (request, { fetch }) => {
-    const { Type: type, SubscribeURL: url } = fieldsOf(request)
+  'sns-confirmation': signedHandshake(async (request, { fetch }) => {
+    const { Type: type, SubscribeURL: url } = readFields(request)
     if (type === 'UnsubscribeConfirmation') return answerNothing()
     if (type !== 'SubscriptionConfirmation' || typeof url !== 'string') return undefined
     const confirmed = await fetch(url, snsConfirmation)
@@ -162,27 +164,27 @@ export const callbackHandshakes = {
     return confirmed.ok ? answerNothing() : answerNothing(503)
   }),
 
-  'monday-challenge': unsigned(
+  'monday-challenge': unsignedHandshake(
     (head) => isOfType(head, 'application/json'),
     (request) => {
-      const fields = fieldsOf(request)
+      const fields = readFields(request)
       return Object.keys(fields).join() === 'challenge' ? answerJson({ challenge: fields['challenge'] }) : undefined
     },
   ),
   /** Graph sends a token in the URL and expects it back as text. */
-  'graph-token': unsigned(
-    (head) => queryOf(head.url).has('validationToken'),
-    (request) => answerText(queryOf(request.url).get('validationToken')),
+  'graph-token': unsignedHandshake(
+    (head) => readQuery(head.url).has('validationToken'),
+    (request) => answerText(readQuery(request.url).get('validationToken')),
   ),
-  'woocommerce-ping': unsigned(
+  'woocommerce-ping': unsignedHandshake(
     (head) => isOfType(head, 'application/x-www-form-urlencoded'),
     (request) => (/^webhook_id=\d{1,20}$/.test(Buffer.from(request.rawBody).toString()) ? answerNothing() : undefined),
   ),
-  'bitbucket-ping': unsigned(
+  'bitbucket-ping': unsignedHandshake(
     (head) => readHeader(head.headers, 'x-event-key') === 'diagnostics:ping',
-    (request) => (fieldsOf(request)['test'] === true ? answerNothing() : undefined),
+    (request) => (readFields(request)['test'] === true ? answerNothing() : undefined),
   ),
-  'asana-secret': unsigned(
+  'asana-secret': unsignedHandshake(
     (head) => has(head, 'x-hook-secret'),
     (request, { armed }) => {
       const secret = readHeader(request.headers, 'x-hook-secret') ?? ''
@@ -191,10 +193,10 @@ export const callbackHandshakes = {
       return { ...answer, headers: { ...answer.headers, 'x-hook-secret': secret }, handedSecret: secret }
     },
   ),
-  'notion-token': unsigned(
+  'notion-token': unsignedHandshake(
     (head) => !has(head, 'x-notion-signature'),
     (request, { armed }) => {
-      const secret = fieldsOf(request)['verification_token']
+      const secret = readFields(request)['verification_token']
       if (!armed || typeof secret !== 'string' || !/^[\w-]{8,256}$/.test(secret)) return undefined
       return { ...answerNothing(), handedSecret: secret }
     },

@@ -2,31 +2,31 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
-  toBodyTimestamp,
+  readBodyTimestamp,
   parseTimestamp,
-  toClockFault,
-  fault,
+  findClockFault,
+  toSettingProblem,
   mismatch,
-  missing,
-  need,
+  missingHeader,
+  requireSetting,
   type Proof,
   type ProofTools,
   proven,
-  provenAs,
+  provenWithId,
   readHeader,
   refused,
   isDigest,
 } from './proof.ts'
 import {
   readEntries,
-  toSignatures,
-  compileSigned,
+  readSignatures,
+  compileSignedText,
   type SignedParts,
   toCoverage,
   toExplanation,
   toPieces,
 } from './signed.ts'
-import { createKeyring, toSecretKey } from './keys.ts'
+import { createKeyring, parseSecretKey } from './keys.ts'
 import type { HmacScheme, Syntax } from './scheme.ts'
 import { toFormText } from './twilio.ts'
 import { toPortVariants, toPublicUrl } from './url.ts'
@@ -38,22 +38,26 @@ const noForm = refused('The body is not a form of at most 1,000 fields, and the 
 /** Throws `config-invalid` if a required setting is missing. */
 export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {
   const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, alias, moreHeaders } = scheme
-  const { parts, unknown } = compileSigned(scheme.template ?? '{body}')
-  if (unknown !== undefined) throw fault(settings, `has an unknown placeholder in its template: ${unknown}.`)
+  const { parts, unknown } = compileSignedText(scheme.template ?? '{body}')
+  if (unknown !== undefined) throw toSettingProblem(settings, `has an unknown placeholder in its template: ${unknown}.`)
   const signsUrl = /\{(?:url|decodedUrl)\}/.test(scheme.template ?? '')
   const publicUrl = signsUrl
-    ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
+    ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
     : ''
   const signsForm = scheme.template?.includes('{form}') === true
   // the handshake x-crc signs words for anybody, with the key for bodies: so a delivery must not be such a word
   const signsWords = scheme.handshakes?.includes('x-crc') === true
-  const tolerance = toTolerance(scheme, settings)
+  const tolerance = chooseTolerance(scheme, settings)
   const keys = createKeyring(secrets, (secret) =>
-    toSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),
+    parseSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),
   )
 
   /** The second set of header names counts only if the first header is absent: it must not replace an invalid signature. */
-  function toNames(headers: VerifyRequest['headers']): { header: string; id: string | undefined; time: string } {
+  function chooseHeaderNames(headers: VerifyRequest['headers']): {
+    header: string
+    id: string | undefined
+    time: string
+  } {
     const time = timestamp?.in === 'header' ? timestamp.name : ''
     if (alias === undefined || Object.hasOwn(headers, scheme.header) || !Object.hasOwn(headers, alias.header)) {
       return { header: scheme.header, id: scheme.idHeader, time }
@@ -61,16 +65,16 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return { header: alias.header, id: alias.idHeader, time: alias.timestamp }
   }
 
-  function toPresented(headers: VerifyRequest['headers'], header: string): readonly string[] {
-    const first = toSignatures(readHeader(headers, header) ?? '', syntax)
+  function readPresented(headers: VerifyRequest['headers'], header: string): readonly string[] {
+    const first = readSignatures(readHeader(headers, header) ?? '', syntax)
     if (moreHeaders === undefined) return first
     const others = Object.keys(headers).filter((name) => name !== header && moreHeaders.test(name))
-    return [...first, ...others.flatMap((name) => toSignatures(readHeader(headers, name) ?? '', syntax))]
+    return [...first, ...others.flatMap((name) => readSignatures(readHeader(headers, name) ?? '', syntax))]
   }
 
   /** The parts of the signed text, or why one is missing. */
-  function toParts(request: VerifyRequest): SignedParts | Verified {
-    const names = toNames(request.headers)
+  function readSignedParts(request: VerifyRequest): SignedParts | Verified {
+    const names = chooseHeaderNames(request.headers)
     let time = ''
     if (timestamp?.in === 'header') time = readHeader(request.headers, names.time) ?? ''
     if (timestamp?.in === 'field' && isList(syntax)) {
@@ -80,18 +84,18 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       return refused(`The signed time is missing: ${timestamp.in} ${names.time || timestamp.name}.`)
     }
     const id = names.id === undefined ? '' : readHeader(request.headers, names.id)
-    if (names.id !== undefined && (id === undefined || id === '')) return missing(names.id)
+    if (names.id !== undefined && (id === undefined || id === '')) return missingHeader(names.id)
     const values = { request, timestamp: time, id: id ?? '', url: signsUrl ? toPublicUrl(publicUrl, request.url) : '' }
     if (!signsForm) return values
     const form = toFormText(request, values.url)
     return form === undefined ? noForm : { ...values, form }
   }
 
-  function toTimeFault(text: string): string | undefined {
+  function findTimeFault(text: string): string | undefined {
     if (timestamp === undefined || tolerance === undefined) return undefined
     const time = parseTimestamp(text, timestamp.unit)
     if (time === undefined) return 'The signed time is not in the format of the scheme.'
-    return toClockFault(time, now(), tolerance)
+    return findClockFault(time, now(), tolerance)
   }
 
   function isSigned(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
@@ -109,24 +113,24 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   return {
     secretHeaders: scheme.header === 'authorization' ? ['authorization'] : [],
     covers: toCoverage(scheme.template ?? '{body}'),
-    isClaimed: (headers) => toPresented(headers, toNames(headers).header).length > 0,
+    isClaimed: (headers) => readPresented(headers, chooseHeaderNames(headers).header).length > 0,
     verify(request) {
       const live = keys()
       if (live.length === 0) return refused('The sender has not sent its secret yet.')
       if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is not a JSON object.')
-      const presented = toPresented(request.headers, toNames(request.headers).header)
-      if (presented.length === 0) return missing(`${scheme.header} with a signature`)
-      const values = toParts(request)
+      const presented = readPresented(request.headers, chooseHeaderNames(request.headers).header)
+      if (presented.length === 0) return missingHeader(`${scheme.header} with a signature`)
+      const values = readSignedParts(request)
       if ('ok' in values) return values
-      const early = timestamp?.in === 'body' ? undefined : toTimeFault(values.timestamp)
+      const early = timestamp?.in === 'body' ? undefined : findTimeFault(values.timestamp)
       if (early !== undefined) return refused(early)
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
-      const late = timestamp?.in === 'body' ? toTimeFault(toBodyTimestamp(request, timestamp.path)) : undefined
+      const late = timestamp?.in === 'body' ? findTimeFault(readBodyTimestamp(request, timestamp.path)) : undefined
       if (late !== undefined) return refused(late)
-      return scheme.idHeader === undefined ? proven : provenAs(values.id)
+      return scheme.idHeader === undefined ? proven : provenWithId(values.id)
     },
     explain(request) {
-      const values = toParts(request)
+      const values = readSignedParts(request)
       if ('ok' in values) return undefined
       const pieces = toPieces(parts, values)
       return pieces && toExplanation(pieces)
@@ -134,9 +138,9 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   }
 }
 
-function toTolerance(scheme: HmacScheme, settings: ProofTools['settings']): number | undefined {
+function chooseTolerance(scheme: HmacScheme, settings: ProofTools['settings']): number | undefined {
   if (settings.toleranceSeconds !== undefined && scheme.timestamp === undefined) {
-    throw fault(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
+    throw toSettingProblem(settings, 'does not sign a time, so verify.toleranceSeconds has no effect. Remove it.')
   }
   return settings.toleranceSeconds ?? scheme.toleranceSeconds
 }

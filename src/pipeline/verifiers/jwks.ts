@@ -4,7 +4,7 @@ import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
 import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
 import type { PinnedFetch, PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
-import { fault } from './proof.ts'
+import { toSettingProblem } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
 const hour = 3_600_000
@@ -22,47 +22,50 @@ export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch:
   if (settings.publicKey !== undefined) return createSingleKey(settings.publicKey, scheme, settings)
   const url = settings.jwksUrl ?? scheme.jwksUrl
   if (url === undefined) {
-    throw fault(settings, 'needs verify.publicKey (a JSON Web Key, or PEM) or verify.jwksUrl, to check the tokens.')
+    throw toSettingProblem(
+      settings,
+      'needs verify.publicKey (a JSON Web Key, or PEM) or verify.jwksUrl, to check the tokens.',
+    )
   }
   const { hostname } = new URL(url)
   // only the host that the operator or the table names
   const rule: PinRule = { host: new RegExp(`^${hostname.replaceAll('.', String.raw`\.`)}$`), maxAgeMs: hour }
   return async (kid) => {
-    if (typeof kid !== 'string') return refusal('The token does not name its key.')
+    if (typeof kid !== 'string') return senderFault('The token does not name its key.')
     const known = await fetch(url, rule)
-    if (!known.ok) return toOurs(known.reason)
-    const key = await findIn(known.body, kid, scheme)
+    if (!known.ok) return gatewayFault(known.reason)
+    const key = await findInSet(known.body, kid, scheme)
     if (key !== undefined) return { ok: true, key }
     const fresh = await fetch(url, { ...rule, maxAgeMs: soonestMs })
-    if (!fresh.ok) return toOurs(fresh.reason)
-    const found = await findIn(fresh.body, kid, scheme)
+    if (!fresh.ok) return gatewayFault(fresh.reason)
+    const found = await findInSet(fresh.body, kid, scheme)
     return found === undefined
-      ? refusal('The key that the token names is not among the keys of the issuer.')
+      ? senderFault('The key that the token names is not among the keys of the issuer.')
       : { ok: true, key: found }
   }
 }
 
 /** A fault of the gateway: the sender did not choose this URL. */
-function toOurs(reason: string): FoundKey {
+function gatewayFault(reason: string): FoundKey {
   return { ok: false, fault: 'gateway', reason }
 }
 
-function refusal(reason: string): FoundKey {
+function senderFault(reason: string): FoundKey {
   return { ok: false, fault: 'sender', reason }
 }
 
 function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettings): FindKey {
   const jwk = toJson(text)
-  const key = isJsonObject(jwk) ? toKey(jwk, scheme) : tryPem(text, scheme)
+  const key = isJsonObject(jwk) ? readJwk(jwk, scheme) : readPem(text, scheme)
   if (key === undefined)
-    throw fault(settings, `needs verify.publicKey as a JSON Web Key or PEM for ${scheme.algorithm}.`)
+    throw toSettingProblem(settings, `needs verify.publicKey as a JSON Web Key or PEM for ${scheme.algorithm}.`)
   const named = isJsonObject(jwk) && typeof jwk['kid'] === 'string' ? jwk['kid'] : undefined
   return (kid) =>
-    named === undefined || kid === named ? { ok: true, key } : refusal('The token is signed with another key.')
+    named === undefined || kid === named ? { ok: true, key } : senderFault('The token is signed with another key.')
 }
 
 /** The key of the set with this id, if it is for signatures with the algorithm of the scheme. */
-async function findIn(text: string, kid: string, { algorithm }: JwtScheme): Promise<CryptoKey | undefined> {
+async function findInSet(text: string, kid: string, { algorithm }: JwtScheme): Promise<CryptoKey | undefined> {
   try {
     // JSON.parse returns anything; createLocalJWKSet throws for what is no key set
     const set = JSON.parse(text) as JSONWebKeySet
@@ -73,26 +76,26 @@ async function findIn(text: string, kid: string, { algorithm }: JwtScheme): Prom
 }
 
 /** The key, if it is for signatures with the algorithm of the scheme. It is checked here, because jose imports keys only later. */
-function toKey(jwk: JsonObject, { algorithm }: JwtScheme): KeyObject | undefined {
+function readJwk(jwk: JsonObject, { algorithm }: JwtScheme): KeyObject | undefined {
   if (jwk['kty'] !== (algorithm === 'RS256' ? 'RSA' : 'EC')) return undefined
   if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined
   if (jwk['use'] !== undefined && jwk['use'] !== 'sig') return undefined
   try {
-    return toFitting(createPublicKey({ key: jwk, format: 'jwk' }), algorithm)
+    return selectFitting(createPublicKey({ key: jwk, format: 'jwk' }), algorithm)
   } catch {
     return undefined
   }
 }
 
-function tryPem(text: string, { algorithm }: JwtScheme): KeyObject | undefined {
+function readPem(text: string, { algorithm }: JwtScheme): KeyObject | undefined {
   try {
-    return toFitting(createPublicKey(text), algorithm)
+    return selectFitting(createPublicKey(text), algorithm)
   } catch {
     return undefined
   }
 }
 
-function toFitting(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject | undefined {
+function selectFitting(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject | undefined {
   const { asymmetricKeyType, asymmetricKeyDetails } = key
   const fits =
     algorithm === 'RS256'

@@ -5,10 +5,10 @@ import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../bas
 import type { VerifyRequest } from '../../model/verifier.ts'
 import {
   isDigest,
-  fault,
+  toSettingProblem,
   mismatch,
-  missing,
-  need,
+  missingHeader,
+  requireSetting,
   type Proof,
   type ProofTools,
   proven,
@@ -28,17 +28,20 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
   const { audience = scheme.forAccount === true ? settings.publicUrl : undefined } = settings
   if (scheme.forAccount === true) {
     // any account can get valid tokens of this issuer for any audience: only the account distinguishes them
-    need(settings, 'email', 'the service account that sends the pushes')
-    if (audience === undefined) need(settings, 'audience', 'the audience that the token must name')
+    requireSetting(settings, 'email', 'the service account that sends the pushes')
+    if (audience === undefined) requireSetting(settings, 'audience', 'the audience that the token must name')
   }
   const live = scheme.algorithm === 'HS256' ? secrets().map((secret) => createSecretKey(secret, 'utf8')) : []
   const findKey = scheme.algorithm === 'HS256' ? undefined : createKeySet(scheme, settings, fetch)
   if (scheme.requires?.includes('exp') === true && settings.toleranceSeconds !== undefined) {
-    throw fault(settings, 'has tokens with an expiry time, so verify.toleranceSeconds has no effect. Remove it.')
+    throw toSettingProblem(
+      settings,
+      'has tokens with an expiry time, so verify.toleranceSeconds has no effect. Remove it.',
+    )
   }
   const { maxAgeSeconds } = scheme
 
-  const toToken = (headers: VerifyRequest['headers']): string | undefined => {
+  const readToken = (headers: VerifyRequest['headers']): string | undefined => {
     const value = readHeader(headers, scheme.header) ?? ''
     const token = scheme.bearer ? /^bearer +(\S+)$/i.exec(value)?.[1] : value
     return token !== undefined && /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token) ? token : undefined
@@ -47,26 +50,26 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
   return {
     secretHeaders: [scheme.header],
     covers: { id: false, body: scheme.bodyHashClaim !== undefined },
-    isClaimed: (headers) => toToken(headers) !== undefined,
+    isClaimed: (headers) => readToken(headers) !== undefined,
     async verify(request) {
-      const token = toToken(request.headers)
-      if (token === undefined) return missing(`${scheme.header} with a token`)
-      const header = toHeader(token)
+      const token = readToken(request.headers)
+      if (token === undefined) return missingHeader(`${scheme.header} with a token`)
+      const header = readTokenHeader(token)
       if (header === undefined) return refused('The token is not a valid JWT.')
       // the token must not choose its algorithm: `none`, or HS256 with the public key as the secret
       if (header.alg !== scheme.algorithm) return refused(`The token is not signed with ${scheme.algorithm}.`)
       const found = findKey === undefined ? undefined : await findKey(header.kid)
       if (found?.ok === false) return found
-      const payload = await toSignedPayload(token, found === undefined ? live : [found.key], scheme)
+      const payload = await verifyToken(token, found === undefined ? live : [found.key], scheme)
       if (payload === undefined) return mismatch
-      const claims = toClaims(payload)
+      const claims = readClaims(payload)
       if (claims === undefined) return refused('The token is not a valid JWT.')
-      const wrong = toClaimFault(claims, request)
+      const wrong = findClaimFault(claims, request)
       return wrong === undefined ? proven : refused(wrong)
     },
   }
 
-  function toClaimFault(claims: JsonObject, request: VerifyRequest): string | undefined {
+  function findClaimFault(claims: JsonObject, request: VerifyRequest): string | undefined {
     const seconds = now() / 1000
     const [exp, iat, nbf] = [claims['exp'], claims['iat'], claims['nbf']]
     for (const name of ['exp', 'iat', 'nbf'] as const) {
@@ -100,7 +103,7 @@ function isAudience(claimed: JsonValue | undefined, audience: string): boolean {
   return Array.isArray(claimed) ? claimed.includes(audience) : claimed === audience
 }
 
-function toHeader(token: string): ReturnType<typeof decodeProtectedHeader> | undefined {
+function readTokenHeader(token: string): ReturnType<typeof decodeProtectedHeader> | undefined {
   try {
     return decodeProtectedHeader(token)
   } catch {
@@ -109,7 +112,7 @@ function toHeader(token: string): ReturnType<typeof decodeProtectedHeader> | und
 }
 
 /** The payload, if one of the keys signed the token with the algorithm of the scheme. */
-async function toSignedPayload(
+async function verifyToken(
   token: string,
   keys: readonly (KeyObject | CryptoKey)[],
   { algorithm }: JwtScheme,
@@ -124,7 +127,7 @@ async function toSignedPayload(
   return undefined
 }
 
-function toClaims(payload: Uint8Array): JsonObject | undefined {
+function readClaims(payload: Uint8Array): JsonObject | undefined {
   const value = toJson(Buffer.from(payload).toString())
   // without a prototype, so that a missing claim is missing
   return isJsonObject(value) ? Object.assign(Object.create(null) as JsonObject, value) : undefined

@@ -2,7 +2,7 @@
 import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
 import { decodeSecret } from '../../model/secret-length.ts'
 import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
-import { fault } from './proof.ts'
+import { toSettingProblem } from './proof.ts'
 import type { AsymmetricScheme } from './scheme.ts'
 
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
@@ -11,23 +11,23 @@ const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 export function readSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
   const { secret, secrets } = settings
   if (secret !== undefined && secrets !== undefined)
-    throw fault(settings, 'has both verify.secret and verify.secrets. Remove one of them.')
+    throw toSettingProblem(settings, 'has both verify.secret and verify.secrets. Remove one of them.')
   const all = secrets ?? (secret === undefined ? [] : [secret])
   if (all.length === 0 && !handsOver) {
-    throw fault(settings, 'needs verify.secret: the secret that you share with the sender.')
+    throw toSettingProblem(settings, 'needs verify.secret: the secret that you share with the sender.')
   }
   return all
 }
 
 /** The key in a secret. Throws `config-invalid` if the secret is not in the encoding of its scheme. */
-export function toSecretKey(
+export function parseSecretKey(
   secret: string,
   settings: VerifySettings,
   { encoding = 'utf8', prefix = '' }: { encoding?: SecretEncoding | undefined; prefix?: string | undefined },
 ): KeyObject {
   const bytes = decodeSecret(secret, encoding, prefix)
   if (bytes === undefined) {
-    throw fault(
+    throw toSettingProblem(
       settings,
       `needs a secret in ${encoding}${prefix === '' ? '' : `, with or without ${prefix} before it`}.`,
     )
@@ -53,12 +53,12 @@ export function createKeyring(
 }
 
 /** Throws `config-invalid` where the key is not what the sender shows to its customers. */
-export function toPublicKey(text: string, settings: VerifySettings, scheme: AsymmetricScheme): KeyObject {
+export function parsePublicKey(text: string, settings: VerifySettings, scheme: AsymmetricScheme): KeyObject {
   const prefix = scheme.keyPrefix ?? ''
   const plain = (text.startsWith(prefix) ? text.slice(prefix.length) : text).trim()
   try {
     if (scheme.keyForm === 'spki-base64') {
-      const key = plain.startsWith('-----') ? createPublicKey(plain) : fromSpki(plain)
+      const key = plain.startsWith('-----') ? createPublicKey(plain) : importSpki(plain)
       if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('not P-256')
       return key
     }
@@ -72,12 +72,12 @@ export function toPublicKey(text: string, settings: VerifySettings, scheme: Asym
       'raw-base64': '32 bytes in base64',
       'spki-base64': 'a P-256 key in base64',
     }
-    const problem = fault(settings, `needs verify.publicKey as ${form[scheme.keyForm]}.`)
+    const problem = toSettingProblem(settings, `needs verify.publicKey as ${form[scheme.keyForm]}.`)
     problem.cause = cause
     throw problem
   }
 }
 
-function fromSpki(text: string): KeyObject {
+function importSpki(text: string): KeyObject {
   return createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
 }

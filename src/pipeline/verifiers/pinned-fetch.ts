@@ -19,37 +19,37 @@ export type Transport = (url: URL) => Promise<{ readonly status: number; readonl
 type Kept = { readonly at: number; readonly answer: Promise<Fetched>; fetched?: Fetched }
 
 /** The responses and open requests of one rule. Each rule has its own limits, so strangers at one scheme cannot block another. */
-type Room = { readonly kept: Map<string, Kept>; misses: readonly number[]; inFlight: number }
+type RuleState = { readonly kept: Map<string, Kept>; misses: readonly number[]; inFlight: number }
 
 const useful = new WeakSet<Fetched>()
 
 /** Call it after a valid proof: then no other URL replaces the response, and the limits do not apply to its renewal. */
-export function keepUseful(fetched: Fetched): void {
+export function markUseful(fetched: Fetched): void {
   useful.add(fetched)
 }
 
 export function createPinnedFetch(parts: { now: () => number; transport?: Transport }): PinnedFetch {
   const { now, transport = overHttps } = parts
-  const rooms = new Map<string, Room>()
+  const states = new Map<string, RuleState>()
 
-  async function miss(url: URL, room: Room): Promise<Fetched> {
+  async function fetchAnew(url: URL, room: RuleState): Promise<Fetched> {
     room.misses = [...room.misses, now()]
     room.inFlight += 1
-    const fetched = await ask(transport, url)
+    const fetched = await fetchOnce(transport, url)
     room.inFlight -= 1
     return fetched
   }
 
   return async (text, rule) => {
-    const url = toPinned(text, rule)
+    const url = readAllowedUrl(text, rule)
     if (url === undefined)
       return { ok: false, fault: 'sender', reason: 'The request names a URL that this scheme does not allow.' }
     const { href } = url
-    const room = toRoom(rooms, rule)
+    const room = findRuleState(states, rule)
     const known = room.kept.get(href)
     // also an open request, so that a burst of deliveries makes one fetch
     if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
-    if (!isUseful(known) && !hasRoom(room, now())) {
+    if (!isUseful(known) && !isWithinLimits(room, now())) {
       // it may be the first delivery of the sender, and others used up the limit: after a 503 the sender repeats it
       return {
         ok: false,
@@ -57,7 +57,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
         reason: 'Too many URLs had to be fetched within a minute.',
       }
     }
-    const answer = miss(url, room)
+    const answer = fetchAnew(url, room)
     if (rule.maxAgeMs === 0) return answer
     const entry: Kept = { at: now(), answer }
     room.kept.delete(href)
@@ -70,7 +70,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
   }
 }
 
-function toRoom(rooms: Map<string, Room>, { host, path }: PinRule): Room {
+function findRuleState(rooms: Map<string, RuleState>, { host, path }: PinRule): RuleState {
   // without the host, because for some senders a stranger can name any number of hosts
   const name = `${host.source} ${path?.source ?? ''}`
   const room = rooms.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
@@ -78,7 +78,7 @@ function toRoom(rooms: Map<string, Room>, { host, path }: PinRule): Room {
   return room
 }
 
-function hasRoom(room: Room, now: number): boolean {
+function isWithinLimits(room: RuleState, now: number): boolean {
   // in both directions from now, because a clock that was set back must not block all fetches
   room.misses = room.misses.filter((at) => Math.abs(now - at) < 60_000)
   return room.inFlight < mostInFlight && room.misses.length < mostPerMinute
@@ -96,7 +96,7 @@ function isUseful(entry: Kept | undefined): boolean {
 }
 
 /** The parsed URL, if the rule allows the URL exactly as written. */
-export function toPinned(text: string, rule: Pick<PinRule, 'host' | 'path'>): URL | undefined {
+export function readAllowedUrl(text: string, rule: Pick<PinRule, 'host' | 'path'>): URL | undefined {
   // printable ASCII only, because the parser turns other dots and digits into ASCII ones, and removes control characters
   if (!/^[\x21-\x7e]{1,2048}$/.test(text) || text.includes('\\')) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -108,7 +108,7 @@ export function toPinned(text: string, rule: Pick<PinRule, 'host' | 'path'>): UR
   return rule.path === undefined || rule.path.test(url.pathname) ? url : undefined
 }
 
-async function ask(transport: Transport, url: URL): Promise<Fetched> {
+async function fetchOnce(transport: Transport, url: URL): Promise<Fetched> {
   let answer: { status: number; body: string }
   try {
     answer = await transport(url)

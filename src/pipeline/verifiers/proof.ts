@@ -26,7 +26,7 @@ export const coversNothing: Coverage = { id: false, body: false }
 export const proven: Verified = { ok: true }
 
 /** Of a proof that covers a delivery id. */
-export function provenAs(id: string): Verified {
+export function provenWithId(id: string): Verified {
   return { ok: true, id }
 }
 
@@ -44,22 +44,22 @@ export function readHeader(headers: RequestHead['headers'], name: string): strin
   return Object.hasOwn(headers, name) ? headers[name] : undefined
 }
 
-export function missing(header: string): Verified {
+export function missingHeader(header: string): Verified {
   return refused(`The header ${header} is missing.`)
 }
 
 /** A setting that the scheme cannot do without. Throws `config-invalid` naming it and what it is. */
-export function need(
+export function requireSetting(
   settings: VerifySettings,
   key: Exclude<keyof VerifySettings, 'timestamp'>,
   meaning: string,
 ): string {
   const value = settings[key]
-  if (value === undefined) throw fault(settings, `needs verify.${key}: ${meaning}.`)
+  if (value === undefined) throw toSettingProblem(settings, `needs verify.${key}: ${meaning}.`)
   return String(value)
 }
 
-export function fault(settings: VerifySettings, text: string): Problem {
+export function toSettingProblem(settings: VerifySettings, text: string): Problem {
   return new Problem('config-invalid', `The scheme "${settings.scheme}" ${text}`)
 }
 
@@ -76,7 +76,7 @@ export function parseTimestamp(text: string, unit: TimestampUnit): number | unde
 }
 
 /** Why a time is not now enough, or undefined. The edge itself is inside. */
-export function toClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
+export function findClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
   const seconds = (now - time) / 1000
   if (Math.abs(seconds) <= toleranceSeconds) return undefined
   const side = seconds > 0 ? 'behind' : 'ahead of'
@@ -110,7 +110,7 @@ function toDigest(text: string): Buffer {
 }
 
 /** The JSON in a body, read as the payload is read. Undefined: it is not JSON, or too deep. */
-export function tryBody(bytes: Uint8Array): JsonValue | undefined {
+export function readJsonBody(bytes: Uint8Array): JsonValue | undefined {
   try {
     const body = openBody({ bytes, contentType: undefined, isProved: true }, { forms: true })
     return body.syntax === 'json' ? readPayload(body) : undefined
@@ -120,8 +120,8 @@ export function tryBody(bytes: Uint8Array): JsonValue | undefined {
 }
 
 /** The text or number at a path of the body; '' where there is none. */
-export function toBodyTimestamp(request: VerifyRequest, path: string): string {
-  const body = tryBody(request.rawBody)
+export function readBodyTimestamp(request: VerifyRequest, path: string): string {
+  const body = readJsonBody(request.rawBody)
   return body === undefined ? '' : toText(readPath(body, parsePath(path)))
 }
 

@@ -5,18 +5,18 @@ import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
-import { toNamedScheme, toUnlistedScheme } from './generic.ts'
-import { toSecretKey, readSecrets } from './keys.ts'
-import { fault, need, readHeader } from './proof.ts'
+import { applyHeaderSettings, findUnlistedScheme } from './generic.ts'
+import { parseSecretKey, readSecrets } from './keys.ts'
+import { toSettingProblem, requireSetting, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
 import { schemes } from '../senders.ts'
-import { compileSigned, type SignedParts, toPieces } from './signed.ts'
+import { compileSignedText, type SignedParts, toPieces } from './signed.ts'
 import { toFormText } from './twilio.ts'
 import { toPublicUrl } from './url.ts'
 
 const Headers = z.record(z.string(), z.string())
 
-export type ToSign = {
+export type SignInput = {
   readonly body: Uint8Array
   /** Milliseconds since the epoch. */
   readonly now: number
@@ -34,24 +34,27 @@ export type ToSign = {
  */
 export function signRequest(
   settings: VerifySettings,
-  given: ToSign,
+  given: SignInput,
   defined: readonly DefinedVerifier[] = [],
 ): Record<string, string> {
-  const scheme = toScheme(settings)
+  const scheme = findScheme(settings)
   const headers = { ...given.headers }
   const request: VerifyRequest = { method: given.method, url: given.url, headers, rawBody: given.body }
   const own = scheme === undefined ? defined.find((other) => other.scheme === settings.scheme) : undefined
   if (own !== undefined) return signDefined(own, settings, { request, now: given.now })
   switch (scheme?.kind) {
     case 'hmac':
-      return signHmac(toNamedScheme(scheme, settings), settings, { request, now: given.now })
+      return signHmac(applyHeaderSettings(scheme, settings), settings, { request, now: given.now })
     case 'token': {
-      const header = settings.header ?? scheme.header ?? need(settings, 'header', 'the header with the secret')
-      const secret = toSecret(settings)
+      const header =
+        settings.header ?? scheme.header ?? requireSetting(settings, 'header', 'the header with the secret')
+      const secret = readFirstSecret(settings)
       return { [header]: header === 'authorization' ? `Bearer ${secret}` : secret }
     }
     case 'basic':
-      return { [settings.header ?? 'authorization']: `Basic ${Buffer.from(toSecret(settings)).toString('base64')}` }
+      return {
+        [settings.header ?? 'authorization']: `Basic ${Buffer.from(readFirstSecret(settings)).toString('base64')}`,
+      }
     case 'concat-hash':
       return signConcatHash(scheme, settings, request)
     case 'jwt':
@@ -66,20 +69,20 @@ export function signRequest(
 
 /** The payload with the moment of signing in it, where the scheme signs one that stands there; else the payload itself. */
 export function stampPayload(settings: VerifySettings, payload: JsonValue, now: number): JsonValue {
-  const scheme = toScheme(settings)
+  const scheme = findScheme(settings)
   const timestamp = scheme?.kind === 'hmac' ? scheme.timestamp : undefined
   if (timestamp?.in !== 'body' || !isJsonObject(payload)) return payload
   const time = toTimeText(now, timestamp.unit)
   return { ...payload, [timestamp.path]: timestamp.unit === 'iso8601' ? time : Number(time) }
 }
 
-function toScheme(settings: VerifySettings): Scheme | undefined {
-  return toUnlistedScheme(settings) ?? schemes.find(({ id }) => id === settings.scheme)
+function findScheme(settings: VerifySettings): Scheme | undefined {
+  return findUnlistedScheme(settings) ?? schemes.find(({ id }) => id === settings.scheme)
 }
 
-function toSecret(settings: VerifySettings): string {
+function readFirstSecret(settings: VerifySettings): string {
   const [first] = readSecrets(settings)
-  if (first === undefined) throw fault(settings, 'needs verify.secret to sign with.')
+  if (first === undefined) throw toSettingProblem(settings, 'needs verify.secret to sign with.')
   return first
 }
 
@@ -104,11 +107,11 @@ function signDefined(
     throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" threw ${toThrown(thrown)}.`)
   }
   const parsed = Headers.safeParse(headers)
-  if (parsed.success) return lowerCased(parsed.data)
+  if (parsed.success) return lowerCaseNames(parsed.data)
   throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" must return headers: { "x-name": "value" }.`)
 }
 
-function lowerCased(headers: Record<string, string>): Record<string, string> {
+function lowerCaseNames(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
@@ -124,12 +127,12 @@ function signHmac(
     ...(idHeader === undefined ? {} : { [idHeader]: id }),
     ...(timestamp?.in === 'header' ? { [timestamp.name]: time } : {}),
   }
-  const pieces = toSignedPieces(template, settings, {
+  const pieces = buildSignedPieces(template, settings, {
     request: { ...request, headers: { ...request.headers, ...proof } },
     timestamp: time,
     id,
   })
-  const key = toSecretKey(toSecret(settings), settings, {
+  const key = parseSecretKey(readFirstSecret(settings), settings, {
     encoding: scheme.secretEncoding,
     prefix: scheme.secretPrefix,
   })
@@ -148,12 +151,13 @@ function signConcatHash(
   settings: VerifySettings,
   request: VerifyRequest,
 ): Record<string, string> {
-  const hash = createHash('sha256').update(toSecret(settings))
-  for (const piece of toSignedPieces(scheme.template, settings, { request, timestamp: '', id: '' })) hash.update(piece)
+  const hash = createHash('sha256').update(readFirstSecret(settings))
+  for (const piece of buildSignedPieces(scheme.template, settings, { request, timestamp: '', id: '' }))
+    hash.update(piece)
   return { [scheme.header]: hash.digest('hex'), [scheme.versionHeader]: scheme.version }
 }
 
-function signToken(scheme: JwtScheme, settings: VerifySettings, { body, now }: ToSign): Record<string, string> {
+function signToken(scheme: JwtScheme, settings: VerifySettings, { body, now }: SignInput): Record<string, string> {
   const iat = Math.floor(now / 1000)
   const claims = {
     iat,
@@ -165,7 +169,7 @@ function signToken(scheme: JwtScheme, settings: VerifySettings, { body, now }: T
       : { [scheme.bodyHashClaim]: createHash('sha256').update(body).digest('hex') }),
   }
   const signed = [{ alg: 'HS256', typ: 'JWT' }, claims].map(toTokenPart).join('.')
-  const signature = createHmac('sha256', toSecret(settings)).update(signed).digest('base64url')
+  const signature = createHmac('sha256', readFirstSecret(settings)).update(signed).digest('base64url')
   return { [scheme.header]: `${scheme.bearer ? 'Bearer ' : ''}${signed}.${signature}` }
 }
 
@@ -173,16 +177,16 @@ function toTokenPart(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url')
 }
 
-function toSignedPieces(
+function buildSignedPieces(
   template: string,
   settings: VerifySettings,
   values: Omit<SignedParts, 'url' | 'form'>,
 ): readonly (string | Uint8Array)[] {
-  const { parts, unknown } = compileSigned(template)
-  if (unknown !== undefined) throw fault(settings, `has an unknown placeholder in its template: ${unknown}.`)
+  const { parts, unknown } = compileSignedText(template)
+  if (unknown !== undefined) throw toSettingProblem(settings, `has an unknown placeholder in its template: ${unknown}.`)
   const signsUrl = /\{(?:url|decodedUrl)\}/.test(template)
   const publicUrl = signsUrl
-    ? need(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
+    ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
     : ''
   const url = signsUrl ? toPublicUrl(publicUrl, values.request.url) : ''
   const form = template.includes('{form}') ? toFormText(values.request, url) : undefined

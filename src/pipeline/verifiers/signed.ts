@@ -28,7 +28,7 @@ const placeholders = new Map<string, SignedPart>([
 ])
 
 /** Undefined as `unknown`: every placeholder is known. */
-export function compileSigned(template: string): { parts: readonly SignedPart[]; unknown: string | undefined } {
+export function compileSignedText(template: string): { parts: readonly SignedPart[]; unknown: string | undefined } {
   const parts: SignedPart[] = []
   let unknown: string | undefined
   let at = 0
@@ -80,7 +80,7 @@ export function toExplanation(pieces: readonly (string | Uint8Array)[]): string 
 const most = 100
 
 /** The signatures that count, in their order. Empty: none, or none of the right name. */
-export function toSignatures(header: string, syntax: Syntax | undefined): readonly string[] {
+export function readSignatures(header: string, syntax: Syntax | undefined): readonly string[] {
   if (syntax === undefined) return header === '' ? [] : [header]
   if ('prefix' in syntax) {
     const { prefix } = syntax

@@ -2,9 +2,9 @@
 import {
   createSecretSet,
   coversNothing,
-  fault,
-  missing,
-  need,
+  toSettingProblem,
+  missingHeader,
+  requireSetting,
   type Proof,
   type ProofTools,
   proven,
@@ -15,7 +15,9 @@ import type { BasicScheme, TokenScheme } from './scheme.ts'
 
 export function createTokenProof(scheme: TokenScheme, { settings, secrets }: ProofTools): Proof {
   const header =
-    settings.header ?? scheme.header ?? need(settings, 'header', 'the header in which the sender sends the secret')
+    settings.header ??
+    scheme.header ??
+    requireSetting(settings, 'header', 'the header in which the sender sends the secret')
   const isSecret = createSecretSet(secrets())
   return {
     secretHeaders: [header],
@@ -23,7 +25,7 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
     isClaimed: (headers) => Object.hasOwn(headers, header),
     verify({ headers }) {
       const value = readHeader(headers, header)
-      if (value === undefined || value === '') return missing(header)
+      if (value === undefined || value === '') return missingHeader(header)
       const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
       // the whole value too: some senders let their user write the header as a whole
       return isSecret(bare) || (bare !== value && isSecret(value))
@@ -39,7 +41,7 @@ export const basicSecret = /^[^:]+:(.+)$/s
 /** The secret is `user:password`, as the user wrote it into the URL of the webhook. */
 export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: ProofTools): Proof {
   if (!secrets().every((secret) => basicSecret.test(secret)))
-    throw fault(settings, 'needs a secret of the form user:password, with a user and a password.')
+    throw toSettingProblem(settings, 'needs a secret of the form user:password, with a user and a password.')
   const isSecret = createSecretSet(secrets())
   const { header = 'authorization' } = settings
   return {
@@ -48,7 +50,7 @@ export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: Pr
     isClaimed: (headers) => /^basic /i.test(readHeader(headers, header) ?? ''),
     verify({ headers }) {
       const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, header) ?? '')
-      if (found === null) return missing(`${header} with Basic`)
+      if (found === null) return missingHeader(`${header} with Basic`)
       const given = Buffer.from(found[1] ?? '', 'base64').toString()
       return isSecret(given) ? proven : refused('The user or the password is wrong.')
     },

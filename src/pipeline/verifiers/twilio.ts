@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import { isUrlEncoded } from '../../model/body-syntax.ts'
 import { isDigest } from './proof.ts'
-import { queryOf } from './url.ts'
+import { readQuery } from './url.ts'
 
 /** Twilio sends some dozens; reading and sorting tens of thousands would be work that any stranger can ask for. */
 const mostFields = 1_000
@@ -17,7 +17,7 @@ const ampersand = 0x26
  * a form of at most 1,000 fields nor the one of that hash.
  */
 export function toFormText(request: VerifyRequest, url: string): string | undefined {
-  const hash = queryOf(url).get('bodySHA256')
+  const hash = readQuery(url).get('bodySHA256')
   if (hash !== null) {
     return isDigest(hash, createHash('sha256').update(request.rawBody).digest('hex'), 'hex') ? '' : undefined
   }

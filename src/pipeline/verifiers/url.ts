@@ -2,8 +2,8 @@
 
 /** A public URL without a path is given that of the request; the query is the request's where it has one. */
 export function toPublicUrl(publicUrl: string, requestUrl: string): string {
-  const [base = '', ownQuery] = split(publicUrl)
-  const [path = '', query] = split(requestUrl)
+  const [base = '', ownQuery] = splitQuery(publicUrl)
+  const [path = '', query] = splitQuery(requestUrl)
   const whole = /^https?:\/\/[^/]+$/i.test(base) ? base + path : base
   const search = query ?? ownQuery
   return search === undefined ? whole : `${whole}?${search}`
@@ -41,11 +41,11 @@ export function toDecodedUrl(url: string): string {
   return url.replace(/%[\da-f]{2}/gi, (code) => decoded.get(code.toUpperCase()) ?? code)
 }
 
-export function queryOf(url: string): URLSearchParams {
-  return new URLSearchParams(split(url)[1] ?? '')
+export function readQuery(url: string): URLSearchParams {
+  return new URLSearchParams(splitQuery(url)[1] ?? '')
 }
 
-function split(url: string): [string, string | undefined] {
+function splitQuery(url: string): [string, string | undefined] {
   const at = url.indexOf('?')
   return at < 0 ? [url, undefined] : [url.slice(0, at), url.slice(at + 1)]
 }

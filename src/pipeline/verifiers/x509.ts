@@ -4,19 +4,19 @@ import { crc32 } from 'node:zlib'
 import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
   readField,
-  tryBody,
+  readJsonBody,
   parseTimestamp,
-  toClockFault,
+  findClockFault,
   mismatch,
-  missing,
-  need,
+  missingHeader,
+  requireSetting,
   type Proof,
   type ProofTools,
-  provenAs,
+  provenWithId,
   readHeader,
   refused,
 } from './proof.ts'
-import { paypalCertificate, snsCertificate, keepUseful } from './pinned-fetch.ts'
+import { paypalCertificate, snsCertificate, markUseful } from './pinned-fetch.ts'
 import type { X509Scheme } from './scheme.ts'
 
 export function createX509Proof(scheme: X509Scheme, tools: ProofTools): Proof {
@@ -32,14 +32,18 @@ const snsFields = new Map([
 
 /** https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html */
 function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
-  const topic = need(settings, 'topicArn', 'the ARN of the topic, because the signature proves only that SNS sent it')
+  const topic = requireSetting(
+    settings,
+    'topicArn',
+    'the ARN of the topic, because the signature proves only that SNS sent it',
+  )
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
     covers: { id: true, body: false },
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     async verify(request) {
-      const body = tryBody(request.rawBody)
+      const body = readJsonBody(request.rawBody)
       const fields = snsFields.get(readField(body, 'Type'))
       if (fields === undefined) return refused('The body is not an SNS message.')
       // each field is signed as two lines, its name and its value: with a line break, a part of one field could pass for another field
@@ -48,7 +52,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
       if (readField(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
       const time = parseTimestamp(readField(body, 'Timestamp'), 'iso8601')
       if (time === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = toClockFault(time, now(), tolerance)
+      const late = findClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
       const version = readField(body, 'SignatureVersion')
       if (version !== '1' && version !== '2') return refused('The signature has an unknown version.')
@@ -57,7 +61,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
         .filter(([name, value]) => name !== 'Subject' || value !== '')
         .map(([name, value]) => `${name}\n${value}\n`)
         .join('')
-      return checkSigned(fetch, {
+      return checkSignature(fetch, {
         certificateUrl: readField(body, 'SigningCertURL'),
         rule: snsCertificate,
         hash: version === '1' ? 'sha1' : 'sha256',
@@ -75,7 +79,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
  * https://developer.paypal.com/api/rest/webhooks/rest/
  */
 function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
-  const webhookId = need(settings, 'webhookId', 'the id of the webhook, because it is signed')
+  const webhookId = requireSetting(settings, 'webhookId', 'the id of the webhook, because it is signed')
   const names = ['paypal-transmission-id', 'paypal-transmission-time', 'paypal-cert-url', scheme.header] as const
   const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
@@ -85,15 +89,15 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
     async verify(request) {
       const [id = '', time = '', certificateUrl = '', signature = ''] = names.map((name) => read(request, name))
       const absent = names.find((name) => read(request, name) === '')
-      if (absent !== undefined) return missing(absent)
+      if (absent !== undefined) return missingHeader(absent)
       const algorithm = read(request, 'paypal-auth-algo')
       if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
       const at = parseTimestamp(time, 'iso8601')
       if (at === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = toClockFault(at, now(), tolerance)
+      const late = findClockFault(at, now(), tolerance)
       if (late !== undefined) return refused(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
-      return checkSigned(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
+      return checkSignature(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
     },
   }
 }
@@ -112,19 +116,19 @@ type Claim = {
   id: string
 }
 
-async function checkSigned(fetch: PinnedFetch, claim: Claim): Promise<Verified> {
+async function checkSignature(fetch: PinnedFetch, claim: Claim): Promise<Verified> {
   const fetched = await fetch(claim.certificateUrl, claim.rule)
   if (!fetched.ok) return fetched
-  const key = toCertificateKey(fetched.body)
+  const key = readCertificateKey(fetched.body)
   if (key === undefined) return refused('The certificate cannot be read.')
   const isValid = verify(claim.hash, Buffer.from(claim.signed), key, Buffer.from(claim.signature, 'base64'))
   if (!isValid) return mismatch
-  keepUseful(fetched)
-  return provenAs(claim.id)
+  markUseful(fetched)
+  return provenWithId(claim.id)
 }
 
 /** PayPal sends a chain, and signs with the first certificate. It is trusted because of the host that it came from. */
-function toCertificateKey(pem: string): KeyObject | undefined {
+function readCertificateKey(pem: string): KeyObject | undefined {
   try {
     const key = new X509Certificate(pem).publicKey
     return key.asymmetricKeyType === 'rsa' ? key : undefined

@@ -2,7 +2,7 @@
 import { Problem } from '../../model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { Appended, NewDelivery } from '../records.ts'
-import { Refused } from './errors.ts'
+import { RefusedStatement } from './errors.ts'
 
 const mostInFlight = 2
 const batchLimit = 256
@@ -72,7 +72,7 @@ export function createBatches(options: {
         else reject(storeUnavailable('The store cannot write this.', 5))
       }
     } catch (error) {
-      const isRefused = error instanceof Problem && error.cause instanceof Refused
+      const isRefused = error instanceof Problem && error.cause instanceof RefusedStatement
       if (batch.length === 1 || !isRefused) {
         for (const { reject } of batch) reject(error)
         return

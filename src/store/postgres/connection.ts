@@ -5,20 +5,20 @@ import { Problem } from '../../model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
 import {
   isConflict,
-  isOfConnection,
-  isOfStatement,
+  isConnectionError,
+  isStatementError,
   readOnlyCode,
-  Refused,
+  RefusedStatement,
   toCause,
   toCode,
   tooManyCode,
-  toWhy,
+  describeError,
   UnfitDatabase,
 } from './errors.ts'
 import { checkVersion, isMigrated, migrate } from './migrations.ts'
 import { createClientPool, type Query, withNewClient } from './pool.ts'
 import { createPresence } from './presence.ts'
-import { type Limits, limits, readSettings, toBegin, toPatient } from './settings.ts'
+import { type Limits, limits, readSettings, toBeginSql, toPatientLimits } from './settings.ts'
 
 /** Statements of one transaction. */
 export type Session = { readonly query: Query }
@@ -71,7 +71,7 @@ export function createConnections(options: ConnectionOptions): Connections {
   const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
   const shown = toShownDatabase(url)
   const readOnly = how !== 'migrate'
-  const patient = toPatient(own ?? limits)
+  const patient = toPatientLimits(own ?? limits)
   const usualMs = options.answerMs ?? own?.answerMs ?? patient.answerMs
   const pool = createClientPool({
     url,
@@ -123,13 +123,13 @@ export function createConnections(options: ConnectionOptions): Connections {
     answerMs: number,
   ): Promise<Result> {
     return pool.withClient(answerMs, async (query) => {
-      await query(toBegin(readOnly, given))
+      await query(toBeginSql(readOnly, given))
       try {
         const result = await run({ query })
         await query('COMMIT')
         return result
       } catch (error) {
-        if (isOfStatement(error) || error instanceof Problem) await query('ROLLBACK')
+        if (isStatementError(error) || error instanceof Problem) await query('ROLLBACK')
         throw error
       }
     })
@@ -139,7 +139,7 @@ export function createConnections(options: ConnectionOptions): Connections {
   function open(): Promise<void> {
     opening ??= prepare().catch((error: unknown) => {
       opening = undefined
-      if (!(error instanceof Problem)) throw toUnreachable(error)
+      if (!(error instanceof Problem)) throw reportUnreachable(error)
       if (error.code === 'config-invalid') note(error.message)
       throw error
     })
@@ -155,21 +155,21 @@ export function createConnections(options: ConnectionOptions): Connections {
   }
 
   function toDetail(error: unknown): string {
-    return `Postgres at ${shown} cannot be used: ${toWhy(error)}.`
+    return `Postgres at ${shown} cannot be used: ${describeError(error)}.`
   }
 
-  function toUnreachable(error: unknown): Problem {
+  function reportUnreachable(error: unknown): Problem {
     const detail = toDetail(error)
     if (presence.lost() === undefined) {
       note(detail)
       if (!readOnly && toCode(error) === readOnlyCode) presence.lose(error)
-      else if (!readOnly && isOfConnection(error)) presence.doubt()
+      else if (!readOnly && isConnectionError(error)) presence.doubt()
     }
     return storeUnavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
   }
 
   /** A sender reads it: only the log names the database and what is wrong with it. */
-  function toSender(error: unknown): unknown {
+  function toSenderProblem(error: unknown): unknown {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)
     if (error instanceof UnfitDatabase && presence.lost() === undefined) presence.lose(error)
@@ -177,51 +177,55 @@ export function createConnections(options: ConnectionOptions): Connections {
   }
 
   /** The settings, once a second, while calls are made. */
-  async function checkAgain(): Promise<void> {
+  async function recheckSettings(): Promise<void> {
     if (readOnly || performance.now() - checkedAt < checkEveryMs) return
     await pool.withClient(lookMs, check)
   }
 
-  async function use<Result>(run: () => Promise<Result>): Promise<Result> {
+  async function runCall<Result>(run: () => Promise<Result>): Promise<Result> {
     const slow = readOnly ? undefined : setTimeout(presence.doubt, doubtMs).unref()
     try {
       const lost = presence.lost()
-      if (lost !== undefined) throw lost.error instanceof Problem ? toSender(lost.error) : toUnreachable(lost.error)
+      if (lost !== undefined)
+        throw lost.error instanceof Problem ? toSenderProblem(lost.error) : reportUnreachable(lost.error)
       await open().catch((error: unknown) => {
-        throw toSender(error)
+        throw toSenderProblem(error)
       })
-      await checkAgain()
+      await recheckSettings()
       const result = await run()
       if (presence.lost() === undefined) note(undefined)
       return result
     } catch (error) {
-      if (error instanceof Problem) throw error instanceof UnfitDatabase ? toSender(error) : error
+      if (error instanceof Problem) throw error instanceof UnfitDatabase ? toSenderProblem(error) : error
       // the message of Postgres may quote values of the row
-      if (isOfStatement(error)) throw storeUnavailable('The store cannot write this.', 5, new Refused(error))
-      throw toUnreachable(error)
+      if (isStatementError(error))
+        throw storeUnavailable('The store cannot write this.', 5, new RefusedStatement(error))
+      throw reportUnreachable(error)
     } finally {
       clearTimeout(slow)
     }
   }
 
   const transaction: Connections['transaction'] = (run, pace = 'usual') =>
-    use(() =>
+    runCall(() =>
       retryConflicts(() =>
         pace === 'usual' ? inTransaction(run, own, usualMs) : inTransaction(run, own && patient, patient.answerMs),
       ),
     )
-  const toCall =
+  const createQuery =
     (pace: Pace): Query =>
     (sql, ...params) =>
       readOnly
         ? transaction(({ query }) => query(sql, ...params), pace)
-        : use(() => pool.withClient(pace === 'usual' ? usualMs : patient.answerMs, (query) => query(sql, ...params)))
+        : runCall(() =>
+            pool.withClient(pace === 'usual' ? usualMs : patient.answerMs, (query) => query(sql, ...params)),
+          )
   return {
     open,
-    query: toCall('usual'),
-    patientQuery: toCall('patient'),
+    query: createQuery('usual'),
+    patientQuery: createQuery('patient'),
     transaction,
-    check: () => use(() => pool.withClient(lookMs, check)),
+    check: () => runCall(() => pool.withClient(lookMs, check)),
     trouble: () => trouble,
     async close() {
       presence.close()

@@ -30,19 +30,19 @@ export function readPostgres<Result>(url: string, run: (source: CopySource) => P
           after === undefined ? '' : `WHERE (${place}) > (${key.map((_, index) => `$${index + 2}`).join(', ')})`
         const own = sources[name] ?? `${name} t`
         return query(
-          `SELECT ${Object.keys(columns).map(toRead).join(', ')} FROM ${own} ${from} ORDER BY ${place} LIMIT $1`,
+          `SELECT ${Object.keys(columns).map(toColumnSql).join(', ')} FROM ${own} ${from} ORDER BY ${place} LIMIT $1`,
           limit,
           // as: keys are texts and numbers
           ...((after ?? []) as Param[]),
         )
       },
-      count: ({ name }) => toCount(query, name),
+      count: ({ name }) => countRows(query, name),
     }),
   )
 }
 
 /** A request that was too large to keep has no body; the column here has no NULL. */
-function toRead(column: string): string {
+function toColumnSql(column: string): string {
   return column === 'body' ? `CASE WHEN head <> '' THEN body END AS body` : column
 }
 
@@ -50,7 +50,7 @@ function toRead(column: string): string {
 export function writePostgres<Result>(url: string, run: (target: CopyTarget) => Promise<Result>): Promise<Result> {
   return withLock({ url, prepare: 'migrate', mode: 'SHARE ROW EXCLUSIVE' }, async (query) => {
     for (const { name } of copiedTables) {
-      const count = await toCount(query, name)
+      const count = await countRows(query, name)
       if (count === 0) continue
       const next = 'Name an empty database or schema.'
       throw new Problem(
@@ -60,7 +60,7 @@ export function writePostgres<Result>(url: string, run: (target: CopyTarget) => 
     }
     const result = await run({
       write: (table, rows) => write(query, table, rows),
-      count: ({ name }) => toCount(query, name),
+      count: ({ name }) => countRows(query, name),
     })
     for (const { name } of copiedTables.filter(
       (table) => !seqsOfDeliveries.has(table.name) && 'seq' in table.columns,
@@ -209,6 +209,6 @@ async function insert(query: Query, { into, columns, rows }: Insert): Promise<vo
   })
 }
 
-async function toCount(query: Query, table: string): Promise<number> {
+async function countRows(query: Query, table: string): Promise<number> {
   return Number((await query(`SELECT count(*) AS count FROM ${table}`))[0]?.['count'])
 }

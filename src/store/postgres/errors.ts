@@ -22,13 +22,13 @@ export function toCode(error: unknown): string | undefined {
  * server, and a database that lacks a table or a permission. 25006 is a server that became read-only in a failover, 25P03 a transaction
  * that was idle for too long, and 55P03 a lock that was not given in time.
  */
-export function isOfStatement(error: unknown): boolean {
+export function isStatementError(error: unknown): boolean {
   const code = toCode(error)
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(08|25006|25P03|28|3D|42|53|55P03|57|58|XX)/.test(code)
 }
 
 /** True: the connection, or the server behind it, may be gone. It is not a statement that was slow, or waited for a lock. */
-export function isOfConnection(error: unknown): boolean {
+export function isConnectionError(error: unknown): boolean {
   const code = toCode(error)
   return code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^(08|25006|28|3D|53300|57P)/.test(code)
 }
@@ -56,7 +56,7 @@ const reasons: Readonly<Record<string, string>> = {
   '57P03': 'it is starting or shutting down',
 }
 
-export function toWhy(error: unknown): string {
+export function describeError(error: unknown): string {
   const code = toCode(error)
   if (error instanceof Error && 'syscall' in error && error.syscall === 'open') {
     return `a file that store.url names, such as sslrootcert, cannot be read (${code}). Correct its path or its permissions`
@@ -70,7 +70,7 @@ export function toWhy(error: unknown): string {
 }
 
 /** Postgres refused one statement, and the others may work. The message may be logged: it quotes no value of a row. */
-export class Refused extends Error {
+export class RefusedStatement extends Error {
   constructor(error: unknown) {
     super(`SQLSTATE ${toCode(error)}`)
   }
@@ -78,7 +78,7 @@ export class Refused extends Error {
 
 /** For the log, in place of an error whose message may name the user of the database. */
 export function toCause(error: unknown): Error {
-  return new Error(`${toCode(error) ?? 'no code'}: ${toWhy(error)}`)
+  return new Error(`${toCode(error) ?? 'no code'}: ${describeError(error)}`)
 }
 
 /** A setting of the server or of the user would lose deliveries. */

@@ -3,11 +3,11 @@ import type { FailuresQuery, Lease, NodeInfo } from '../owners.ts'
 import type { Query } from './pool.ts'
 import { newFence } from './jobs.ts'
 
-type Given = { readonly leaseMs: number; readonly now: string }
+type LeaseTerms = { readonly leaseMs: number; readonly now: string }
 
 export async function lease(
   query: Query,
-  { names, leaseMs, now }: Given & { names: readonly string[] },
+  { names, leaseMs, now }: LeaseTerms & { names: readonly string[] },
 ): Promise<Lease[]> {
   const rows = await query(
     `INSERT INTO leases (name, fence, until) SELECT name, ${newFence}, ${now} + $2::bigint
@@ -28,7 +28,7 @@ const toParams = (leases: readonly Lease[]) =>
 
 export async function extendLeases(
   query: Query,
-  { leases, leaseMs, now }: Given & { leases: readonly Lease[] },
+  { leases, leaseMs, now }: LeaseTerms & { leases: readonly Lease[] },
 ): Promise<string[]> {
   const sql = `UPDATE leases SET until = ${now} + $3::bigint FROM ${held} RETURNING leases.name`
   return (await query(sql, ...toParams(leases), leaseMs)).map(({ name }) => String(name))
@@ -51,7 +51,7 @@ export async function join(query: Query, node: NodeInfo, now: string): Promise<v
 }
 
 /** Clients are locked in one order, so that two gateways do not wait for each other in a circle. */
-const noteSql = (now: string) => `
+const noteFailuresSql = (now: string) => `
   INSERT INTO lockouts AS l (scope, client, count, since, locked_until)
     SELECT $1, client, count, ${now}, CASE WHEN count >= $4::int THEN ${now} + $6::bigint ELSE 0 END
       FROM unnest($2::text[], $3::int[]) AS failed (client, count) ORDER BY client COLLATE "C"
@@ -67,7 +67,7 @@ export async function noteFailures(query: Query, given: FailuresQuery, now: stri
   const { scope, clients, failures, windowMs, lockMs } = given
   const names = clients.map(({ client }) => client)
   const counts = clients.map(({ count }) => count)
-  await query(noteSql(now), scope, names, counts, failures, windowMs, lockMs)
+  await query(noteFailuresSql(now), scope, names, counts, failures, windowMs, lockMs)
   // what is over is forgotten here: an attacker must not fill the table
   await query(
     `DELETE FROM lockouts WHERE (scope, client) IN (SELECT scope, client FROM lockouts

@@ -31,10 +31,10 @@ const ping = 'p'
 const retry = { firstMs: 500, capMs: 30_000 }
 const connectMs = 5_000
 /** The queued jobs that arrived first: the look must stay cheap while a million jobs wait for their retry. */
-const looked = 200
+const lookSize = 200
 
 const look = (now: string) => `SELECT
-  (EXISTS (SELECT 1 FROM (SELECT run_at, created_at FROM jobs WHERE state = 'queued' ORDER BY seq LIMIT ${looked}) first
+  (EXISTS (SELECT 1 FROM (SELECT run_at, created_at FROM jobs WHERE state = 'queued' ORDER BY seq LIMIT ${lookSize}) first
       WHERE run_at <= ${now} OR run_at = created_at OR run_at > ${now} + ${clockSetBackMs})
     OR EXISTS (SELECT 1 FROM jobs WHERE state = 'running' AND locked_until <= ${now}))::int AS jobs,
   EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'parked'))::int AS waiting,
@@ -58,23 +58,23 @@ export function createListener(parts: {
   const listeners = new Set<(signal: Signal) => void>()
   let isClosed = false
   let connection: { client?: DatabaseClient } | undefined
-  let isDeaf = false
+  let isSilent = false
   let failures = 0
   let pong: (() => void) | undefined
   let timers: NodeJS.Timeout[] = []
   let looking = false
 
-  const tell = (signal: Signal) => {
+  const notifyListeners = (signal: Signal) => {
     for (const listener of listeners) listener(signal)
   }
 
-  function hear(payload: string | undefined): void {
+  function receive(payload: string | undefined): void {
     const [from, said = ''] = (payload ?? '').split(' ')
     if (from === sender && said === ping) return pong?.()
     if (from === sender) return
     for (const letter of said) {
       const signal = letters[letter]
-      if (signal !== undefined) tell(signal)
+      if (signal !== undefined) notifyListeners(signal)
     }
   }
 
@@ -93,7 +93,7 @@ export function createListener(parts: {
       own.client = client
       client.on('error', () => lose(own))
       client.on('end', () => lose(own))
-      client.on('notification', ({ payload }) => hear(payload))
+      client.on('notification', ({ payload }) => receive(payload))
       // by the pool first: it creates the tables
       await query('SELECT 1')
       await client.connect()
@@ -111,19 +111,19 @@ export function createListener(parts: {
     own.client?.destroy()
     if (isClosed) return
     failures += 1
-    later(() => void connect(), toBackoffMs(failures, retry))
+    runLater(() => void connect(), toBackoffMs(failures, retry))
   }
 
   /** The ping is sent by the pool: a pooler may return to a connection what that connection itself sent, and nothing else. */
   async function check(): Promise<void> {
     const own = connection
     if (own === undefined || isClosed) return
-    const isLate = setTimeout(() => note(own), pongMs).unref()
+    const isLate = setTimeout(() => reportSilence(own), pongMs).unref()
     pong = () => {
       clearTimeout(isLate)
       failures = 0
-      if (isDeaf) log.info({}, 'Notifications from Postgres arrive again.')
-      isDeaf = false
+      if (isSilent) log.info({}, 'Notifications from Postgres arrive again.')
+      isSilent = false
     }
     try {
       await query(`SELECT pg_notify(${channel}, $1)`, `${sender} ${ping}`)
@@ -133,10 +133,10 @@ export function createListener(parts: {
     }
   }
 
-  function note(own: typeof connection): void {
+  function reportSilence(own: typeof connection): void {
     if (connection !== own) return
-    if (!isDeaf) log.warn({}, deafText)
-    isDeaf = true
+    if (!isSilent) log.warn({}, silenceText)
+    isSilent = true
     lose(own)
   }
 
@@ -146,10 +146,10 @@ export function createListener(parts: {
     const [found] = await query(look(now())).catch(() => [])
     looking = false
     if (isClosed) return
-    for (const signal of ['jobs', 'waiting', 'wakes'] as const) if (found?.[signal] === 1) tell(signal)
+    for (const signal of ['jobs', 'waiting', 'wakes'] as const) if (found?.[signal] === 1) notifyListeners(signal)
   }
 
-  function later(run: () => void, ms: number): void {
+  function runLater(run: () => void, ms: number): void {
     const timer = setTimeout(() => {
       timers = timers.filter((each) => each !== timer)
       run()
@@ -172,7 +172,7 @@ export function createListener(parts: {
       const said = Object.keys(letters).filter((letter) => signals.includes(letters[letter] ?? 'wakes'))
       return said.length === 0 ? '' : `${sender} ${said.join('')}`
     },
-    warning: () => (isDeaf ? deafText : undefined),
+    warning: () => (isSilent ? silenceText : undefined),
     close() {
       isClosed = true
       for (const timer of timers) clearTimeout(timer)
@@ -182,6 +182,6 @@ export function createListener(parts: {
   }
 }
 
-const deafText =
+const silenceText =
   'Notifications from Postgres do not arrive, so the gateway looks once a second for the work of other gateways. LISTEN needs a ' +
   'direct connection, or a pooler in session mode.'

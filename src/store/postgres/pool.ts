@@ -12,7 +12,7 @@ import {
 import type { Row } from '../rows.ts'
 import { toStoredText, storeUnavailable } from '../rules.ts'
 import { DatabaseClient } from './client.ts'
-import { isOfStatement, PoolExhausted } from './errors.ts'
+import { isStatementError, PoolExhausted } from './errors.ts'
 
 type Scalar = string | number | boolean | Uint8Array | null | undefined
 export type Param = Scalar | readonly Scalar[]
@@ -41,7 +41,7 @@ const types: CustomTypesConfig = {
     oid === int8 ? Number : standardTypes.getTypeParser(oid, format ?? 'text'),
 }
 
-type Wait = { admit(): void; refuse(error: unknown): void }
+type Waiter = { admit(): void; fail(error: unknown): void }
 
 /** `verify`: rejects on a new connection that must not be used. It has `verifyMs`. */
 export function createClientPool(options: {
@@ -54,7 +54,7 @@ export function createClientPool(options: {
 }): ClientPool {
   const { url, maxConnections, verify, verifyMs, onAnswer } = options
   const clients = new Set<DatabaseClient>()
-  const waiting = new Set<Wait>()
+  const waiting = new Set<Waiter>()
   let busy = 0
   let isClosed = false
 
@@ -79,7 +79,7 @@ export function createClientPool(options: {
   pool.on('error', () => {})
 
   /** Resolves when one of the connections is free, in order of arrival. */
-  function takePlace(): Promise<void> {
+  function acquireSlot(): Promise<void> {
     if (isClosed) throw storeUnavailable('The store is closed.', 5)
     if (busy < maxConnections) {
       busy += 1
@@ -92,31 +92,31 @@ export function createClientPool(options: {
         waiting.delete(wait)
         settle()
       }
-      const wait: Wait = { admit: () => end(resolve), refuse: (error) => end(() => reject(error)) }
-      const late = setTimeout(() => wait.refuse(new PoolExhausted('no connection became free')), connectMs)
+      const wait: Waiter = { admit: () => end(resolve), fail: (error) => end(() => reject(error)) }
+      const late = setTimeout(() => wait.fail(new PoolExhausted('no connection became free')), connectMs)
       waiting.add(wait)
     })
   }
 
-  function leavePlace(): void {
+  function releaseSlot(): void {
     const [next] = waiting
     if (next === undefined) busy -= 1
     else next.admit()
   }
 
   function cut(error: unknown): void {
-    for (const wait of waiting) wait.refuse(error)
+    for (const wait of waiting) wait.fail(error)
     for (const client of clients) client.destroy()
   }
 
   return {
     async withClient(answerMs, run) {
-      await takePlace()
+      await acquireSlot()
       try {
         // throws at once if a file that the URL names cannot be read
         return await runOn(await pool.connect(), (client) => run(toQuery(client, answerMs, onAnswer)))
       } finally {
-        leavePlace()
+        releaseSlot()
       }
     },
     count: () => pool.totalCount,
@@ -158,7 +158,7 @@ async function runOn<Result>(client: PoolClient, run: (client: PoolClient) => Pr
   try {
     return await run(client)
   } catch (error) {
-    if (error instanceof Error && !isOfStatement(error)) broken = error
+    if (error instanceof Error && !isStatementError(error)) broken = error
     throw error
   } finally {
     client.off('error', onCut)

@@ -1,7 +1,7 @@
 // The store of several gateways: Postgres, plain SQL. All of them may write at once; the database decides who has a job.
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
-import { createRoom } from '../room.ts'
+import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
 import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
@@ -47,7 +47,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const calls = createConnections({ url, log, limits: held })
   const { open, query, transaction, check, trouble, close } = calls
   const listener = createListener({ url, query, now, log, times: options.listening })
-  const room = createRoom({ maxBytes: maxWaitingBytes, log })
+  const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   /** Bytes that were appended since the last measurement. */
   let unmeasured = 0
   let measuredAt = 0
@@ -57,11 +57,11 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     maxQueued,
     store: (batch) =>
       batch.some(({ ring }) => ring !== undefined)
-        ? transaction((session) => appendBatch(session.query, batch, toHow(batch)))
-        : appendBatch(query, batch, toHow(batch)),
+        ? transaction((session) => appendBatch(session.query, batch, toAppendOptions(batch)))
+        : appendBatch(query, batch, toAppendOptions(batch)),
   })
 
-  const toHow = (batch: readonly Settlement[]) => ({
+  const toAppendOptions = (batch: readonly Settlement[]) => ({
     now: now(),
     payload: listener.toPayload(toSignals(batch)),
     node,
@@ -69,7 +69,10 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   })
 
   /** One transaction that signals what it wrote, unless it wrote nothing. */
-  const writing = <Result>(signals: readonly Signal[], write: (query: Query) => Promise<Result>): Promise<Result> =>
+  const writeAndSignal = <Result>(
+    signals: readonly Signal[],
+    write: (query: Query) => Promise<Result>,
+  ): Promise<Result> =>
     transaction(async (session) => {
       const result = await write(session.query)
       const payload = listener.toPayload(signals)
@@ -78,7 +81,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     })
 
   /** One transaction that signals nothing. */
-  const writeOne = <Result>(write: (own: Query) => Promise<Result>): Promise<Result> =>
+  const writeSilently = <Result>(write: (own: Query) => Promise<Result>): Promise<Result> =>
     transaction((session) => write(session.query))
 
   /** A store without a limit is not measured. */
@@ -87,11 +90,11 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     measuredAt = performance.now()
     const bytes = await waitingBytes(query)
     unmeasured = 0
-    room.update(bytes)
+    capacity.update(bytes)
   }
 
-  function refuseBeyondRoom(bytes: number): void {
-    const refusal = room.refusalOf(bytes, unmeasured)
+  function reserveCapacity(bytes: number): void {
+    const refusal = capacity.checkAppend(bytes, unmeasured)
     if (refusal !== undefined) throw refusal
     unmeasured += bytes
   }
@@ -124,53 +127,54 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     },
     append: async (delivery) => {
       await measure()
-      refuseBeyondRoom(toBytesThatWait(delivery))
+      reserveCapacity(toBytesThatWait(delivery))
       return await batches.append(delivery)
     },
     appendAll: async (deliveries, move) => {
       await measure()
-      refuseBeyondRoom(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
-      return await writing(toSignals(deliveries), (own) =>
+      reserveCapacity(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
+      return await writeAndSignal(toSignals(deliveries), (own) =>
         appendAll(own, { deliveries, move, now: now(), node, lockMs: held.lockMs }),
       )
     },
-    noteRepeats: (repeats) => writeOne((own) => noteRepeats(own, repeats)),
-    settle: (id, settlement) => writing(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
+    noteRepeats: (repeats) => writeSilently((own) => noteRepeats(own, repeats)),
+    settle: (id, settlement) =>
+      writeAndSignal(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
     forget: async ({ hook, key }) => {
-      await writeOne((own) =>
+      await writeSilently((own) =>
         own('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key),
       )
     },
-    claim: (given) => writeOne((own) => claim(own, { ...given, now: now() })),
+    claim: (given) => writeSilently((own) => claim(own, { ...given, now: now() })),
     // the next job of the lane: the worker that reports claims it, unless it stops or goes on with this one
     report: (job, what) =>
-      writing(what.outcome?.kind === 'release' || what.leavesLane === true ? ['jobs'] : [], (own) =>
+      writeAndSignal(what.outcome?.kind === 'release' || what.leavesLane === true ? ['jobs'] : [], (own) =>
         report(own, { job, what, now: now() }),
       ),
-    extend: (jobs, leaseMs) => writeOne((own) => extend(own, { jobs, leaseMs, now: now() })),
-    addTask: (task) => writing(['jobs'], (own) => addTask(own, task, now())),
-    requeue: (id) => writing(['jobs'], (own) => requeue(own, id, now())),
-    drop: (id) => writeOne((own) => drop(own, id, now())),
+    extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),
+    addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
+    requeue: (id) => writeAndSignal(['jobs'], (own) => requeue(own, id, now())),
+    drop: (id) => writeSilently((own) => drop(own, id, now())),
     sweep,
-    lease: (given) => writeOne((own) => lease(own, { ...given, now: now() })),
-    extendLeases: (leases, leaseMs) => writeOne((own) => extendLeases(own, { leases, leaseMs, now: now() })),
-    endLeases: (leases) => writeOne((own) => endLeases(own, leases)),
+    lease: (given) => writeSilently((own) => lease(own, { ...given, now: now() })),
+    extendLeases: (leases, leaseMs) => writeSilently((own) => extendLeases(own, { leases, leaseMs, now: now() })),
+    endLeases: (leases) => writeSilently((own) => endLeases(own, leases)),
     join: async (joining) => {
-      await writeOne((own) => join(own, joining, now()))
+      await writeSilently((own) => join(own, joining, now()))
       node = joining.id
     },
     leave: async (id) => {
-      await writeOne((own) => own('DELETE FROM nodes WHERE id = $1', id))
+      await writeSilently((own) => own('DELETE FROM nodes WHERE id = $1', id))
     },
-    noteFailures: (given) => writeOne((own) => noteFailures(own, given, now())),
+    noteFailures: (given) => writeSilently((own) => noteFailures(own, given, now())),
     lockouts: (scope) => lockouts(query, scope, now()),
     subscribe: listener.subscribe,
     health: async (): Promise<StoreHealth> => {
       const facts = { postgres: await check().catch(() => 'unknown'), waiting: batches.waiting() }
       return {
         engine: 'postgres',
-        trouble: trouble() ?? room.trouble(),
-        warning: room.warning() ?? listener.warning(),
+        trouble: trouble() ?? capacity.trouble(),
+        warning: capacity.warning() ?? listener.warning(),
         facts,
       }
     },

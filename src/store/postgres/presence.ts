@@ -41,14 +41,14 @@ export function createPresence(parts: {
     try {
       await look()
       isLooking = false
-      find()
+      reportFound()
     } catch (error) {
       isLooking = false
       if (lost !== undefined || !hasAnswered) lose(error)
     }
   }
 
-  function find(): void {
+  function reportFound(): void {
     if (isClosed || lost === undefined) return
     lost = undefined
     onFound()

@@ -108,13 +108,13 @@ export function createReads(
   now: () => string,
 ): Reads {
   const one = async (...given: Parameters<Query>) => (await query(...given))[0]
-  const seqOf = async (sql: string, id: string | undefined): Promise<number | null> => {
+  const findSeq = async (sql: string, id: string | undefined): Promise<number | null> => {
     if (id === undefined) return end
     const seq = (await one(sql, id))?.['seq']
     return typeof seq === 'number' ? seq : null
   }
-  const placeOf = (id: string | undefined) => seqOf(`SELECT ${place('$1')} AS seq`, id)
-  const toRecords = async (rows: readonly Row[]): Promise<DeliveryRecord[]> => {
+  const findDeliverySeq = (id: string | undefined) => findSeq(`SELECT ${place('$1')} AS seq`, id)
+  const readRecords = async (rows: readonly Row[]): Promise<DeliveryRecord[]> => {
     const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
     if (rows.length === 0) return []
     const seqs = rows.map(({ seq }) => Number(seq))
@@ -126,23 +126,23 @@ export function createReads(
   return {
     deliveries: async ({ limit, before, from, state, hook, source, text }) => {
       const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim() || undefined
-      const [last, first] = [await placeOf(before), from === undefined ? 0 : await placeOf(from)]
-      return toRecords(await patientQuery(selectDeliveries, limit, last, state, hook, source, word, first))
+      const [last, first] = [await findDeliverySeq(before), from === undefined ? 0 : await findDeliverySeq(from)]
+      return readRecords(await patientQuery(selectDeliveries, limit, last, state, hook, source, word, first))
     },
     stepBack: async ({ before, rows }) => {
-      const place = before === undefined ? undefined : await placeOf(before)
+      const place = before === undefined ? undefined : await findDeliverySeq(before)
       const id = place === null ? undefined : (await one(selectStep, place, rows))?.['id']
       return typeof id === 'string' ? id : undefined
     },
     delivery: async (id) =>
-      (await toRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${place('$1')}`, id)))[0],
+      (await readRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${place('$1')}`, id)))[0],
     request: async (id) => {
       const row = await one(selectRequest, id)
       return row && toKeptRequest(row)
     },
     kept: async ({ limit, before, hook, source, since = 0, mappings }) => {
-      const rows = await patientQuery(selectKept, await placeOf(before), since, hook, source, mappings, limit)
-      return (await toRecords(rows)).map((record, index) => toKeptDelivery(record, rows[index]))
+      const rows = await patientQuery(selectKept, await findDeliverySeq(before), since, hook, source, mappings, limit)
+      return (await readRecords(rows)).map((record, index) => toKeptDelivery(record, rows[index]))
     },
     events: async ({ limit, before = end }) =>
       (await query(newestMoments('events', 'at', 'at, seq'), before, limit)).map(toSystemEvent),
@@ -172,7 +172,7 @@ export function createReads(
         deliveryId: typeof deliveryId === 'string' ? deliveryId : undefined,
       })),
     deadJobs: async ({ limit, before }) => {
-      const last = await seqOf('SELECT seq FROM jobs WHERE id = $1', before)
+      const last = await findSeq('SELECT seq FROM jobs WHERE id = $1', before)
       const sql = newest(`${selectJob} WHERE j.state = 'dead' AND j.seq < $1`, 'seq', '$2')
       return (await query(sql, last, limit)).map(toJob)
     },

@@ -44,14 +44,14 @@ export async function report(
     await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', held.seq, JSON.stringify(posts))
   }
   if (what.leavesLane === true) await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', held.seq)
-  await end(query, { held, what, now, isNewStep: step !== undefined && row['recorded'] !== 1 })
-  if (row['recorded'] !== 1) await record(query, { held, what, now })
+  await endAttempt(query, { held, what, now, isNewStep: step !== undefined && row['recorded'] !== 1 })
+  if (row['recorded'] !== 1) await recordTurn(query, { held, what, now })
   return true
 }
 
 type Recording = { readonly held: Held; readonly what: JobReport; readonly now: string }
 
-async function record(query: Query, { held, what, now }: Recording): Promise<void> {
+async function recordTurn(query: Query, { held, what, now }: Recording): Promise<void> {
   const { seq, id, deliveryId, agentId, sessionKey } = held
   const { step, events = [], messages = [], consumed = [], runnerState, recipient } = what
   if (step) {
@@ -109,7 +109,7 @@ async function record(query: Query, { held, what, now }: Recording): Promise<voi
 
 type Ending = Recording & { readonly isNewStep: boolean }
 
-async function end(query: Query, { held: { seq }, what, now, isNewStep }: Ending): Promise<void> {
+async function endAttempt(query: Query, { held: { seq }, what, now, isNewStep }: Ending): Promise<void> {
   const { outcome, leaseMs } = what
   if (isNewStep) await query('UPDATE jobs SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL', seq)
   switch (outcome?.kind) {

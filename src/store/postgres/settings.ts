@@ -21,7 +21,7 @@ export type Limits = {
 export const limits: Limits = { idleMs: 4_000, lockMs: 6_000, statementMs: 7_000, answerMs: 8_000 }
 
 /** For statements that may visit many rows. */
-export function toPatient(usual: Limits): Limits {
+export function toPatientLimits(usual: Limits): Limits {
   return { ...usual, statementMs: Math.max(25_000, usual.statementMs), answerMs: Math.max(30_000, usual.answerMs) }
 }
 
@@ -33,7 +33,7 @@ export const setDurable = `set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`
 
 /** One round trip. A lock must be seen by the next statement, so a transaction never reads from one snapshot. */
-export function toBegin(readOnly: boolean, own: Limits | undefined): string {
+export function toBeginSql(readOnly: boolean, own: Limits | undefined): string {
   const begin = `BEGIN ISOLATION LEVEL READ COMMITTED${readOnly ? ' READ ONLY' : `; SELECT ${setDurable}`}`
   if (own === undefined) return begin
   const { idleMs, lockMs, statementMs } = own
@@ -55,10 +55,10 @@ const selectSettings = `SELECT current_setting('server_version') AS version, cur
 
 export async function readSettings(query: (sql: string) => Promise<Row[]>): Promise<Settings> {
   const [row = {}] = await query(selectSettings)
-  return { version: String(row['version']), isReadOnly: row['is_read_only'] === 1, faults: toFaults(row) }
+  return { version: String(row['version']), isReadOnly: row['is_read_only'] === 1, faults: findFaults(row) }
 }
 
-export function toFaults({ fsync, isolation }: Row): string[] {
+export function findFaults({ fsync, isolation }: Row): string[] {
   return [
     ...(fsync === 'off'
       ? ['fsync is off, so a power cut destroys the database. Set fsync = on in postgresql.conf.']

@@ -7,7 +7,7 @@ import { addTask, claim, extend, report, requeue } from './jobs.ts'
 import type { Failure, Operation, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
 import { noteRepeats } from './repeats.ts'
-import { forgetTouched, touchSessions } from './sessions.ts'
+import { forgetTouchedSessions, touchSessions } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
 
 type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
@@ -16,7 +16,7 @@ type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () 
 export function runBatch({ db, operations, beforeCommit }: Batch): readonly OperationResult[] {
   const inTransaction = (perform: (operation: Operation) => OperationResult) => {
     db.exec('BEGIN IMMEDIATE')
-    forgetTouched(db)
+    forgetTouchedSessions(db)
     try {
       const outcomes = operations.map(perform)
       touchSessions(db)
@@ -47,7 +47,7 @@ export function describeBatchFailure(error: unknown): Failure {
 function performAlone(db: Database, operation: Operation): OperationResult {
   db.exec('SAVEPOINT alone')
   try {
-    forgetTouched(db)
+    forgetTouchedSessions(db)
     const value = perform(db, operation)
     touchSessions(db)
     db.exec('RELEASE alone')
@@ -55,7 +55,7 @@ function performAlone(db: Database, operation: Operation): OperationResult {
   } catch (error) {
     if (toTrouble(error) !== undefined) throw error
     db.exec('ROLLBACK TO alone; RELEASE alone')
-    forgetTouched(db)
+    forgetTouchedSessions(db)
     return { ok: false, cause: String(error) }
   }
 }

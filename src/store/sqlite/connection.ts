@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { toShownName } from './files.ts'
-import { toSchemaVersion } from './migrations.ts'
+import { readSchemaVersion } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
 
 export type ReadConnection = {
@@ -30,7 +30,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
   const open = () => {
     if (!db && !existsSync(file)) return void onMissing()
     db ??= openDatabase(file, { readOnly: true, busyMs: 2000 })
-    hasSchema ||= toSchemaVersion(db, toShownName(file)) > 0
+    hasSchema ||= readSchemaVersion(db, toShownName(file)) > 0
     return hasSchema ? db : undefined
   }
   return {

@@ -21,7 +21,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
       read: async ({ name, key, columns }, after, limit) => {
         const place = key.join(', ')
         const from = after === undefined ? '' : `WHERE (${place}) > (${key.map(() => '?').join(', ')})`
-        const sql = `SELECT ${Object.keys(columns).map(toRead).join(', ')} FROM ${name} ${from} ORDER BY ${place} LIMIT ?`
+        const sql = `SELECT ${Object.keys(columns).map(toColumnSql).join(', ')} FROM ${name} ${from} ORDER BY ${place} LIMIT ?`
         try {
           return db.all(sql, ...(after ?? []), limit)
         } catch (error) {
@@ -31,7 +31,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
           })
         }
       },
-      count: async ({ name }) => toCount(db, name),
+      count: async ({ name }) => countRows(db, name),
     })
   } finally {
     db.close()
@@ -40,7 +40,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
 }
 
 /** Which gateway took a delivery follows from its seq here. A copy into a file does not have it. */
-function toRead(column: string): string {
+function toColumnSql(column: string): string {
   if (column !== 'node') return column
   return '(SELECT n.id FROM nodes n WHERE n.first_seq <= deliveries.seq ORDER BY n.first_seq DESC, n.place DESC LIMIT 1) AS node'
 }
@@ -75,7 +75,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
         const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
         for (const row of rows) db.run(sql, ...names.map((column) => row[column] ?? null))
       },
-      count: async ({ name }) => toCount(db, name),
+      count: async ({ name }) => countRows(db, name),
     })
     openGates(db)
     db.exec('COMMIT')
@@ -121,6 +121,6 @@ function openGates(db: Database): void {
   )
 }
 
-function toCount(db: Database, table: string): number {
+function countRows(db: Database, table: string): number {
   return Number(db.get(`SELECT count(*) AS count FROM ${table}`)?.['count'])
 }

@@ -2,9 +2,9 @@
 // the writer thread and to be woken by it takes several times as long. Every other operation goes to the writer thread.
 import { runBatch, describeBatchFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
-import { toInodes } from './files.ts'
+import { readInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
-import { toWaitingBytes } from './reads.ts'
+import { readWaitingBytes } from './reads.ts'
 
 export type DirectWriter = {
   /** Undefined: nothing was written, and the operation is for the writer thread. Never throws. */
@@ -41,7 +41,7 @@ export function createDirectWriter(file: string): DirectWriter {
 
   /** SQLite writes to a deleted file without an error. The writer thread opens the new one. */
   function isSameFile(): boolean {
-    const { database, lock } = toInodes(file)
+    const { database, lock } = readInodes(file)
     return database !== undefined && database === inodes?.database && lock === inodes.lock
   }
 
@@ -54,7 +54,7 @@ export function createDirectWriter(file: string): DirectWriter {
         if (!isSameFile()) return void reset()
         db ??= openForWriting(file)
         const outcomes = runBatch({ db, operations: [operation], beforeCommit: () => {} })
-        const waitingBytes = toWaitingBytes(db)
+        const waitingBytes = readWaitingBytes(db)
         const tookMs = performance.now() - startedAt
         // one slow commit is enough: then the writer thread finds out when the disk is fast again
         averageMs = tookMs > fastMs ? Math.max(averageMs, tookMs) : averageMs + share * (tookMs - averageMs)

@@ -43,7 +43,7 @@ export function openDatabase(file: string, options: { readOnly: boolean; busyMs:
 }
 
 /** Facts about a connection, for `hookloom doctor` and /readyz. */
-export function toFacts(db: Database): Readonly<Record<string, string | number>> {
+export function readFacts(db: Database): Readonly<Record<string, string | number>> {
   const read = (sql: string) => Object.values(db.get(sql) ?? {}).map(String)[0] ?? ''
   return {
     journal_mode: read('PRAGMA journal_mode'),

@@ -12,12 +12,12 @@ export function toLockFile(file: string): string {
   return `${file}.lock`
 }
 
-export function toInodes(file: string): Inodes {
-  return { database: toInode(file), lock: toInode(toLockFile(file)) }
+export function readInodes(file: string): Inodes {
+  return { database: readInode(file), lock: readInode(toLockFile(file)) }
 }
 
 /** The inode of a file; undefined if there is none. A file that replaces another has another inode. */
-export function toInode(file: string): number | undefined {
+export function readInode(file: string): number | undefined {
   return statOf(file)?.ino
 }
 
@@ -32,12 +32,12 @@ export function ensurePrivate(file: string): void {
 }
 
 /** The size of a file in bytes; 0 if there is none. */
-export function toSize(file: string): number {
+export function readSize(file: string): number {
   return statOf(file)?.size ?? 0
 }
 
 /** Throws unless the disk has room for a few more batches. */
-export function probeRoom(file: string): void {
+export function probeDiskSpace(file: string): void {
   const probe = `${file}.probe`
   try {
     rmSync(probe, { force: true })

@@ -2,7 +2,7 @@
 import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { JobValues, OperationOf } from './operations.ts'
-import { insertEvents, keepTurn } from './sessions.ts'
+import { insertEvents, writeTurn } from './sessions.ts'
 
 const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, gate)
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, CASE WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
@@ -102,20 +102,20 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
     const ended = db.get('SELECT state FROM jobs WHERE id = ? AND fence = ? AND ended_at IS NOT NULL', id, fence)
     return ended?.['state'] === operation.outcome.kind
   }
-  if (job['recorded'] === 0) record(db, operation, job)
+  if (job['recorded'] === 0) recordTurn(db, operation, job)
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, job['seq'] ?? null)
   const { seq = null, lane = null } = job
   if (!operation.leavesLane) {
-    end(db, operation, { seq, lane, at })
+    endAttempt(db, operation, { seq, lane, at })
     return true
   }
   db.run('UPDATE jobs SET lane = NULL WHERE seq = ?', seq)
-  end(db, operation, { seq, lane: null, at })
+  endAttempt(db, operation, { seq, lane: null, at })
   openLane(db, lane, at)
   return true
 }
 
-function record(db: Database, operation: OperationOf<'report'>, job: Row): void {
+function recordTurn(db: Database, operation: OperationOf<'report'>, job: Row): void {
   const { at, step, events } = operation
   const { seq = null, delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
   if (step)
@@ -125,12 +125,12 @@ function record(db: Database, operation: OperationOf<'report'>, job: Row): void 
       seq,
     )
   insertEvents(db, events, { deliveryId, at })
-  keepTurn(db, operation, { agentId, sessionKey })
+  writeTurn(db, operation, { agentId, sessionKey })
 }
 
 type Place = { seq: SqlValue; lane: SqlValue; at: number }
 
-function end(db: Database, { outcome, leaseMs }: OperationOf<'report'>, { seq, lane, at }: Place): void {
+function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, { seq, lane, at }: Place): void {
   switch (outcome.kind) {
     case 'goes on':
       if (leaseMs !== undefined) db.run('UPDATE jobs SET locked_until = ? WHERE seq = ?', at + leaseMs, seq)

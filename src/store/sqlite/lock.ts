@@ -3,7 +3,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Problem } from '../../model/problem.ts'
 import { openDatabase } from './driver.ts'
-import { ensurePrivate, toInode, toLockFile, toShownName } from './files.ts'
+import { ensurePrivate, readInode, toLockFile, toShownName } from './files.ts'
 
 export type StoreLock = {
   /** True: the lock file was deleted or replaced, so another process could lock a new one. */
@@ -29,10 +29,10 @@ export function takeLock(file: string): StoreLock {
       { retryAfterSeconds: 5 },
     )
   }
-  const inode = toInode(lockFile)
+  const inode = readInode(lockFile)
   writePid(pidFile)
   return {
-    hasMoved: () => toInode(lockFile) !== inode,
+    hasMoved: () => readInode(lockFile) !== inode,
     release: () => {
       rmSync(pidFile, { force: true })
       db.close()

@@ -1,7 +1,7 @@
 // SQLite in memory: one connection on the main thread reads and commits. Its data ends with the process.
 import { runBatch } from './batch.ts'
 import type { ReadConnection } from './connection.ts'
-import { type Database, openDatabase, toFacts, toTrouble } from './driver.ts'
+import { type Database, openDatabase, readFacts, toTrouble } from './driver.ts'
 import { migrate } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
 import { type Operation, type OperationOf, type Results, unwritable, type Writer } from './operations.ts'
@@ -12,7 +12,7 @@ export function openMemory(): { readonly connection: ReadConnection; readonly wr
   const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
   db.exec('PRAGMA foreign_keys = ON')
   migrate(db, 'memory')
-  const facts = toFacts(db)
+  const facts = readFacts(db)
   let isOpen = true
   const use: Use = (query) => {
     if (!isOpen) throw storeUnavailable('The store is closed.', 5)

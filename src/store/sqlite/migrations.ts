@@ -166,7 +166,7 @@ const migrations: readonly string[] = [
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
-export function toSchemaVersion(db: Database, file: string): number {
+export function readSchemaVersion(db: Database, file: string): number {
   const version = Number(db.get('PRAGMA user_version')?.['user_version'])
   if (version <= migrations.length) return version
   throw new Problem(
@@ -178,7 +178,7 @@ export function toSchemaVersion(db: Database, file: string): number {
 
 /** Applies the missing migrations, each in its own transaction. `upTo`: only the first so many, as an older version did. */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {
-  const version = toSchemaVersion(db, file)
+  const version = readSchemaVersion(db, file)
   for (const [index, sql] of migrations.slice(0, upTo).entries()) {
     if (index >= version) db.exec(`BEGIN IMMEDIATE; ${sql}; PRAGMA user_version = ${index + 1}; COMMIT`)
   }

@@ -50,7 +50,7 @@ export function readNodes(db: Database): NodeRecord[] {
 }
 
 /** Which gateway took a delivery, by its seq. */
-export function createNodeOf(db: Database): (seq: SqlValue | undefined) => string | undefined {
+export function createNodeLookup(db: Database): (seq: SqlValue | undefined) => string | undefined {
   if (!hasNodes(db)) return () => undefined
   const sql = 'SELECT id FROM nodes WHERE first_seq <= ? ORDER BY first_seq DESC, place DESC LIMIT 1'
   return (seq) => {

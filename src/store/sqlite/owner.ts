@@ -2,8 +2,8 @@
 // file again after a failure.
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { type Database, openDatabase, toFacts } from './driver.ts'
-import { ensurePrivate, toInode, toInodes, toShownName } from './files.ts'
+import { type Database, openDatabase, readFacts } from './driver.ts'
+import { ensurePrivate, readInode, readInodes, toShownName } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
@@ -42,7 +42,7 @@ export function createOwner(options: WriterOptions): Owner {
     lock = undefined
   }
   /** A failed open leaves file descriptors open for a while, so a busy gateway must not try with every batch. */
-  const attempt = () => {
+  const openOnce = () => {
     if (performance.now() - failedOpens.since > 1000) failedOpens = { count: 0, since: performance.now() }
     if (failedOpens.count >= opensPerSecond) throw failedOpens.last
     try {
@@ -60,16 +60,16 @@ export function createOwner(options: WriterOptions): Owner {
     acquire: () => {
       // SQLite writes to a deleted file without an error, and those commits are lost
       if (lock?.hasMoved()) release()
-      if (open && open.inode !== toInode(file)) closeDatabase()
+      if (open && open.inode !== readInode(file)) closeDatabase()
       if (open) return { db: open.db, opened: undefined }
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
       lock ??= takeLock(file)
-      const db = attempt()
-      const inode = toInode(file)
+      const db = openOnce()
+      const inode = readInode(file)
       const isReplacement = lastInode !== undefined && lastInode !== inode
       open = { db, inode }
       lastInode = inode
-      return { db, opened: { facts: toFacts(db), inodes: toInodes(file), isReplacement } }
+      return { db, opened: { facts: readFacts(db), inodes: readInodes(file), isReplacement } }
     },
     reset: () => {
       if (performance.now() < nextReset) return

@@ -4,12 +4,12 @@ import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
 import type { Log } from '../../model/log.ts'
 import { Problem, type ProblemCode } from '../../model/problem.ts'
-import type { Room } from '../room.ts'
+import type { Capacity } from '../room.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock } from '../store.ts'
 import { createDirectWriter } from './direct.ts'
-import { toSize } from './files.ts'
+import { readSize } from './files.ts'
 import {
   type BatchResult,
   type Operation,
@@ -34,7 +34,7 @@ export type QueueOptions = {
   /** Appends are refused if waiting deliveries would have more bytes than this. */
   readonly maxQueuedBytes: number
   /** How much may wait in the store. */
-  readonly room: Room
+  readonly capacity: Capacity
   readonly log: Log
   readonly spawn: (options: WriterOptions) => Worker
   /** Called when the file was opened. It may be another file than before. */
@@ -115,7 +115,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
       onIdle()
       return
     }
-    if (waiting.length === 1 && !closing && commitsHere()) return
+    if (waiting.length === 1 && !closing && commitHere()) return
     const calls = waiting.slice(0, batchLimit)
     waiting = waiting.slice(batchLimit)
     const bytes = calls.reduce((total, call) => total + call.bytes, 0)
@@ -136,7 +136,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   }
 
   /** Whether the operation that waits alone was committed on this thread. */
-  function commitsHere(): boolean {
+  function commitHere(): boolean {
     const [call] = waiting
     const result = call && direct.run(call.operation)
     if (call === undefined || result === undefined) return false
@@ -168,7 +168,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     }
     commits += 1
     setTrouble(undefined)
-    options.room.update(result.waitingBytes)
+    options.capacity.update(result.waitingBytes)
     for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
   }
 
@@ -181,7 +181,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
           : waiting.length >= 2 * options.maxQueued
       if (isFull) return Promise.reject(storeUnavailable('The store cannot keep up: its queue is full.', 1))
       if (closing) return Promise.reject(storeUnavailable('The store is closed.', 5))
-      const refusal = options.room.refusalOf(toBytesThatWait(operation), waitingBytes + (inFlight?.bytes ?? 0))
+      const refusal = options.capacity.checkAppend(toBytesThatWait(operation), waitingBytes + (inFlight?.bytes ?? 0))
       if (refusal !== undefined) return Promise.reject(refusal)
       waitingBytes += bytes
       return new Promise((resolve, reject) => {
@@ -192,7 +192,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
       })
     },
     state: () => ({ trouble, commits, waiting: waiting.length, busySince: inFlight?.since }),
-    facts: () => ({ ...facts, wal_bytes: toSize(`${options.file}-wal`) }),
+    facts: () => ({ ...facts, wal_bytes: readSize(`${options.file}-wal`) }),
     close: () => {
       closing ??= new Promise<void>((resolve) => {
         onIdle = () => {

@@ -3,10 +3,10 @@ import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
 import { selectWaitedFor } from '../rules.ts'
 import { selectJob } from './jobs.ts'
-import { createNodeOf, readNodes } from './nodes.ts'
-import { createRepeatsOf } from './repeats.ts'
+import { createNodeLookup, readNodes } from './nodes.ts'
+import { createRepeatLookup } from './repeats.ts'
 import type { ReadConnection } from './connection.ts'
-import { end, findRows, newest, recordColumns, selectPlace, stepBack, toPlace } from './search.ts'
+import { end, findRows, newest, recordColumns, selectPlace, stepBack, findSeq } from './search.ts'
 import {
   toAnswered,
   toDeliveryCounts,
@@ -114,7 +114,7 @@ const longestDue = `SELECT min(run_at) AS run_at FROM (
   SELECT min(run_at) ${waitsForRetry} AND run_at <= ?)`
 
 /** What waits in a store, in bytes; 0 in a file that no gateway has brought to this schema yet. */
-export function toWaitingBytes(db: Database): number {
+export function readWaitingBytes(db: Database): number {
   const isKept = db.get(`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'waiting_bytes'`)
   return isKept === undefined ? 0 : Number(db.get('SELECT bytes FROM waiting_bytes')?.['bytes'])
 }
@@ -123,19 +123,19 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
-    deliveries: async (query) => connection.use([], (db) => toRecords(db, findRows(db, query))),
+    deliveries: async (query) => connection.use([], (db) => readRecords(db, findRows(db, query))),
     stepBack: async (query) => connection.use(undefined, (db) => stepBack(db, query)),
-    delivery: async (id) => connection.use([], (db) => toRecords(db, db.all(selectDelivery, id)))[0],
+    delivery: async (id) => connection.use([], (db) => readRecords(db, db.all(selectDelivery, id)))[0],
     request: async (id) => {
       const row = one(selectRequest, id)
       return row && toKeptRequest(row)
     },
     kept: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
       connection.use([], (db) => {
-        const place = before === undefined ? end : toPlace(db, before)
+        const place = before === undefined ? end : findSeq(db, before)
         const among = mappings === undefined ? null : JSON.stringify(mappings)
         const rows = db.all(selectKept, place, since, hook, source, among, limit)
-        return toRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
+        return readRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
       }),
     events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(toSystemEvent),
     sessions: async ({ limit, before = end }) => all(selectSessions, before, limit).map(toSession),
@@ -181,7 +181,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     }),
     parkedFor: async (name) => Number(one(countParked, name)?.['count'] ?? 0),
     waitedFor: async () => all(selectWaitedFor).map(({ name }) => String(name)),
-    waitingBytes: async () => connection.use(0, toWaitingBytes),
+    waitingBytes: async () => connection.use(0, readWaitingBytes),
     answered: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
@@ -210,12 +210,12 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
   }
 }
 
-function toRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {
+function readRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {
   const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
   for (const row of db.all(selectJobs, JSON.stringify([...jobs.keys()])))
     jobs.get(row['delivery_seq'])?.push(toJob(row))
-  const nodeOf = createNodeOf(db)
-  const repeatsOf = createRepeatsOf(db)
+  const nodeOf = createNodeLookup(db)
+  const repeatsOf = createRepeatLookup(db)
   return rows.map((row) =>
     toDeliveryRecord({ ...row, ...repeatsOf(row['seq']) }, jobs.get(row['seq']) ?? [], nodeOf(row['seq'])),
   )

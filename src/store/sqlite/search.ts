@@ -32,7 +32,7 @@ const start = 0
 export const end = Number.MAX_SAFE_INTEGER
 
 /** The seq of a delivery, found by its id or by that of one of its jobs. Null if there is none: no row is before or behind it. */
-export function toPlace(db: Database, id: string): SqlValue {
+export function findSeq(db: Database, id: string): SqlValue {
   return db.get(selectPlace, id)?.['seq'] ?? null
 }
 
@@ -40,8 +40,8 @@ export function toPlace(db: Database, id: string): SqlValue {
 export function findRows(db: Database, query: DeliveriesQuery): Row[] {
   const { limit, before, from } = query
   const [last, first] = [
-    before === undefined ? end : toPlace(db, before),
-    from === undefined ? start : toPlace(db, from),
+    before === undefined ? end : findSeq(db, before),
+    from === undefined ? start : findSeq(db, from),
   ]
   const filters = toFilterValues(query)
   return filters.some((value) => value !== null)
@@ -60,7 +60,7 @@ function toFilterValues({ state, hook, source, text }: DeliveriesQuery): SqlValu
 }
 
 export function stepBack(db: Database, { before, rows }: Parameters<StoreReader['stepBack']>[0]) {
-  const place = before === undefined ? null : toPlace(db, before)
+  const place = before === undefined ? null : findSeq(db, before)
   if (before !== undefined && place === null) return undefined
   const id = db.get(selectStep, place, rows)?.['id']
   return typeof id === 'string' ? id : undefined

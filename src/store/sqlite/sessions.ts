@@ -21,17 +21,17 @@ type Cause = { readonly deliveryId: SqlValue; readonly at: number }
 export function insertEvents(db: Database, events: readonly EventValues[], { deliveryId, at }: Cause): void {
   for (const event of events) {
     db.run(insertEvent, ...event, at, deliveryId)
-    noteTouched(db, event, at)
+    noteTouchedSession(db, event, at)
   }
 }
 
-type Touched = { readonly agentId: string; readonly sessionKey: string; readonly at: number }
+type TouchedSession = { readonly agentId: string; readonly sessionKey: string; readonly at: number }
 
 /** What the transaction of a connection has touched: most events of a batch are for the same session. */
-const touched = new WeakMap<Database, Map<string, Touched>>()
+const touched = new WeakMap<Database, Map<string, TouchedSession>>()
 
-function noteTouched(db: Database, [agentId, sessionKey]: EventValues, at: number): void {
-  const sessions = touched.get(db) ?? new Map<string, Touched>()
+function noteTouchedSession(db: Database, [agentId, sessionKey]: EventValues, at: number): void {
+  const sessions = touched.get(db) ?? new Map<string, TouchedSession>()
   touched.set(db, sessions)
   const name = `${agentId}\0${sessionKey}`
   if ((sessions.get(name)?.at ?? 0) < at) sessions.set(name, { agentId, sessionKey, at })
@@ -45,12 +45,12 @@ export function touchSessions(db: Database): void {
 }
 
 /** Call it when a transaction begins: one before it may have been rolled back. */
-export function forgetTouched(db: Database): void {
+export function forgetTouchedSessions(db: Database): void {
   touched.delete(db)
 }
 
 /** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
-export function keepTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: SessionId): void {
+export function writeTurn(db: Database, operation: OperationOf<'report'>, { agentId, sessionKey }: SessionId): void {
   const { id, at, messages, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
   if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))

@@ -2,7 +2,7 @@
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { createOneOwner } from './one-owner.ts'
-import { createRoom, type Room } from '../room.ts'
+import { createCapacity, type Capacity } from '../room.ts'
 import type { StoreHealth } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
 import { createReadConnection, type ReadConnection } from './connection.ts'
@@ -55,7 +55,7 @@ export type SqliteStore = Store & {
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
   const { file, clock, commitDelayMs = 0, batchLimit = defaultBatchLimit, maxQueued = 10_000 } = options
   const { log = silentLog, spawn = spawnWriter, maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
-  const room = createRoom({ maxBytes: maxWaitingBytes, log })
+  const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
   const writer = createWriterQueue({
     file,
@@ -64,12 +64,12 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     batchLimit,
     maxQueued,
     maxQueuedBytes: 64 * 1024 * 1024,
-    room,
+    capacity,
     log,
     spawn,
     onOpened: connection.reset,
   })
-  return toStore({ connection, writer, clock, room })
+  return createStore({ connection, writer, clock, room: capacity })
 }
 
 /**
@@ -77,7 +77,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
  * keeps every promise of `Store` except durability: its data ends with the process.
  */
 export function createMemoryStore({ clock }: { clock: Clock }): Store {
-  return toStore({ ...openMemory(), clock })
+  return createStore({ ...openMemory(), clock })
 }
 
 /**
@@ -95,10 +95,10 @@ type Parts = {
   readonly connection: ReadConnection
   readonly writer: Writer
   readonly clock: Clock
-  readonly room?: Room
+  readonly room?: Capacity
 }
 
-function toStore({ connection, writer, clock, room }: Parts): SqliteStore {
+function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
   const reads = createReads(connection, clock)
   let joined: string | undefined
 

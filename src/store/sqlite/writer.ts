@@ -2,10 +2,10 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { runBatch, describeBatchFailure } from './batch.ts'
 import { toTrouble } from './driver.ts'
-import { probeRoom, toSize } from './files.ts'
+import { probeDiskSpace, readSize } from './files.ts'
 import type { Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
-import { toWaitingBytes } from './reads.ts'
+import { readWaitingBytes } from './reads.ts'
 
 /** After this long without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
 const pauseMs = 200
@@ -29,9 +29,9 @@ function answer(operations: readonly Operation[]): Reply {
     const acquired = owner.acquire()
     opened = acquired.opened
     // on a full disk SQLite can still overwrite existing pages, so a successful write alone does not prove that there is room
-    if (operations.some(({ kind }) => kind === 'probe')) probeRoom(options.file)
+    if (operations.some(({ kind }) => kind === 'probe')) probeDiskSpace(options.file)
     const outcomes = runBatch({ db: acquired.db, operations, beforeCommit })
-    const waitingBytes = toWaitingBytes(acquired.db)
+    const waitingBytes = readWaitingBytes(acquired.db)
     return { opened, tookMs: performance.now() - startedAt, result: { outcomes, waitingBytes } }
   } catch (error) {
     if (toTrouble(error)?.reopen) owner.reset()
@@ -41,7 +41,7 @@ function answer(operations: readonly Operation[]): Reply {
 
 function checkpoint(): void {
   try {
-    if (toSize(`${options.file}-wal`) > longWalBytes) owner.acquire().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
+    if (readSize(`${options.file}-wal`) > longWalBytes) owner.acquire().db.exec('PRAGMA wal_checkpoint(PASSIVE)')
   } catch {
     // the next batch fails too, and reports it
   }

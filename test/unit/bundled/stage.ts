@@ -10,7 +10,7 @@ import { Mapping, Match } from '../../../src/model/mapping.ts'
 import { toJsonBody } from '../../../src/model/parse-body.ts'
 import type { Decision } from '../../../src/pipeline/pipeline.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { detectSource, toEvent } from '../../../src/pipeline/sources.ts'
+import { detectSource, readEvent } from '../../../src/pipeline/sources.ts'
 import { decideOn, toTestDelivery } from '../pipeline/decide.ts'
 
 export const root = resolve(import.meta.dirname, '../../../transforms')
@@ -38,7 +38,7 @@ export async function run(module: string, { headers, payload }: Request, match?:
     transforms: await loading,
   })
   const sender = detectSource(headers)
-  const event = sender === undefined ? undefined : toEvent(sender, { headers, body: toJsonBody(payload) })
+  const event = sender === undefined ? undefined : readEvent(sender, { headers, body: toJsonBody(payload) })
   const known = {
     ...(sender === undefined ? {} : { source: sender.source }),
     ...(event === undefined ? {} : { event }),

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { Admitted, Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Problem } from '../../../src/model/problem.ts'
-import { createOnce, toDedupe } from '../../../src/deliveries/duplicates.ts'
+import { createDeduplicator, readDedupe } from '../../../src/deliveries/duplicates.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { keyed, newDelivery } from '../../contract/stage.ts'
 import { toTestDelivery } from '../pipeline/decide.ts'
@@ -23,7 +23,7 @@ function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Pro
     verifiedBy: proved?.by,
     admitted: proved === undefined ? { token: true, signedFor: [] } : toAdmitted(proved),
   }
-  const found = toDedupe(delivery)
+  const found = readDedupe(delivery)
   return found && { key: found.key.key, isSenders: found.isSenders }
 }
 
@@ -72,9 +72,11 @@ describe('a delivery with a key', () => {
   ])('gets the first answer while the store %s', async (_, first) => {
     const store = createMemoryStore({ clock: () => 1 })
     await store.append(newDelivery({ at: 1, ...keyed('k') }))
-    const once = createOnce(store, false)
+    const once = createDeduplicator(store, false)
     const otherBody = { ...dedupe, key: { ...dedupe.key, bodyHash: 'hash-2' } }
-    expect(await once(otherBody, { recognised: () => {}, repeats, first, parkedAgain: never })).toEqual({
+    expect(
+      await once(otherBody, { onKnown: () => {}, onRepeat: repeats, runFirst: first, rerunParked: never }),
+    ).toEqual({
       status: 200,
       body: '{"ok":true}',
       headers: { 'idempotent-replay': 'true' },

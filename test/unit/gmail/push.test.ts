@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type PushReceiver, startPushReceiver } from '../../../src/gmail/push.ts'
 import type { Log } from '../../../src/model/log.ts'
-import { createClientOf } from '../../../src/http/client.ts'
+import { createClientLookup } from '../../../src/http/client.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'
 import { account, type FakeGoogle, pushServiceAccount, startGoogle } from '../../e2e/fakes/google.ts'
 import { toGmail } from './stage.ts'
@@ -17,7 +17,7 @@ let later: number
 let warnings: object[]
 const log: Log = { debug() {}, info() {}, warn: (fields) => void warnings.push(fields), error() {} }
 const clock = () => now + later
-const createGate = () => ({ ...createThrottle({ clock }), clientOf: createClientOf([]) })
+const createGate = () => ({ ...createThrottle({ clock }), clientOf: createClientLookup([]) })
 
 beforeEach(async () => {
   google = await startGoogle({ clock: () => now })

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import type { Knock } from '../../../src/deliveries/delivery.ts'
+import type { CheckedHead } from '../../../src/deliveries/delivery.ts'
 import { createAdmission } from '../../../src/http/admission.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'
 
@@ -11,7 +11,7 @@ function start() {
   return createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
 }
 
-function knockWith(token: Knock['token']): Knock {
+function knockWith(token: CheckedHead['token']): CheckedHead {
   return { method: 'POST', url: '/hooks/in', path: 'in', headers: {}, client: '203.0.113.7', token }
 }
 
@@ -29,25 +29,25 @@ const uncheckable = { isGatewaysFault: true, isProofShown: true }
 test('a proof that the gateway cannot check is no failure of its sender, however often it comes', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
-    expect(codeOf(() => admission.turnAwaySigner(knockWith('none'), uncheckable))).toBe('proof-unavailable')
+    expect(codeOf(() => admission.refuseUnproved(knockWith('none'), uncheckable))).toBe('proof-unavailable')
   }
-  expect(codeOf(() => admission.turnAwaySigner(knockWith('none')))).toBe('unauthorized')
+  expect(codeOf(() => admission.refuseUnproved(knockWith('none')))).toBe('unauthorized')
   expect(codeOf(() => admission.checkToken(knockWith('valid')))).toBeUndefined()
 })
 
 test('a wrong token beside it is one all the same', () => {
   const admission = start()
   for (let count = 0; count < 20; count++) {
-    expect(codeOf(() => admission.turnAwaySigner(knockWith('wrong'), uncheckable))).toBe('proof-unavailable')
+    expect(codeOf(() => admission.refuseUnproved(knockWith('wrong'), uncheckable))).toBe('proof-unavailable')
   }
-  expect(codeOf(() => admission.turnAwaySigner(knockWith('wrong'), uncheckable))).toBe('rate-limited')
+  expect(codeOf(() => admission.refuseUnproved(knockWith('wrong'), uncheckable))).toBe('rate-limited')
   expect(codeOf(() => admission.checkToken(knockWith('valid')))).toBe('rate-limited')
 })
 
 test('who has the token is told that it opens nothing here, and is not counted', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
-    expect(codeOf(() => admission.turnAwaySigner(knockWith('valid')))).toBe('unauthorized')
+    expect(codeOf(() => admission.refuseUnproved(knockWith('valid')))).toBe('unauthorized')
   }
-  expect(codeOf(() => admission.turnAwaySigner(knockWith('none')))).toBe('unauthorized')
+  expect(codeOf(() => admission.refuseUnproved(knockWith('none')))).toBe('unauthorized')
 })

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import { createClientOf, createUnnamedProxies } from '../../../src/http/client.ts'
+import { createClientLookup, createUnnamedProxies } from '../../../src/http/client.ts'
 
 function client(remoteAddress: string | undefined, forwarded?: string, trusted: string[] = []): string {
   const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded }
-  return createClientOf(trusted)({ headers, socket: { remoteAddress } })
+  return createClientLookup(trusted)({ headers, socket: { remoteAddress } })
 }
 
 describe('the socket', () => {
@@ -75,7 +75,7 @@ describe('X-Forwarded-For', () => {
   })
 
   test('Forwarded is not read', () => {
-    const clientOf = createClientOf(trusted)
+    const clientOf = createClientLookup(trusted)
     expect(clientOf({ headers: { forwarded: 'for=1.2.3.4' }, socket: { remoteAddress: '127.0.0.1' } })).toBe(
       '127.0.0.1',
     )
@@ -100,7 +100,7 @@ describe('server.trustedProxies', () => {
   test.each(['10.0.0.0/33', '10.0.0', '10/8', 'loopback', '::/129', '10.0.0.0/8 ', '*', '010.0.0.0/8'])(
     '%j is refused by the name of its key',
     (entry) => {
-      const attempt = () => createClientOf(['127.0.0.1', entry])
+      const attempt = () => createClientLookup(['127.0.0.1', entry])
       expect(attempt).toThrow(Problem)
       expect(attempt).toThrow('server.trustedProxies[1]')
     },
@@ -113,7 +113,7 @@ describe('a proxy that is not named', () => {
   function seenFrom(remoteAddress: string, headers: Record<string, string>, trusted: string[] = []) {
     const named: string[] = [...trusted]
     const proxies = createUnnamedProxies(() => named)
-    createClientOf(trusted, proxies)({ headers, socket: { remoteAddress } })
+    createClientLookup(trusted, proxies)({ headers, socket: { remoteAddress } })
     return { named, proxies }
   }
 
@@ -142,7 +142,7 @@ describe('a proxy that is not named', () => {
 
   test('is one of ten at most: a private network has many addresses', () => {
     const proxies = createUnnamedProxies(() => [])
-    const clientOf = createClientOf([], proxies)
+    const clientOf = createClientLookup([], proxies)
     for (let last = 0; last < 99; last++) clientOf({ headers: forwarded, socket: { remoteAddress: `10.0.0.${last}` } })
     expect(proxies.warnings()).toHaveLength(10)
   })

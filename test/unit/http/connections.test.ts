@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { createPeerOf, type Peer } from '../../../src/http/client.ts'
+import { createPeerLookup, type Peer } from '../../../src/http/client.ts'
 import { connectionLimits, createConnections } from '../../../src/http/connections.ts'
 
 const { perClient, loopback, all, idleMs } = connectionLimits
@@ -152,7 +152,7 @@ describe('a connection without a request ends', () => {
 })
 
 describe('the client of a connection', () => {
-  const peer = (address: string, trusted: string[] = []) => createPeerOf(() => trusted)(address)
+  const peer = (address: string, trusted: string[] = []) => createPeerLookup(() => trusted)(address)
 
   test('is its address, of IPv6 the /64, of an IPv4-mapped one the IPv4 address', () => {
     expect(peer('203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createTokenCheck, isTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
+import { createTokenCheck, hasTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
 import { dropCredentials } from '../../../src/deliveries/delivery.ts'
 
 describe('reading the token', () => {
@@ -120,7 +120,7 @@ describe('a token in the query', () => {
     '/hooks/wake?a?b&token=x',
     'http://hooks.test/hooks/wake?token=x',
   ])('is found in %s', (url) => {
-    expect(isTokenInQuery(url)).toBe(true)
+    expect(hasTokenInQuery(url)).toBe(true)
   })
 
   test.each([
@@ -135,6 +135,6 @@ describe('a token in the query', () => {
     '/hooks/wake?a=1;token=x',
     '/hooks/wake?%2574oken=x',
   ])('is not found in %s', (url) => {
-    expect(isTokenInQuery(url)).toBe(false)
+    expect(hasTokenInQuery(url)).toBe(false)
   })
 })

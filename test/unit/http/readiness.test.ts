@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest'
-import { createPeerOf } from '../../../src/http/client.ts'
+import { createPeerLookup } from '../../../src/http/client.ts'
 import { createReadiness } from '../../../src/http/readiness.ts'
 import { silentLog } from '../../../src/model/log.ts'
 
@@ -8,7 +8,11 @@ describe('readiness', () => {
 
   function stage({ trouble }: { trouble?: string } = {}) {
     const health = async () => ({ engine: 'x', trouble, facts: {} })
-    const readiness = createReadiness({ store: { health }, peerOf: createPeerOf(() => ['10.0.0.0/8']), log: silentLog })
+    const readiness = createReadiness({
+      store: { health },
+      peerOf: createPeerLookup(() => ['10.0.0.0/8']),
+      log: silentLog,
+    })
     const check = (remoteAddress: string, headers = {}) =>
       // as: what is read of a request
       readiness.check({ headers, socket: { remoteAddress } } as Parameters<typeof readiness.check>[0])

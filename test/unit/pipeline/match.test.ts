@@ -13,7 +13,7 @@ function delivery(parts: Partial<MatchInput> = {}): MatchInput {
 }
 
 function find<T>(router: Router<T>, parts: MatchInput) {
-  return router.lane(parts.path).find(parts)
+  return router.mappingsFor(parts.path).find(parts)
 }
 
 function isTaken(match: Match, parts: Partial<MatchInput>): boolean {
@@ -41,7 +41,7 @@ describe('which mapping takes a delivery', () => {
   })
 
   test('candidates are those of the path and those of any path, in config order', () => {
-    const ids = (path: string) => router.lane(path).mappings.map(({ id }) => id)
+    const ids = (path: string) => router.mappingsFor(path).mappings.map(({ id }) => id)
     expect(ids('github')).toEqual(['early any', 'first', 'second', 'late any'])
     expect(ids('gmail')).toEqual(['early any', 'other', 'late any'])
     expect(ids('unheard of')).toEqual(['early any', 'late any'])
@@ -69,7 +69,7 @@ describe('which mapping takes a delivery', () => {
 
   test('is settled by one look-up however many other paths there are', () => {
     const many = createRouter(Array.from({ length: 1000 }, (_, n) => mapping(`m${n}`, { path: `hook-${n}` })))
-    expect(many.lane('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
+    expect(many.mappingsFor('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
     expect(find(many, delivery({ path: 'hook-777' })).trace).toHaveLength(1)
   })
 })
@@ -84,7 +84,7 @@ describe('a path', () => {
   test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('named %s is a name like any other', (path) => {
     expect(isTaken({ path: 'github' }, { path })).toBe(false)
     expect(isTaken({ path }, { path })).toBe(true)
-    expect(createRouter([mapping('only', { path: 'github' })]).lane(path).mappings).toEqual([])
+    expect(createRouter([mapping('only', { path: 'github' })]).mappingsFor(path).mappings).toEqual([])
   })
 
   test('that is empty or a slash stands for every name', () => {

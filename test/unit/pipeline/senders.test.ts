@@ -4,7 +4,7 @@ import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { toJsonBody } from '../../../src/model/parse-body.ts'
-import { detectSource, senderNamed, toDeliveryId, toEvent } from '../../../src/pipeline/sources.ts'
+import { detectSource, findSender, readDeliveryId, readEvent } from '../../../src/pipeline/sources.ts'
 import { schemeNames } from '../../../src/pipeline/verify.ts'
 import { now, requestOf, verifierOf } from './verifiers/stage.ts'
 
@@ -45,7 +45,7 @@ const requests = fixtures.flatMap(({ source, requests: all }) => all.map((reques
 const published = fixtures.flatMap(({ source, published: all }) => all.map((example) => [source, example] as const))
 
 test('every file has the name of a sender, and they are not empty', () => {
-  expect(fixtures.map(({ source }) => source).filter((source) => senderNamed(source) === undefined)).toEqual([])
+  expect(fixtures.map(({ source }) => source).filter((source) => findSender(source) === undefined)).toEqual([])
   expect(fixtures.filter((fixture) => fixture.requests.length + fixture.published.length === 0)).toEqual([])
 })
 
@@ -54,7 +54,7 @@ test.each(requests)('%s made the request %j', (source, request) => {
   expect(sender?.source).toBe(source)
   if (sender === undefined || !('body' in request)) return
   const given = { headers: request.headers, body: toJsonBody(request.body) }
-  expect([toEvent(sender, given), toDeliveryId(sender, given)]).toEqual([request.event, request.deliveryId])
+  expect([readEvent(sender, given), readDeliveryId(sender, given)]).toEqual([request.event, request.deliveryId])
 })
 
 describe.each(published)(

@@ -1,7 +1,7 @@
 // Which delivery id a proof covers, sender by sender.
 import { expect, test } from 'vitest'
 import type { Coverage, Verifier } from '../../../src/model/verifier.ts'
-import { toSignedId } from '../../../src/pipeline/sources.ts'
+import { readSignedId } from '../../../src/pipeline/sources.ts'
 import { hmacSchemes, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
 
 const body = Buffer.from('{"id":"evt_1","type":"x"}')
@@ -11,20 +11,20 @@ function of(source: string, covers: Coverage): Verifier {
 }
 
 test('an id that the proof names goes before one in the body', () => {
-  expect(toSignedId(of('stripe', { id: true, body: true }), { ok: true, id: 'msg_1' }, body)).toBe('msg_1')
+  expect(readSignedId(of('stripe', { id: true, body: true }), { ok: true, id: 'msg_1' }, body)).toBe('msg_1')
 })
 
 test('an id in the body is signed where the body is, and only there', () => {
-  expect(toSignedId(of('stripe', { id: false, body: true }), { ok: true }, body)).toBe('evt_1')
-  expect(toSignedId(of('stripe', { id: false, body: false }), { ok: true }, body)).toBeUndefined()
+  expect(readSignedId(of('stripe', { id: false, body: true }), { ok: true }, body)).toBe('evt_1')
+  expect(readSignedId(of('stripe', { id: false, body: false }), { ok: true }, body)).toBeUndefined()
 })
 
 test('no header gives an id, though the body is signed', () => {
-  expect(toSignedId(of('github', { id: false, body: true }), { ok: true }, body)).toBeUndefined()
+  expect(readSignedId(of('github', { id: false, body: true }), { ok: true }, body)).toBeUndefined()
 })
 
 test('a body that is no JSON has no id', () => {
-  expect(toSignedId(of('stripe', { id: false, body: true }), { ok: true }, Buffer.from('id=1'))).toBeUndefined()
+  expect(readSignedId(of('stripe', { id: false, body: true }), { ok: true }, Buffer.from('id=1'))).toBeUndefined()
 })
 
 test.each(hmacSchemes.filter(({ idHeader }) => idHeader !== undefined).map((scheme) => [scheme.id, scheme] as const))(

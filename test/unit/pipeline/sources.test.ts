@@ -2,7 +2,13 @@ import { toJsonBody } from '../../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { senders } from '../../../src/pipeline/senders.ts'
-import { detectSource, senderNamed, toCorrespondent, toDeliveryId, toEvent } from '../../../src/pipeline/sources.ts'
+import {
+  detectSource,
+  findSender,
+  readCorrespondent,
+  readDeliveryId,
+  readEvent,
+} from '../../../src/pipeline/sources.ts'
 
 type Headers = Record<string, string>
 
@@ -11,12 +17,12 @@ function sourceOf(headers: Headers): string | undefined {
 }
 
 function read(headers: Headers, payload: JsonValue = {}, name?: string) {
-  const sender = name === undefined ? detectSource(headers) : senderNamed(name)
+  const sender = name === undefined ? detectSource(headers) : findSender(name)
   if (sender === undefined) throw new Error('no sender')
   return {
     source: sender.source,
-    event: toEvent(sender, { headers, body: toJsonBody(payload) }),
-    deliveryId: toDeliveryId(sender, { headers, body: toJsonBody(payload) }),
+    event: readEvent(sender, { headers, body: toJsonBody(payload) }),
+    deliveryId: readDeliveryId(sender, { headers, body: toJsonBody(payload) }),
   }
 }
 
@@ -52,7 +58,7 @@ describe('the sender that headers give away', () => {
   test('every row is the one that its own marks lead to, and no name has two rows', () => {
     expect(new Set(senders.map(({ source }) => source)).size).toBe(senders.length)
     for (const { source, marks = [] } of senders) {
-      expect(senderNamed(source)?.source).toBe(source)
+      expect(findSender(source)?.source).toBe(source)
       for (const { header, beside } of marks.filter(({ like }) => like === undefined)) {
         expect(header).toBe(header.toLowerCase())
         expect(sourceOf({ [header]: '1', ...(beside && { [beside]: '1' }) })).toBe(source)
@@ -63,10 +69,10 @@ describe('the sender that headers give away', () => {
 
 describe('a source known by its name', () => {
   test('has its row, and a name that objects inherit has none', () => {
-    expect(senderNamed('gmail')?.source).toBe('gmail')
-    expect(senderNamed('constructor')).toBeUndefined()
-    expect(senderNamed('__proto__')).toBeUndefined()
-    expect(senderNamed('')).toBeUndefined()
+    expect(findSender('gmail')?.source).toBe('gmail')
+    expect(findSender('constructor')).toBeUndefined()
+    expect(findSender('__proto__')).toBeUndefined()
+    expect(findSender('')).toBeUndefined()
   })
 })
 
@@ -102,24 +108,24 @@ describe('event and delivery id', () => {
 })
 
 describe('who wrote, and about what', () => {
-  const gmail = senderNamed('gmail')
+  const gmail = findSender('gmail')
   if (gmail === undefined) throw new Error('no gmail')
 
   test('are read from the first mail', () => {
     const payload = { source: 'gmail', messages: [{ from: 'Ada <ada@example.com>', subject: 'Lunch' }] }
-    expect(toCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
+    expect(readCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
       from: 'Ada <ada@example.com>',
       subject: 'Lunch',
     })
   })
 
   test('are left out where they are missing, blank or no text', () => {
-    expect(toCorrespondent(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
-    expect(toCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
+    expect(readCorrespondent(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
+    expect(readCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
   })
 
   test('are not guessed for a sender whose payload does not say', () => {
-    const github = senderNamed('github')
-    expect(github && toCorrespondent(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
+    const github = findSender('github')
+    expect(github && readCorrespondent(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
   })
 })

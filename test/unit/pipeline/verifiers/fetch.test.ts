@@ -7,7 +7,7 @@ import {
   snsConfirmation,
   createPinnedFetch,
   isPrivateAddress,
-  keepUseful,
+  markUseful,
   overHttps,
   type Transport,
 } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
@@ -190,7 +190,7 @@ describe('strangers who name one certificate after another', () => {
   test('do not push out a certificate under which a proof held, only one that proved nothing', async () => {
     const { fetch, asked, clock } = world(pem)
     const other = `${good.slice(0, -4)}-other.pem`
-    keepUseful(await fetch(good, rule))
+    markUseful(await fetch(good, rule))
     await fetch(other, rule)
     for (let index = 0; index < 120; index++) {
       clock.now += 4_000
@@ -205,7 +205,7 @@ describe('strangers who name one certificate after another', () => {
 
   test('do not keep such a certificate from being fetched afresh when its day is over', async () => {
     const { fetch, asked, clock } = world(pem)
-    keepUseful(await fetch(good, rule))
+    markUseful(await fetch(good, rule))
     clock.now = rule.maxAgeMs
     for (let index = 0; index < 21; index++) await fetch(numbered(index), rule)
     expect(await fetch(numbered(21), rule)).toEqual(tooMany)

@@ -75,7 +75,7 @@ describe('a question by GET or HEAD', () => {
   ])('%s gets its answer in its shape', async (_, settings, request, answer) => {
     const verifier = verifierOf(settings)
     expect(verifier.handshakeMethods).toContain(request.method)
-    expect(verifier.isGreeting(request)).toBe(true)
+    expect(verifier.isHandshakeHead(request)).toBe(true)
     expect(await verifier.handshake(request, before)).toMatchObject(answer)
   })
 
@@ -120,7 +120,7 @@ describe('a question by GET or HEAD', () => {
   test('a scheme that declares none answers none', async () => {
     const verifier = verifierOf({ scheme: 'github', secret: 's' })
     expect(verifier.handshakeMethods).toEqual([])
-    expect(verifier.isGreeting(get('?challenge=abc'))).toBe(false)
+    expect(verifier.isHandshakeHead(get('?challenge=abc'))).toBe(false)
     expect(await verifier.handshake(get('?challenge=abc'), before)).toBeUndefined()
   })
 })
@@ -220,7 +220,7 @@ describe('a question by POST before there is a secret', () => {
     const url = `/hooks/x?validationToken=${encodeURIComponent(graphWord)}`
     const answer = await ask({ scheme: 'microsoft-graph', secret: 's' }, requestOf({}, '', { url }))
     expect(answer).toMatchObject({ status: 200, headers: text, body: graphWord })
-    expect(verifierOf({ scheme: 'microsoft-graph', secret: 's' }).isGreeting(requestOf({}))).toBe(false)
+    expect(verifierOf({ scheme: 'microsoft-graph', secret: 's' }).isHandshakeHead(requestOf({}))).toBe(false)
   })
 
   test('WooCommerce and Bitbucket may ping without a signature, with nothing else in it', async () => {

@@ -1,6 +1,6 @@
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { senderNamed } from '../../../../src/pipeline/sources.ts'
+import { findSender } from '../../../../src/pipeline/sources.ts'
 import { handshakes } from '../../../../src/pipeline/verifiers/handshakes.ts'
 import type { AsymmetricScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
 import { schemes } from '../../../../src/pipeline/senders.ts'
@@ -14,7 +14,7 @@ describe('the table', () => {
   })
 
   test('every source has its facts in the table of senders', () => {
-    const unknown = schemes.filter(({ source }) => source !== undefined && senderNamed(source) === undefined)
+    const unknown = schemes.filter(({ source }) => source !== undefined && findSender(source) === undefined)
     expect(unknown.map(({ id }) => id)).toEqual([])
   })
 

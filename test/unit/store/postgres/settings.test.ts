@@ -7,7 +7,7 @@ import { sweepStep } from '../../../../src/store/postgres/deliveries.ts'
 import { addTask } from '../../../../src/store/postgres/jobs.ts'
 import type { Query } from '../../../../src/store/postgres/pool.ts'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
-import { toFaults } from '../../../../src/store/postgres/settings.ts'
+import { findFaults } from '../../../../src/store/postgres/settings.ts'
 import { claimOne } from '../../../contract/jobs.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
 import { newDelivery, newJob } from '../../../contract/stage.ts'
@@ -105,9 +105,9 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
 
   test('that lose deliveries are named, each with the next step', () => {
     const good = { fsync: 'on', isolation: 'read committed' }
-    expect(toFaults(good)).toEqual([])
-    expect(toFaults({ ...good, fsync: 'off' })).toEqual([expect.stringMatching(/^fsync is off.*Set fsync = on/)])
-    expect(toFaults({ fsync: 'off', isolation: 'repeatable read' })).toHaveLength(2)
+    expect(findFaults(good)).toEqual([])
+    expect(findFaults({ ...good, fsync: 'off' })).toEqual([expect.stringMatching(/^fsync is off.*Set fsync = on/)])
+    expect(findFaults({ fsync: 'off', isolation: 'repeatable read' })).toHaveLength(2)
   })
 })
 
