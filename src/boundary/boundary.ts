@@ -139,7 +139,7 @@ function cut(text: string, max: number): string {
   return text.slice(0, halved ? max - 1 : max)
 }
 
-/** Without what nobody sees: sequences for terminals, controls but tabs and line breaks, tags, fillers, marks of direction. */
+/** Removes invisible characters: terminal sequences, controls except tabs and line breaks, tags, fillers, marks of direction. */
 function removeUnseen(text: string): string {
   return replaceUnseen(stripVTControlCharacters(text).replace(/\r\n?|[\v\f\u0085\u2028\u2029]/g, '\n'), () => '')
 }

@@ -59,7 +59,7 @@ for (const [sign, forms] of [...Object.entries(letters), ...Object.entries(signs
 // Compatibility forms of `<`, `[`, `&`, `\` and of the brackets above: wide, small, upright, negated, or one with letters
 const openerForms = '＜﹤≮⊀⋪\u2329︿︽［﹇︻︹︗\uFE5D\u{1F12A}\u{1F240}-\u{1F248}＆﹠＼﹨'
 
-/** Finds each character that can begin a marker, a token or an escape. A text without one holds none of them. */
+/** Finds each character that can begin a marker, a token or an escape. A text without such a character contains none of them. */
 export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerForms}]`, 'u')
 
 /** Letters in a dark circle or square, and regional indicators: A–Z in order, without a compatibility form in Unicode. */
@@ -104,6 +104,6 @@ export function foldCodePoint(code: number): string {
   if (invisible.test(char)) return ''
   const plain = Array.from(char.normalize('NFKD'), foldPlain).join('')
   if (plain !== foreignLetter) return plain.length > maxUnfolded ? foreignLetter : plain
-  // Not before: a small letter may have a look-alike of its own that its capital has not
+  // Not before: a small letter may have a look-alike that its capital does not have
   return Array.from(char.toUpperCase().normalize('NFKD'), foldPlain).join('').slice(0, maxUnfolded)
 }

@@ -79,7 +79,7 @@ export function decodeEntities(text: string): string {
   return decoded === text ? text : dropBidiControls(decoded)
 }
 
-/** Without the characters that reverse the text after them: "moc.elpmaxe" would read "example.com". */
+/** Removes the characters that reverse the text after them: "moc.elpmaxe" would read "example.com". */
 export function dropBidiControls(text: string): string {
   return text.replace(/[\u202A-\u202E\u2066-\u2069]/g, '')
 }

@@ -144,8 +144,8 @@ export type FailureContext = {
 }
 
 /**
- * Besides 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
- * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was taken.
+ * In addition to 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
+ * to its servers (Cloudflare's 521, 523, 525, 526). Other 5xx may come after the message was accepted.
  */
 const notAcceptedStatuses = new Set([408, 425, 503, 521, 523, 525, 526])
 

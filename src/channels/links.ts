@@ -35,7 +35,7 @@ export function isMisleading(text: string, address: string): boolean {
   const { host, mailbox, protocol } = toTarget(new URL(address))
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
-    // a host name in another alphabet is registered under another name than people read
+    // a host name in another alphabet is registered under a name other than the one that people read
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
     .flatMap(findHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)

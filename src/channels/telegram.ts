@@ -109,7 +109,7 @@ function toTelegramFailure(outcome: HttpOutcome): SendFailure {
   })
 }
 
-/** Telegram has no error codes besides the status. Its descriptions are matched, but not shown. */
+/** Telegram has no error codes apart from the status. Its descriptions are matched, but not shown. */
 function chooseHint(status: number, description: string): string | undefined {
   if (status === 401 || status === 404) return 'The bot token is wrong. Check channels.telegram.botToken.'
   if (/chat not found/i.test(description)) {

@@ -87,7 +87,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   if (method !== 'POST') return { status: 405, headers: { allow: 'POST' } }
   const { authorization } = request.headers
   const headers = authorization === undefined ? {} : { authorization }
-  // the proof is in the header: the body of a stranger is never read
+  // the proof is in the header: the body of an unauthenticated request is never read
   const verified = await verifier.verify({ method, url, headers, rawBody: new Uint8Array() })
   if (!verified.ok) {
     logRefusal(verified.reason)
@@ -113,7 +113,7 @@ function answerRefusal(gate: PushGate, client: string): Answer {
 const minute = 60_000
 type LogRefusal = (reason: string) => void
 
-/** Logs the first useless push, then their number once a minute, so that a stranger cannot fill the log. */
+/** Logs the first useless push, then their number once a minute, so that outsiders cannot fill the log. */
 function createRefusalLog({ clock, log }: PushParts): LogRefusal {
   let loggedAt = -Infinity
   let pushes = 0

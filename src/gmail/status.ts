@@ -6,7 +6,7 @@ import { writeStateFile } from '../base/files.ts'
 
 const states = ['starting', 'watching', 'failing', 'reauth-required', 'stopped'] as const
 
-/** Moments are in milliseconds since the epoch. No field holds a secret or a mail. */
+/** Moments are in milliseconds since the epoch. No field contains a secret or a mail. */
 export const GmailStatus = z.object({
   account: z.string(),
   mode: z.string(),

@@ -99,7 +99,7 @@ async function listSince(api: GmailApi, since: string): Promise<NewMessages | un
 
 /** The mails since the last sync and an hour before it; a known mail is dropped by its key. */
 async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<NewMessages> {
-  // the position first: the next sync finds the mails that arrive meanwhile
+  // the position first: the next sync finds the mails that arrive during this one
   const { historyId } = await api.profile()
   const after = Math.floor((syncedAt - hourMs) / 1000)
   const ids = new Set<string>()
@@ -133,7 +133,7 @@ async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], his
     const settled = await Promise.allSettled(asked)
     for (const one of settled) {
       if (one.status === 'rejected') failed.push(rethrowFatal(one.reason))
-      // a missing mail was deleted meanwhile
+      // a missing mail was deleted after it was listed
       else if (one.value !== undefined && !isNotNew(one.value.labelIds)) messages.push(one.value)
     }
     isDown = settled.every(({ status }) => status === 'rejected')

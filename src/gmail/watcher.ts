@@ -80,7 +80,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     }
   }
 
-  /** Waits for another consent, up to a time limit. */
+  /** Waits for a new consent, up to a time limit. */
   async function waitForNewConsent(before: string, ms: number): Promise<void> {
     const end = clock() + ms
     while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {

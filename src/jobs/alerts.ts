@@ -82,7 +82,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
         unlessWithinMs: pauseMs,
       })
       if (isAdded) return added()
-      // another process told of it
+      // another process has queued this alert
       known.at = now - ((await store.taskAgeMs(standsFor)) ?? 0)
     } catch (thrown) {
       causes.delete(cause)
@@ -121,7 +121,7 @@ function describeCause(waitsFor: string | undefined): string {
   return waitsFor === someMapping ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
 }
 
-/** False also after the clock was set back. */
+/** Also false after the clock was set back. */
 function isRecent(at: number, now: number): boolean {
   return now >= at && now - at < pauseMs
 }

@@ -21,7 +21,7 @@ export type HeldJob = {
   confirmedAt: Moment
 }
 
-/** A lease is trusted for this part of its time: the rest is for what was not measured, such as two clocks of different speed. */
+/** A lease is trusted for this part of its time. The rest is a margin for what is not measured, such as clocks of different speed. */
 const confirmedMs = 20_000
 
 export type Leases = {
@@ -119,7 +119,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
           const written = await store.report(job, { leaseMs, ...what })
           noteStoreState(false)
           if (written) held.confirmedAt = sureAt
-          // taken over meanwhile: the report counts under the new fence
+          // the job was taken over during the call: the report counts under the new fence
           if (!written && job !== held.job) continue
           if (!written && isOurs(held)) stop(held)
           return written
@@ -144,7 +144,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
         )
         extendedAt = now.wall
         noteStoreState(false)
-        // a job that ended meanwhile was not lost
+        // a job that ended during the call was not lost
         for (const { held, job } of before) {
           if (ids.has(job.id)) held.confirmedAt = now
           else if (!held.isEnding && held.job === job && isOurs(held)) stop(held)

@@ -1,4 +1,4 @@
-// This gateway as one of several on a store: what it does for all of them, and what it learns of the others.
+// This gateway as one of several on a store: the duties that it has for all of them, and the signals that it gets from the others.
 import type { Effects } from './jobs.ts'
 import type { Log } from '../model/log.ts'
 import { randomBytes } from 'node:crypto'
@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts'
 
 const joinEveryMs = 10_000
 
-/** What acts when this gateway gets or loses a duty, and on the signals of others. */
+/** The parts that act when this gateway gets or loses a duty, or when another gateway sends a signal. */
 export type NodeActors = {
   readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'timekeeperChanged'>
   readonly mailbox: { apply(): void }
@@ -43,7 +43,7 @@ export function createNode(parts: {
   let timer: NodeJS.Timeout | undefined
   let stopping: Promise<void> | undefined
 
-  /** One after the other. What fails is written ten seconds later. */
+  /** One write after the other. A write that fails is repeated ten seconds later. */
   function join(): Promise<void> {
     joining = joining.then(() => store.join({ id, ...info() }).catch(() => undefined))
     return joining
@@ -60,7 +60,7 @@ export function createNode(parts: {
     start(given) {
       actors = given
       const { effects, mailbox, drain } = given
-      // a duty that it got before
+      // duties that were acquired before the start
       timer = setInterval(() => void join(), joinEveryMs).unref()
       effects.timekeeperChanged()
       mailbox.apply()

@@ -17,9 +17,9 @@ export type JobContext = {
   readonly agent: (agentId: string) => Agent
   readonly tools: StepTools
   readonly clock: Clock
-  /** Ends when the job must stop: at a shutdown, or when its lease was lost. */
+  /** Aborted when the job must stop: at a shutdown, or when its lease was lost. */
   readonly signal: AbortSignal
-  /** False: the lease was lost, or the store failed until the signal ended. */
+  /** False: the lease was lost, or the store failed until the signal was aborted. */
   readonly report: (report: JobReport) => Promise<boolean>
   /** Called when a job is dead. */
   readonly died: (death: Death) => void
@@ -32,7 +32,7 @@ export type JobContext = {
   readonly log: Log
 }
 
-/** Performs what is missing and reports each step. After a signal that ends, the job is given back uncounted. */
+/** Performs the missing steps and reports each one. If the signal is aborted, the job is released and the attempt is not counted. */
 export async function performJob(claimed: ClaimedJob, context: JobContext): Promise<void> {
   const { signal, report, clock } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)

@@ -16,7 +16,7 @@ export function listSteps(planned: Planned): readonly StepName[] {
       return planned.action.mode === 'now' ? ['event', 'wake'] : ['event']
     case 'agent': {
       const { deliver, wakeMode } = planned.action
-      // a wake only asks for a turn, and a delivery may wait for its chat for a day: so the turn runs beside the delivery
+      // a wake only asks for a turn, and a delivery may wait for its chat for a day: so the turn does not wait for the delivery
       return [
         'run',
         'summary',
@@ -138,7 +138,7 @@ export function toRunEnd(job: Pick<Job, 'steps'>): RunEnd {
 }
 
 /**
- * `Hook <name>: <reply>`, or `Hook <name> (<status>): <reason>`. Never trusted, also if the sender of the run is: a model that may have
+ * `Hook <name>: <reply>`, or `Hook <name> (<status>): <reason>`. Never trusted, even if the sender of the run is: a model that may have
  * read anything wrote the reply, and a reason may quote the other side.
  */
 export function toSummaryEvent(planned: AgentPlan, { status, text }: RunEnd): NewEvent {

@@ -15,7 +15,7 @@ type PostContext = Pick<StepTools, 'clock' | 'savePosts' | 'mayAct'> & {
 }
 
 /**
- * Sends the messages in order. Each one, also the only one, is marked under the lease before it is sent: the process may be killed during
+ * Sends the messages in order. Each one, even a single one, is marked under the lease before it is sent: the process may be killed during
  * the send. A process that was paused for longer than its lease sends nothing.
  */
 export async function postAll(posts: readonly Post[], channel: Channel, context: PostContext): Promise<StepOutcome> {

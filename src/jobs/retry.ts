@@ -45,13 +45,13 @@ function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): num
   return Math.round(ms * (1 - share + 2 * share * random))
 }
 
-/** What the verdict depends on. */
+/** The facts on which the verdict depends. */
 export type AttemptHistory = {
   /** Attempts that were counted before this one. */
   readonly attempts: number
   /** For how long this step has been failing; undefined if this is the first failure. */
   readonly failingForMs: number | undefined
-  /** How long an unavailable other side is waited for. */
+  /** How long to keep trying while the other side is unavailable. */
   readonly forMs: number
   /** In [0, 1). */
   readonly random: number

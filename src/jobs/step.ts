@@ -1,4 +1,4 @@
-// What a step of a job says about itself, and what it may use. steps/ has one file a step, and steps.ts is the table of them.
+// The definition of a step, and the dependencies that it may use. steps/ has one file a step, and steps.ts is the table of them.
 import type { Planned } from '../model/action.ts'
 import type { Channel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
@@ -46,7 +46,7 @@ const retryConfigs = {
   'channels.retry': ({ channels }: Config) => channels.retry,
 } as const
 
-/** Every field is required, so that the compiler asks a new step for each of them. */
+/** Every field is required, so that the compiler reports a new step that lacks one. */
 type StepDefinition<Kind extends Planned['kind']> = {
   /** What it does, for the table of the page. */
   readonly about: string

@@ -39,7 +39,7 @@ async function deliver(
 
   const found = await findChannel(planned, job, tools)
   if (found.kind === 'none') {
-    // nobody asked for the reply of a heartbeat, and nobody who configured no channel asks for a reply: this is not a failure
+    // nobody waits for the reply of a heartbeat, and an operator without channels expects no reply: this is not a failure
     return planned.kind === 'heartbeat' || found.isWithoutChannels === true
       ? skip(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }

@@ -100,7 +100,7 @@ export function toRunFailure(
     words === '' ? ' and did not say why. Run it by hand.' : `: ${words}`
   }`
   const quotes = words !== ''
-  // only its JSON counts here: stderr may quote what a stranger wrote
+  // only its JSON counts here: stderr may quote outside text
   if (said !== undefined && limited.test(said))
     return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
   const isHopeless = permanentCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))

@@ -1,4 +1,4 @@
-// The known command-line agents, as data. Both may only read, because strangers wrote their input.
+// The known command-line agents, as data. Both may only read, because outsiders wrote their input.
 import type { Thinking } from '../../model/action.ts'
 import type { CommandRunnerConfig } from '../../model/agents-config.ts'
 
@@ -37,7 +37,7 @@ export type Profile = {
 
 /**
  * Only reads files below its working directory: no shell, no edits, no MCP servers. Settings of the workspace
- * are not read, because hooks in them run commands, and strangers may have written the files of a workspace.
+ * are not read, because hooks in them run commands, and outsiders may have written the files of a workspace.
  * Seen with 2.1.197; https://docs.anthropic.com/en/docs/claude-code/cli-reference
  */
 const claudeArgs: readonly string[] = [
