@@ -25,7 +25,7 @@ function answer(status: number, headers: Record<string, string> = {}): HttpOutco
 }
 
 describe('sendJson', () => {
-  it('a host that refuses connections, or whose name nobody knows, got nothing', async () => {
+  it('a host that refuses connections, or whose name is unknown, received nothing', async () => {
     const server = createNet()
     const host = await listen(server)
     await new Promise((closed) => void server.close(closed))
@@ -36,7 +36,7 @@ describe('sendJson', () => {
     expect(await send('http://no-such-host.invalid/secret')).toMatchObject({ kind: 'unsent' })
   })
 
-  it('a certificate that does not hold ends it before anything is sent', async () => {
+  it('an invalid certificate fails the request before anything is sent', async () => {
     const cause = Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
     const fetch: typeof globalThis.fetch = async () => {
       throw new TypeError('fetch failed', { cause })
@@ -47,7 +47,7 @@ describe('sendJson', () => {
     })
   })
 
-  it('a connection that ends after the request was out leaves its fate unknown', async () => {
+  it('a connection that ends after the request was sent makes its result unknown', async () => {
     const closing = createNet((socket) => void socket.once('data', () => socket.end()))
     const resetting = createNet((socket) => void socket.once('data', () => socket.resetAndDestroy()))
     for (const host of [await listen(closing), await listen(resetting)]) {
@@ -55,7 +55,7 @@ describe('sendJson', () => {
     }
   })
 
-  it('a refusal whose body never ends is a refusal; an acceptance so cut is not known', async () => {
+  it('a refusal with an endless body is a refusal; an acceptance with one is an unknown result', async () => {
     const cut = (status: number) =>
       createServer((_request, response) => {
         response.writeHead(status, { 'content-length': '100' })
@@ -103,7 +103,7 @@ describe('toFailure', () => {
     expect(toSendFailure(answer(status), context)).toEqual({ kind, detail: `Chat answered ${status} (E1). Do this.` })
   })
 
-  it('an acceptance that names no message may have been one', () => {
+  it('an acceptance that names no message is ambiguous', () => {
     expect(toSendFailure(answer(200), { provider: 'Chat' })).toEqual({
       kind: 'ambiguous',
       detail: 'Chat answered 200, but not in the documented format. Check baseUrl.',

@@ -128,7 +128,7 @@ describe('in a hostile reply', () => {
     expect(render(text, plainText)).toBe(text)
   })
 
-  it('nobody is called', () => {
+  it('a hostile reply mentions no person or group', () => {
     const text = 'Hi @everyone, @ada, (@here) <@U024BE7LH> <!channel> <@&42> <#7>, mail ada@example.com'
     expect(render(text, slackMrkdwn)).not.toMatch(/<[@!#]/)
     for (const markup of [safeMarkdown, telegramHtml]) {

@@ -54,7 +54,7 @@ describe('planJobs', () => {
   })
 })
 
-describe('toPlan', () => {
+describe('listSteps', () => {
   test('an agent run is performed, summarised in the main session, and delivered only if its action asks for it', () => {
     expect(listSteps(agentPlan())).toEqual(['run', 'summary', 'deliver'])
     expect(listSteps(agentPlan({ action: { deliver: false } }))).toEqual(['run', 'summary'])

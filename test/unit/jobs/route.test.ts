@@ -27,7 +27,7 @@ function route(
   return found.kind === 'none' ? found : { kind: found.kind, channel: found.name, to: found.to }
 }
 
-test('an explicit channel is taken, even where another one is the default', () => {
+test('an explicit channel is used even if another one is the default', () => {
   expect(route('slack', { to: 'C1', defaultRoute: { channel: 'telegram', to: '7' } })).toEqual({
     kind: 'route',
     channel: 'slack',
@@ -42,7 +42,7 @@ test('a default recipient serves its own channel and never another one', () => {
   expect(route('slack', { defaultRoute })).toMatchObject({ to: undefined })
 })
 
-test('"last" goes to channels.default, also where WhatsApp is configured', () => {
+test('"last" goes to channels.default, even if WhatsApp is configured', () => {
   const configured = ['whatsapp', 'telegram']
   expect(route('last', { configured, defaultRoute: { channel: 'telegram', to: '7' } })).toEqual({
     kind: 'route',
@@ -122,13 +122,13 @@ test('a recipient never moves to another channel than its own', () => {
   expect(route('slack', { last })).toMatchObject({ to: 'C9' })
 })
 
-test('the recipient of the channel stands between the last one and the default', () => {
+test('the recipient of the channel comes after the last one and before the default', () => {
   const defaultRoute = { channel: 'slack', to: 'C1' } as const
   expect(route('slack', { own: 'C2', defaultRoute })).toMatchObject({ to: 'C2' })
   expect(route('slack', { own: 'C2', last: { channel: 'slack', to: 'C3' } })).toMatchObject({ to: 'C3' })
 })
 
-test('WhatsApp without any recipient is no way out for "last"', () => {
+test('"last" never goes to WhatsApp without a recipient', () => {
   expect(route('last', { configured: ['whatsapp'] })).toHaveProperty('kind', 'none')
   expect(route('last', { configured: ['whatsapp'], own: '+1' })).toMatchObject({ channel: 'whatsapp', to: '+1' })
 })

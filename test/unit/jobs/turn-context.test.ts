@@ -26,27 +26,27 @@ const shape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typ
 })
 
 describe('the contexts of a turn', () => {
-  test('begin with all that a large model takes', () => {
+  test('the first context of a turn has all that a large model accepts', () => {
     const [whole] = listTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) })
     expect(shape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
   })
 
-  test('end with the oldest event alone, by its beginning', () => {
+  test('the last context of a turn is the beginning of the oldest event', () => {
     const last = listTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) }).at(-1)
     expect(last && shape(last)).toEqual({ history: 0, events: 1, count: 63, maxChars: 2_000 })
   })
 
-  test('are each less than the one before', () => {
+  test('each context of a turn is smaller than the one before', () => {
     const contexts = listTurnContexts({ history: said(9, 3_000), waiting: waits(4, 100) })
     expect(contexts.map(shape).map(({ history }) => history)).toEqual([9, 7, 3, 1, 0])
   })
 
-  test('are one where there is nothing to leave out', () => {
+  test('a turn has one context if there is nothing to omit', () => {
     expect(listTurnContexts({ history: [], waiting: nothing })).toHaveLength(1)
     expect(listTurnContexts({ history: [], waiting: waits(1, 100) })).toHaveLength(1)
   })
 
-  test('never begin with a reply whose question was left out', () => {
+  test('no context of a turn begins with a reply whose question was omitted', () => {
     const contexts = listTurnContexts({ history: said(150, 2_000), waiting: nothing })
     expect(new Set(contexts.map(({ history: [first] }) => first?.role))).toEqual(new Set(['user', undefined]))
   })

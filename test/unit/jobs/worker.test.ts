@@ -25,7 +25,7 @@ afterEach(() => {
 const quiet = { deliver: false }
 
 describe('a job that goes well', () => {
-  test('it runs, is told to the main session, and its reply is delivered, in that order', async () => {
+  test('a job runs, is summarised in the main session and delivers its reply, in that order', async () => {
     const { runner } = scriptedRunner(() => ok('All green'))
     const { channel, sent } = scriptedChannel()
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
@@ -47,7 +47,7 @@ describe('a job that goes well', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
   })
 
-  test('a reply that only acknowledges is told to the main session and posted nowhere, and the job says why', async () => {
+  test('a reply that only acknowledges is summarised in the main session and not posted, and the job says why', async () => {
     const { channel, sent } = scriptedChannel()
     const { runner } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
@@ -77,7 +77,7 @@ describe('a job that goes well', () => {
     expect(await stage.eventTexts()).toEqual(['Somebody rang'])
   })
 
-  test('the runner is told what the action says, and reads the message inside the boundary', async () => {
+  test('the runner gets the fields of the action, and the message inside the boundary', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     const action = { message: 'Fix it', model: 'a/b', thinking: 'low', timeoutSeconds: 9 } as const
@@ -119,7 +119,7 @@ describe('transcripts', () => {
     expect(messages[0]?.text).toContain('EXTERNAL_UNTRUSTED_CONTENT')
   })
 
-  test('a persistent session goes on where it ended; an isolated run of the same key begins empty', async () => {
+  test('a persistent session continues where it ended; an isolated run of the same key begins empty', async () => {
     const { runner, turns } = scriptedRunner(({ runId }) => ok(`reply of ${runId}`))
     stage.openWorker({ runner })
     const persistent = agentPlan({ action: quiet, sessionMode: 'persistent' })
@@ -149,7 +149,7 @@ describe('order', () => {
     expect(turns.map(({ request }) => request.runId)).toEqual([one, two])
   })
 
-  test('a run that waits to be tried again keeps later ones of its key waiting', async () => {
+  test('a run that waits for a retry delays later runs of its key', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     const [one, two] = await stage.accept(agentPlan({ action: quiet }), agentPlan({ action: quiet }))
@@ -192,7 +192,7 @@ describe('order', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a job that nobody poked for is found at its time', async () => {
+  test('a job is found when it is due, without a notice', async () => {
     const { runner, turns } = scriptedRunner()
     await stage.accept(agentPlan())
     stage.openWorker({ runner })
