@@ -78,7 +78,7 @@ function isNews({ before, problems, modules }: Reload): boolean {
   return isNew || isOver || modules.some(({ kind }) => kind === 'live')
 }
 
-/** Every save gets a line, also one that changes nothing. */
+/** Every save gets a line, even one that changes nothing. */
 function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: readonly SavedFile[] }): void {
   // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)

@@ -108,7 +108,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
   }
 
-  /** Finds changed files, also a link whose target was replaced. */
+  /** Finds changed files, including a link whose target was replaced. */
   function checkFiles(): void {
     for (const file of files) if (readStamp(file) !== seen.get(file)) touch(file)
   }

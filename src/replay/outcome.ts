@@ -63,7 +63,7 @@ export type Change = {
   readonly after: JsonValue | undefined
 }
 
-/** Every difference but that of the mapping. Of two different decisions: only that. */
+/** Every difference except the mapping. If the decisions differ, only that difference. */
 export function listChanges(before: Outcome, after: Outcome): Change[] {
   if (before.decision !== after.decision)
     return [{ path: 'decision', before: describeOutcome(before), after: describeOutcome(after) }]

@@ -31,7 +31,7 @@ export function toFileLabel({ root, file, folder }: { root: string; file: string
 /**
  * The real path of `hooks.transformsDir`, or of the transforms root if it is not set. A relative path starts at the transforms
  * root, or at the config directory if it begins with `hooks/transforms`. A directory that does not exist yet is no error: each of its modules is reported as missing.
- * Throws `config-invalid` for a directory outside the transforms root, also when a symlink leads there.
+ * Throws `config-invalid` for a directory outside the transforms root, even if a symlink leads there.
  */
 export async function resolveTransformsRoot(config: {
   configDir: string

@@ -9,7 +9,7 @@ export default () => ({ message: [atLoad, process.env.WORD, Object.keys(process.
 const withTransforms = (transforms: object) => ({ hooks: { ...baseConfig.hooks, transforms } })
 
 describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
-  test('shows them the variables that it names, of those alone', async () => {
+  test('shows transforms only the variables that hooks.transforms.env names', async () => {
     const stage = await createStage({ 'x.ts': reads })
     expect(await stage.answer('x')).toBe(',,0')
     await writeFile(join(stage.dir, '.env'), 'WORD=one\nOTHER=secret\n')
@@ -17,7 +17,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     await stage.answers('x', 'one,one,1')
   })
 
-  test('of a variable in .env alone reaches them, runs what it parked, and says so without the value', async () => {
+  test('in .env alone reaches transforms, runs their parked deliveries, and logs a line without the value', async () => {
     const stage = await createStage({ 'x.ts': reads }, { config: withTransforms({ env: ['WORD'] }) })
     const mended: unknown[] = []
     stage.live.onSwap((_generation, swap) => mended.push(swap.mended))
@@ -28,7 +28,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     expect(stage.lines.filter(({ text }) => text.includes('hidden'))).toEqual([])
   })
 
-  test('lets a module load that its environment kept from loading, and keeps one out that does not load in it', async () => {
+  test('lets a module load that needs a variable; if the next value breaks it, the module keeps serving with the old one', async () => {
     const picky = `if (process.env.WORD !== 'right') throw new Error('no word')\nexport default () => ({ message: 'loaded' })\n`
     const stage = await createStage({ 'x.ts': picky }, { config: withTransforms({ env: ['WORD'] }) })
     expect(await stage.answer('x')).toMatch(/^park/)
@@ -41,7 +41,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     expect(await stage.answer('x')).toBe('loaded')
   })
 
-  test('of the time limit counts for the next call', async () => {
+  test('to the time limit applies to the next call', async () => {
     const stage = await createStage({ 'x.ts': 'export default () => new Promise(() => {})\n' })
     await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(withTransforms({ timeoutMs: 150 })))
     await stage.logged(/hookloom\.jsonc is live/)
@@ -50,7 +50,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
 })
 
 describe('an edit of hooks.agent', { timeout: 30_000 }, () => {
-  test('counts for the next message of the built-in hook, and is another generation', async () => {
+  test('applies to the next message of the built-in hook, and makes a new generation', async () => {
     const stage = await createStage({ 'x.ts': reads })
     const ask = () => stage.decide('agent', { message: 'What is next?' })
     const before = stage.live.current().id

@@ -43,7 +43,7 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   check(bundle: number, exports: readonly (string | undefined)[]): void
   /** Whether the thread answers within `ms`. */
   answers(ms: number): Promise<boolean>
-  /** Terminates the thread, also while it runs code. */
+  /** Terminates the thread, even while it runs code. */
   end(): Promise<void>
 }
 

@@ -5,7 +5,7 @@ const good = 'export default () => process.env.WORD ?? null\n'
 const slow = 'export default () => new Promise((done) => setTimeout(done, 300, process.env.WORD ?? null))\n'
 
 describe('threads whose settings have changed', () => {
-  test('are replaced at the next load; a call in flight ends where it began, and no thread is left over', async () => {
+  test('are replaced at the next load; a transform of an earlier load keeps its environment, and no thread is left over', async () => {
     const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, workers: 1 })
     await write({ 'good.ts': good, 'slow.ts': slow })
     const before = await load('good.ts', 'slow.ts')
@@ -35,7 +35,7 @@ describe('threads whose settings have changed', () => {
     expect(runtime.state().serving).toHaveLength(1)
   })
 
-  test('have the memory limit of now', async () => {
+  test('have the memory limit of the newest load', async () => {
     const stage = await createStage({ memoryMb: 512, workers: 1 })
     const hog = `export default async () => {
       const all = []
@@ -48,7 +48,7 @@ describe('threads whose settings have changed', () => {
     expect(await resultOf((await stage.load('hog.ts'))['hog.ts'])).toBe('transforms/hog.ts used more than 32 MB.')
   })
 
-  test('are as many as there are to be, also when fewer are wanted', async () => {
+  test('are as many as the newest load wants, even if that is fewer', async () => {
     const stage = await createStage({ workers: 3 })
     await stage.write({ 'good.ts': good })
     await stage.load('good.ts')
