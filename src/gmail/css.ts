@@ -1,12 +1,12 @@
-// The declarations of a style attribute, as a browser reads them (CSS Syntax 3): without comments, escapes and quotes, in one pass.
+// The declarations of styles, as a browser reads them (CSS Syntax 3): without comments, escapes and quotes, in one pass.
 
 /**
- * Values by property, the strongest first: `!important` before all others, then the last before the first. A browser takes the first
+ * Values by property, the strongest first. `styles`: of rules and of the style attribute, the weakest first. `!important` before all others, then the last before the first. A browser takes the first
  * that is valid. Names and values are in lower case, and white space is one space.
  */
-export function toDeclarations(style: string): ReadonlyMap<string, readonly string[]> {
+export function toDeclarations(styles: readonly CssDeclarations[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, { important: string[]; normal: string[] }>()
-  for (const { name, value } of readDeclarations(style)) {
+  for (const { name, value } of styles.flat()) {
     const values = found.get(name) ?? { important: [], normal: [] }
     found.set(name, values)
     const plain = value.replace(/ ?! ?important$/, '')
@@ -18,12 +18,21 @@ export function toDeclarations(style: string): ReadonlyMap<string, readonly stri
   )
 }
 
+/** `background` sets the colour and the picture; where it names none, there is none. */
+function toLonghands(declaration: Declaration): Declaration[] {
+  if (declaration.name !== 'background') return [declaration]
+  return ['background-color', 'background-image'].map((name) => ({ name, value: declaration.value }))
+}
+
 type Declaration = { readonly name: string; readonly value: string }
 
 /** A comment, an escape, a run of white space, or one character. Each can match in one way only. */
 const token = /\/\*|\\(?:[\da-f]{1,6}[ \t\r\n\f]?|[^])|[ \t\r\n\f]+|[^]/gy
 
-function readDeclarations(style: string): Declaration[] {
+/** The declarations of one style, read once for all elements that have it. */
+export type CssDeclarations = readonly Declaration[]
+
+export function readDeclarations(style: string): CssDeclarations {
   const text = style.toLowerCase()
   const found: Declaration[] = []
   let name: string | undefined
@@ -67,7 +76,7 @@ function readDeclarations(style: string): Declaration[] {
     }
   }
   end()
-  return found
+  return found.flatMap(toLonghands)
 }
 
 /** `\70` is p, and so is `\p`; a line break behind a backslash is nothing. */

@@ -1,6 +1,7 @@
 // Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text
 // a hundred pixels outside the page.
-import { toDeclarations } from './css.ts'
+import { black, type Colour, isSameColour, toBackground, toColour, white } from './colours.ts'
+import { type CssDeclarations, toDeclarations } from './css.ts'
 
 /** The inherited style of an element. */
 export type Look = {
@@ -8,13 +9,17 @@ export type Look = {
   /** `visibility`, which an element inside may set again. */
   readonly isVisible: boolean
   readonly isTransparent: boolean
+  readonly colour: Colour
+  /** What is behind the text. Undefined: a picture. */
+  readonly background: Colour | undefined
 }
 
-export const plainLook: Look = { fontPx: 16, isVisible: true, isTransparent: false }
+export const plainLook: Look = { fontPx: 16, isVisible: true, isTransparent: false, colour: black, background: white }
 
 /** Whether text in such an element is visible. */
-export function showsText({ fontPx, isVisible, isTransparent }: Look): boolean {
-  return fontPx > smallestFontPx && isVisible && !isTransparent
+export function showsText({ fontPx, isVisible, isTransparent, colour, background }: Look): boolean {
+  const isSeen = background === undefined || !isSameColour(colour, background)
+  return fontPx > smallestFontPx && isVisible && !isTransparent && isSeen
 }
 
 const smallestFontPx = 2
@@ -24,15 +29,24 @@ const farOffPx = 5_000
 
 type Style = ReturnType<typeof toDeclarations>
 
-/** Undefined: nothing in the element is visible. */
-export function toLook(style: string, parent: Look): Look | undefined {
-  const declared = toDeclarations(style)
+/** `styles`: the weakest first. Undefined: nothing in the element is visible. */
+export function toLook(styles: readonly CssDeclarations[], parent: Look): Look | undefined {
+  if (styles.length === 0) return parent
+  const declared = toDeclarations(styles)
   const fontPx = toFontPx(declared, parent.fontPx)
   if (isHidden(declared, fontPx)) return undefined
+  const colour =
+    read(declared, '-webkit-text-fill-color', toColour) ?? read(declared, 'color', toColour) ?? parent.colour
+  const background =
+    read(declared, 'background-color', (value) => (toTransparent(value) === true ? 'none' : toBackground(value))) ??
+    'none'
+  const hasPicture = read(declared, 'background-image', (value) => /url\(|gradient\(|image/.test(value)) === true
   return {
     fontPx,
     isVisible: read(declared, 'visibility', toVisibility) ?? parent.isVisible,
     isTransparent: (read(declared, 'color', toTransparent) ?? parent.isTransparent) && !isTextBackground(declared),
+    colour,
+    background: hasPicture ? undefined : background === 'none' ? parent.background : background,
   }
 }
 
@@ -52,6 +66,7 @@ function isHidden(style: Style, fontPx: number): boolean {
     const length = px(name)
     return length !== undefined && (length <= -offPagePx || length >= farOffPx)
   }
+  const isFarOff = (name: string) => Math.abs(px(name) ?? 0) >= farOffPx / 5
   if (is('display', toDisplayNone) || is('content-visibility', (value) => value === 'hidden')) return true
   if (is('mso-hide', (value) => value === 'all')) return true
   if (is('opacity', toFaint) || is('filter', toFilteredOut)) return true
@@ -60,9 +75,11 @@ function isHidden(style: Style, fontPx: number): boolean {
   if (is('scale', (value) => isScaledAway(value.split(' '))) || isOff('text-indent')) return true
   if (is('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
   if (['margin-left', 'margin-right', 'margin-top'].some((name) => (px(name) ?? 0) <= -farOffPx / 5)) return true
-  const isPositioned = read(style, 'position', toPositioned) === true
-  if (isPositioned && ['left', 'right', 'top', 'bottom'].some(isOff)) return true
-  if (isPositioned && is('clip', toClippedAway)) return true
+  const position = read(style, 'position', toPosition)
+  // a relative position begins where the text would be, which may be far inside the page
+  const isAway = position === 'relative' ? isFarOff : isOff
+  if (position !== undefined && position !== 'static' && ['left', 'right', 'top', 'bottom'].some(isAway)) return true
+  if (position === 'absolute' && is('clip', toClippedAway)) return true
   const isCut = ['overflow', 'overflow-x', 'overflow-y'].some((name) =>
     is(name, (value) => /^(?:hidden|clip)/.test(value)),
   )
@@ -83,9 +100,10 @@ function toVisibility(value: string): boolean | undefined {
   return value === 'visible' || value === 'initial' ? true : undefined
 }
 
-function toPositioned(value: string): boolean | undefined {
-  if (/^(?:absolute|fixed|relative|sticky|-webkit-sticky)$/.test(value)) return true
-  return /^(?:static|inherit|initial|unset)$/.test(value) ? false : undefined
+function toPosition(value: string): 'absolute' | 'relative' | 'static' | undefined {
+  if (value === 'absolute' || value === 'fixed') return 'absolute'
+  if (/^(?:relative|sticky|-webkit-sticky)$/.test(value)) return 'relative'
+  return /^(?:static|inherit|initial|unset)$/.test(value) ? 'static' : undefined
 }
 
 function toFaint(value: string): boolean | undefined {

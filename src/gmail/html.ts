@@ -1,47 +1,17 @@
 // The visible text of an HTML mail. Text that the mail hides from people must not reach an agent.
 import { compile, type DomNode, type FormatCallback } from 'html-to-text'
-import { type Look, plainLook, showsText, toLook } from './hidden.ts'
+import { dropHidden } from './shown.ts'
 
 /** More than a real mail has; the parser needs a second for a few megabytes. */
 const longestInput = 200_000
 
-/** Handles the first element with a style on the way down: everything below it is checked once and loses its style. */
-const unlessHidden: FormatCallback = (element, walk, builder) => {
-  const look = toLook(takeStyle(element), plainLook)
-  if (look === undefined) return
-  dropHidden(element, look)
-  walk([element], builder)
-}
+/** The element around the whole mail, which no mail can close. */
+const root = 'hookloom-mail'
 
-/** Removes the hidden elements in `top`. It uses an explicit stack, because mails nest thousands of elements. */
-function dropHidden(top: DomNode, topLook: Look): void {
-  const open: [DomNode, Look][] = [[top, topLook]]
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
-    const [element, look] = next
-    const isShown = showsText(look)
-    // for a link without text, its address would be written
-    if (!isShown && element.attribs !== undefined) delete element.attribs['href']
-    const kept: DomNode[] = []
-    for (const child of element.children ?? []) {
-      if (child.type === 'text') {
-        if (isShown || (child.data ?? '').trim() === '') kept.push(child)
-        continue
-      }
-      const style = takeStyle(child)
-      const childLook = style === '' ? look : toLook(style, look)
-      if (childLook === undefined) continue
-      kept.push(child)
-      open.push([child, childLook])
-    }
-    if (element.children !== undefined) element.children = kept
-  }
-}
-
-/** Takes the style from an element, so that only its tag decides how it is written. */
-function takeStyle({ attribs }: DomNode): string {
-  const style = attribs?.['style'] ?? ''
-  if (attribs !== undefined) delete attribs['style']
-  return style
+/** All of the mail, without what is hidden. */
+const mail: FormatCallback = (element, walk, builder) => {
+  dropHidden(element)
+  walk(element.children, builder)
 }
 
 /** The greatest number that the converter can write in Roman numerals. */
@@ -100,18 +70,18 @@ const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6']
 
 const convert = compile({
   wordwrap: false,
+  baseElements: { selectors: [root] },
   // not U+200B: a word with it inside is still one word
   whitespaceCharacters: ' \t\r\n\f',
   formatters: {
-    unlessHidden,
+    mail,
     numberedList: upToLevels(numberedList),
     bulletList: upToLevels(bulletList),
     quote: upToLevels(quote),
     link,
   },
   selectors: [
-    { selector: '[hidden]', format: 'skip' },
-    { selector: '[style]', format: 'unlessHidden' },
+    { selector: root, format: 'mail' },
     ...['img', 'template', 'noscript', 'title', 'object', 'iframe', 'svg', 'select', 'textarea'].map((selector) => ({
       selector,
       format: 'skip',
@@ -126,10 +96,13 @@ const convert = compile({
   limits: { maxDepth: 300, maxChildNodes: 5_000 },
 })
 
+const closesRoot = new RegExp(`</?${root}`, 'gi')
+
 /** `isCut`: the input was longer than the limit. */
 export function toVisibleText(html: string): { text: string; isCut: boolean } {
   const read = html.slice(0, toEnd(html))
-  return { text: dropInvisible(convert(read)).trim(), isCut: read.length < html.length }
+  const whole = `<${root}>${read.replace(closesRoot, '<')}`
+  return { text: dropInvisible(convert(whole)).trim(), isCut: read.length < html.length }
 }
 
 /** Deeper nesting than a real mail has. For each new element the parser moves all open ones. */

@@ -78,28 +78,34 @@ function readHeader(part: MailPart | undefined, name: string): string | undefine
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
-/** The text part, or the visible text of the HTML part. */
+/** What a mail client shows: the parts one after the other, and of alternatives the last one that it can show. */
 function readBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
-  const parts = findTextParts(payload)
-  const first = (type: string) => decodePart(parts.find((part) => hasType(part, type)))
-  const plain = first('text/plain')
-  if (plain.trim() !== '') return { text: dropInvisible(plain).trim(), isCut: false }
-  const html = first('text/html')
-  if (html.trim() !== '') return toVisibleText(html)
-  // a part that Gmail stores separately is not read
-  return { text: '', isCut: parts.some((part) => part.body?.attachmentId !== undefined) }
+  const shown = findShownParts(payload, 0).map((part) => {
+    if (part.body?.attachmentId !== undefined) return { text: '', isCut: true }
+    const text = decodePart(part)
+    return hasType(part, 'text/html') ? toVisibleText(text) : { text: dropInvisible(text).trim(), isCut: false }
+  })
+  const texts = shown.map(({ text }) => text).filter((text) => text !== '')
+  return { text: texts.join('\n\n'), isCut: shown.some(({ isCut }) => isCut) }
 }
 
-/** In reading order, without attachments. Mails inside a mail count as attachments. */
-function findTextParts(payload: MailPart | undefined): MailPart[] {
-  const found: MailPart[] = []
-  const open = payload === undefined ? [] : [payload]
-  for (let part = open.pop(); part !== undefined; part = open.pop()) {
-    if ((part.filename ?? '') !== '' || hasType(part, 'message/rfc822')) continue
-    if (hasType(part, 'text/plain') || hasType(part, 'text/html')) found.push(part)
-    open.push(...(part.parts ?? []).toReversed())
-  }
-  return found
+/** More than a real mail nests. */
+const mostLevels = 50
+
+/** The texts in reading order, without attachments. Mails inside a mail count as attachments. */
+function findShownParts(part: MailPart | undefined, level: number): MailPart[] {
+  if (part === undefined || level > mostLevels) return []
+  if ((part.filename ?? '') !== '' || hasType(part, 'message/rfc822')) return []
+  if (hasType(part, 'text/plain') || hasType(part, 'text/html')) return [part]
+  const inside = (part.parts ?? [])
+    .map((each) => findShownParts(each, level + 1))
+    .filter((texts) => !texts.every(isEmpty))
+  if (!hasType(part, 'multipart/alternative')) return inside.flat()
+  return inside.findLast((texts) => texts.some((text) => hasType(text, 'text/html'))) ?? inside.at(-1) ?? []
+}
+
+function isEmpty(part: MailPart): boolean {
+  return part.body?.attachmentId === undefined && decodePart(part).trim() === ''
 }
 
 function hasType({ mimeType }: MailPart, type: string): boolean {

@@ -65,6 +65,44 @@ describe('the text of an HTML mail', () => {
     ['a comment', '<!-- X -->'],
     ['a template', '<template>X</template>'],
     ['the body itself', '<body style="display:none">X</body>'],
+    ['a class', '<style>.h{display:none}</style><p class="a h">X</p>'],
+    ['a class in a list of selectors', '<style>a, p.H , b{color:red;display:none}</style><p class="h">X</p>'],
+    ['a sheet behind it', '<p class="h">X</p><style>.h{font-size:0}</style>'],
+    ['an id', '<style>#h{visibility:hidden}</style><p id="h">X</p>'],
+    ['a tag', '<style>h6{display:none}</style><h6>X</h6>'],
+    ['an attribute', '<style>p[data-h~="b"]{display:none}</style><p data-h="a b">X</p>'],
+    ['a class around it', '<style>.h p{display:none}</style><div class="h"><div><p>X</p></div></div>'],
+    ['a parent', '<style>div.h>p{display:none}</style><div class="h"><p>X</p></div>'],
+    ['a neighbour', '<style>b+p,b ~ i{display:none}</style><b>b</b><p>X</p>'],
+    ['a pseudo-class', '<style>p:nth-child(2n, 1):not(.x){display:none}</style><p>X</p>'],
+    ['a medium', '<style>@media only screen and (min-width:100px){.h{display:none}}</style><p class="h">X</p>'],
+    ['a support', '<style>@supports (display:grid){@media all{.h{display:none}}}</style><p class="h">X</p>'],
+    ['an escape in a selector', '<style>.\\68 id{display:none}</style><p class="hid">X</p>'],
+    ['a comment in a sheet', '<style><!-- /* } */ .h/**/{display:none} --></style><p class="h">X</p>'],
+    ['a rule that is not closed', '<style>.h{display:none</style><p class="h">X</p>'],
+    ['an important rule', '<style>.h{display:none!important}</style><p class="h" style="display:block">X</p>'],
+    ['a stronger rule', '<style>p.h{display:none}.h{display:block}</style><p class="h">X</p>'],
+    [
+      'rules without number',
+      `<style>${'.h .h .h .h .h .h .x{}'.repeat(9_000)}.x{display:none}</style><p class="x">X</p>`,
+    ],
+    ['white on white', '<p style="color:#fff">X</p>'],
+    ['nearly white on white', '<p style="color:rgb(250, 251, 252)">X</p>'],
+    ['white by name', '<p style="color:white">X</p>'],
+    ['white by hue', '<p style="color:hsl(0, 0%, 99%)">X</p>'],
+    ['a colour on the same colour', '<table><tr><td bgcolor="#ff0000"><font color="red">X</font></td></tr></table>'],
+    [
+      'a colour on the colour of an element around it',
+      '<div style="background:#123456"><p style="color:#123456">X</p></div>',
+    ],
+    ['a colour that has no number, on itself', '<p style="background:tomato;color:tomato">X</p>'],
+    ['a background that a later one replaces', '<p style="background:#000;background:#fff;color:#fff">X</p>'],
+    ['a colour of a class', '<style>.h{color:#FFFFFF}</style><p class="h">X</p>'],
+    ['a colour of the body', '<body text="#ffffff">X</body>'],
+    ['a link in the colour of the page', '<a href="https://x.example/X" style="color:#fff">X</a>'],
+    ['details that are closed', '<details>X<p>X</p></details>'],
+    ['a dialog that is not open', '<dialog>X</dialog>'],
+    ['a position relative far off', '<p style="position:relative;left:-9999px">X</p>'],
   ])('has nothing of what is hidden by %s', (_, html) => {
     const text = seen(`before ${html} after`)
     expect(text).not.toContain('X')
@@ -96,6 +134,30 @@ describe('the text of an HTML mail', () => {
     ['a height that a least height replaces', '<p style="height:1px;min-height:20px;overflow:hidden">X</p>'],
     ['letters that show a gradient', '<p style="color:transparent;background-clip:text">X</p>'],
     ['a number that is no length', '<p style="font-size:1;margin-left:-9999">X</p>'],
+    ['an offset of a relative position', '<p style="position:relative;left:-150px;top:-120px">X</p>'],
+    ['a class that no rule names', '<style>.h{display:none}</style><p class="hh">X</p>'],
+    ['a rule for print', '<style>@media print{p{display:none}}</style><p>X</p>'],
+    ['a rule for small screens', '<style>@media (max-width:600px){p{display:none}}</style><p>X</p>'],
+    ['a sheet for print', '<style media="print">p{display:none}</style><p>X</p>'],
+    ['a rule for another place', '<style>div>b>p, .h p, p:hover{display:none}</style><div><p>X</p></div>'],
+    ['a rule that a later one replaces', '<style>p{display:none}p{display:block}</style><p>X</p>'],
+    ['a style over its rule', '<style>.h{display:none}</style><p class="h" style="display:block">X</p>'],
+    ['white on black', '<table bgcolor="#000000"><tr><td style="color:#fff">X</td></tr></table>'],
+    [
+      'white on a class that is black',
+      '<style>.h{background:#000}</style><div class="h"><p style="color:#fff">X</p></div>',
+    ],
+    ['white on a picture', '<div style="background:url(a.png)"><p style="color:#fff">X</p></div>'],
+    [
+      'white on a gradient',
+      '<div style="background-image:linear-gradient(red, blue)"><p style="color:#fff">X</p></div>',
+    ],
+    ['white on a black background before its picture', '<p style="background:#000 url(a.png);color:#fff">X</p>'],
+    ['black on white again', '<div style="color:#fff"><p style="color:#000">X</p></div>'],
+    ['grey on white', '<p style="color:#999">X</p>'],
+    ['details that are open', '<details open>X</details>'],
+    ['the summary of details', '<details><summary>X</summary>hidden</details>'],
+    ['a dialog that is open', '<dialog open>X</dialog>'],
     ['a bold font', '<p style="font:700 12px/0 Arial">X</p>'],
     ['a property that every object has', '<p style="constructor:none;font-size:constructor">X</p>'],
   ])('keeps %s', (_, html) => {
@@ -137,6 +199,16 @@ describe('the text of an HTML mail', () => {
     expect(seen('<a href="https://a.example">one <a href="https://b.example">two</a></a>')).toBe(
       'one two [https://a.example]',
     )
+  })
+
+  test.each([
+    ['rules of one class', `<style>${'.x{}'.repeat(25_000)}</style>${'<b class=x>a</b>'.repeat(6_000)}`],
+    ['rules around one another', `<style>${'* * * * *{}'.repeat(7_000)}</style>${'<b>'.repeat(1_500)}a`],
+    ['declarations for all elements', `<style>*{${'a:b;'.repeat(20_000)}}</style>${'<b>a</b>'.repeat(10_000)}`],
+    ['brackets in a selector', `<style>${'['.repeat(190_000)}{}</style>a`],
+    ['letters in a background', `<p style="background:${'a'.repeat(190_000)}">a</p>`],
+  ])('comes to an end where an attacker writes nothing but %s', (_, html) => {
+    expect(toVisibleText(html).isCut).toBe(false)
   })
 
   test('takes no longer for a mail that is one long line of blanks', () => {

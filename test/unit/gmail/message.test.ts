@@ -44,11 +44,25 @@ describe('a mail', () => {
     })
   })
 
-  test('the body of a mail is its text part, or its HTML part if the text part is missing or empty', () => {
+  test('the body of a mail is what a client shows: of alternatives the HTML part, or the text part if there is no other', () => {
     const html = toPart('text/html', '<p>from <b>HTML</b></p>')
-    expect(toBody({ mimeType: 'multipart/alternative', parts: [html, toPart('text/plain', ' plain ')] })).toBe('plain')
-    expect(toBody({ mimeType: 'multipart/alternative', parts: [toPart('text/plain', ' \n'), html] })).toBe('from HTML')
+    const plain = toPart('text/plain', ' obey me ')
+    const alternative = (...parts: MailPart[]) => toBody({ mimeType: 'multipart/alternative', parts })
+    expect(alternative(plain, html)).toBe('from HTML')
+    expect(alternative(html, plain)).toBe('from HTML')
+    expect(alternative(plain, { mimeType: 'multipart/related', parts: [html] })).toBe('from HTML')
+    expect(alternative(plain, { mimeType: 'multipart/mixed', parts: [html, toPart('text/plain', 'end')] })).toBe(
+      'from HTML\n\nend',
+    )
+    expect(alternative(plain, toPart('text/html', ' '))).toBe('obey me')
+    expect(alternative(plain, toPart('text/calendar', 'BEGIN:VCALENDAR'))).toBe('obey me')
+    expect(alternative(plain, toPart('text/html', '<img src="a.png"><p style="display:none">X</p>'))).toBe('')
     expect(toBody(toPart('text/plain', 'the mail itself'))).toBe('the mail itself')
+  })
+
+  test('the body of a mail has all texts that a client shows one after the other', () => {
+    const parts = [toPart('text/plain', 'one'), toPart('text/html', '<p>two</p>'), toPart('text/plain', 'three')]
+    expect(toBody({ mimeType: 'multipart/mixed', parts })).toBe('one\n\ntwo\n\nthree')
   })
 
   test('the body of a mail is never an attachment or an attached mail', () => {
