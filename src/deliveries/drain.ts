@@ -34,7 +34,7 @@ export type Drain = ParkedCalls & {
   resume(): Promise<void>
   /**
    * Another gateway left deliveries that wait: it died, or it has other code. Runs those that are pending, and those that are parked for a
-   * module that works here and whose code did not park them before. Looks at most every five seconds, also if it is called more often.
+   * module that works here and whose code did not park them before. Looks at most every five seconds, even if it is called more often.
    */
   look(): void
   /** Stops after the current delivery. */

@@ -85,7 +85,7 @@ function toMalformedProblem(code: string | undefined): Problem {
 
 /**
  * Requests that Node accepts and a proxy may read differently: no version, more headers than Node collects, no Host or two of
- * them (RFC 9112, 3.2), any Transfer-Encoding but `chunked`, and a target that is neither a path nor a URL.
+ * them (RFC 9112, 3.2), any Transfer-Encoding except `chunked`, and a target that is neither a path nor a URL.
  */
 function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {

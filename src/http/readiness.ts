@@ -46,7 +46,7 @@ export function createReadiness(parts: {
       // a request that a balancer passes on is not its own
       if (peerOf(socket.remoteAddress) !== undefined || headers['x-forwarded-for'] !== undefined) return undefined
       const { trouble } = await store.health()
-      // read after the wait: a stop may have begun meanwhile
+      // read after the wait: a stop may have begun since
       noteCheck(socket.remoteAddress ?? '', isRetiring)
       if (isRetiring && !isWaiting()) endWait()
       return !isRetiring && trouble === undefined

@@ -70,7 +70,7 @@ function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {
   return sessionKey.startsWithLiteral ? 'template' : 'request'
 }
 
-/** A mapping with neither a template nor code sends the whole payload as JSON, also if it is a blank string; of text and XML the text. */
+/** A mapping with neither a template nor code sends the whole payload as JSON, even a blank string, or the text of a text or XML body. */
 const wholePayload: Template = {
   render: ({ payload, bodyText }) => bodyText?.() ?? JSON.stringify(payload()),
   isStatic: false,

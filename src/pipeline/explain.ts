@@ -99,7 +99,7 @@ const defaults: JsonObject = { ...plainFields(Mapping.parse({})) }
 
 function toMappingOrigin(field: string, planned: PlannedAction, compiled: CompiledMapping): string {
   const { mapping } = compiled
-  // the configuration decides on trust, also if the code changed the kind
+  // the configuration decides on trust, even if the code changed the kind
   if (planned.kind !== mapping.action && field !== 'allowUnsafeExternalContent') return 'default'
   switch (field) {
     case 'message':

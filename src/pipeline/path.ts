@@ -13,7 +13,7 @@ const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 const name = /[^.[\]]+/y
 
 /**
- * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters but `.`, `[` and `]`, and no spaces around it.
+ * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters except `.`, `[` and `]`, and no spaces around it.
  * Throws `config-invalid` with the column, what was expected and what was found; `toFault` makes another problem of it.
  */
 export function parsePath(expression: string, toFault: PathFault = createPathFault(expression)): Path {

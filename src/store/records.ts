@@ -181,7 +181,7 @@ export type DeliveryRecord = {
   readonly jobs: readonly Job[]
 }
 
-/** Filters of `deliveries`. All that are given must hold. */
+/** Filters of `deliveries`. A delivery must match every filter that is given. */
 export type DeliveriesQuery = {
   readonly limit: number
   readonly state?: DeliveryState | undefined

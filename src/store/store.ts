@@ -117,7 +117,7 @@ export interface StoreReader {
  * Durability: a call that writes resolves after its transaction is committed and, on disk, synced. It rejects with
  * `store-unavailable` if the commit failed or its result is unknown.
  *
- * Atomicity: each call but `sweep` is one transaction. After a rejection, either all of its writes are stored or none.
+ * Atomicity: each call except `sweep` is one transaction. After a rejection, either all of its writes are stored or none.
  *
  * Ownership: an engine has one owner or several. Where it has one (SQLite), writes of a second owner reject with `store-locked`.
  * Where it has several (Postgres), every promise applies to all owners together. Rows have a sequence number, drawn when they

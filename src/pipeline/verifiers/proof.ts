@@ -7,7 +7,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import type { DigestEncoding, TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { Problem } from '../../model/problem.ts'
 
-/** One kind of proof, with its keys. Handshakes and names stand around it. */
+/** One kind of proof, with its keys. The verifier adds handshakes and names. */
 export type Proof = Pick<Verifier, 'secretHeaders' | 'covers' | 'isClaimed' | 'verify'> &
   Partial<Pick<Verifier, 'explain'>>
 
@@ -39,7 +39,7 @@ export const mismatch = refused(
   'No signature matches: the sender uses another secret, or the body was changed on the way.',
 )
 
-// own properties only: an operator can name any header, `constructor` too
+// own properties only: an operator can name any header, even `constructor`
 export function readHeader(headers: RequestHead['headers'], name: string): string | undefined {
   return Object.hasOwn(headers, name) ? headers[name] : undefined
 }
@@ -75,7 +75,7 @@ export function parseTimestamp(text: string, unit: TimestampUnit): number | unde
   return Number.isNaN(time) ? undefined : time
 }
 
-/** Why a time is not now enough, or undefined. The edge itself is inside. */
+/** Why a time is too far from now, or undefined. The limit itself is allowed. */
 export function findClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
   const seconds = (now - time) / 1000
   if (Math.abs(seconds) <= toleranceSeconds) return undefined
@@ -94,7 +94,7 @@ export function isDigest(presented: string, digest: string, encoding: DigestEnco
   return bytes.length === digest.length && timingSafeEqual(bytes, Buffer.from(digest))
 }
 
-/** Secrets, of which one is recognised without its length being told. */
+/** Secrets, of which one is recognised without revealing its length. */
 export function createSecretSet(secrets: readonly string[]): (presented: string) => boolean {
   const known = secrets.map(toDigest)
   return (presented) => {

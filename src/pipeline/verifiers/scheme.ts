@@ -2,7 +2,7 @@
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/verify.ts'
 import type { HandshakeName } from './handshakes.ts'
 
-/** How signatures stand in a header: one behind a prefix, or a list of named entries of which any may match. */
+/** How a header carries signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
   | { readonly prefix: string }
   | {
@@ -13,7 +13,7 @@ export type Syntax =
       readonly field: string
     }
 
-/** Where the time of signing stands. `field`: an entry of the signature's list; `body`: read after the bytes are proven. */
+/** Where the time of signing is. `field`: an entry of the signature's list; `body`: read after the bytes are proven. */
 export type TimestampPlace =
   | { readonly in: 'header'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'field'; readonly name: string; readonly unit: TimestampUnit }
@@ -97,7 +97,7 @@ export type X509Scheme = Common & {
 export type JwtScheme = Common & {
   readonly kind: 'jwt'
   readonly header: string
-  /** Whether the token stands behind the word Bearer. */
+  /** Whether the word Bearer comes before the token. */
   readonly bearer: boolean
   readonly algorithm: 'RS256' | 'ES256' | 'HS256'
   readonly issuers?: readonly string[]

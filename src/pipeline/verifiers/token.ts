@@ -1,4 +1,4 @@
-// A secret in a header, as it stands.
+// A secret in a header, unchanged.
 import {
   createSecretSet,
   coversNothing,

@@ -12,7 +12,7 @@ const mostFields = 1_000
 const ampersand = 0x26
 
 /**
- * What stands behind the URL in the signed text: names and values sorted by name, a repeated name with its values sorted and
+ * The part of the signed text after the URL: names and values sorted by name, a repeated name with its values sorted and
  * each once; nothing where the URL has the body's hash. Undefined: a body that is neither
  * a form of at most 1,000 fields nor the one of that hash.
  */

@@ -1,4 +1,4 @@
-// The URL as the sender knows it: behind a proxy, the request alone does not tell.
+// The URL as the sender knows it: behind a proxy, the request alone does not show it.
 
 /** A public URL without a path is given that of the request; the query is the request's where it has one. */
 export function toPublicUrl(publicUrl: string, requestUrl: string): string {

@@ -1,4 +1,4 @@
-// What an operator wants to know of a database before it hurts: for `hookloom doctor`, read-only, and also where no gateway has run yet.
+// What an operator should know about a database before it causes trouble: for `hookloom doctor`, read-only, and also where no gateway has run yet.
 import { toShownDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { createConnections } from './connection.ts'
