@@ -58,7 +58,7 @@ export interface Verifier {
   verify(request: VerifyRequest): Verified | Promise<Verified>
   /** Whether this may be a handshake without a proof, so that its body is read. */
   isHandshakeHead(head: RequestHead): boolean
-  /** Called before `verify` if `isGreeting`, and again after a valid proof. Undefined: the request is not a handshake. */
+  /** Called before `verify` if `isHandshakeHead`, and again after a valid proof. Undefined: the request is not a handshake. */
   handshake(
     request: VerifyRequest,
     context: HandshakeContext,
