@@ -133,7 +133,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     env,
     load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
     onConfig: createConfigMemory({ dir, env }),
-    verifierTools: (id) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(id) }),
+    verifierTools: (handedAs) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(handedAs) }),
     log,
     clock,
     meter,
@@ -203,7 +203,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('what was repeated', () => repeats.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
-  const known = { refusals, repeats, handed: withKeepNotice(handed, handedOver) }
+  const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.handedAs === name)?.id ?? name
+  const known = { refusals, repeats, handed: withKeepNotice(handed, (name) => handedOver(idOf(name))) }
   const shared = { generation, hold, store, rerunner, ...known, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }

@@ -147,7 +147,7 @@ async function compileSigned(dir: string, config: Config, now: number): Promise<
   const clock = () => now
   const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
   const fetch = createPinnedFetch({ now: clock })
-  const toTools = (id: string) => ({ fetch, now: clock, handed: () => handed.of(id), defined: verifiers })
+  const toTools = (handedAs: string) => ({ fetch, now: clock, handed: () => handed.of(handedAs), defined: verifiers })
   return mappings
     .filter(({ verify }) => verify !== undefined)
     .map((mapping) => compileMapping(mapping, undefined, toTools))

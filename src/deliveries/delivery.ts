@@ -112,7 +112,7 @@ export function toLocalHead(
   const { prefix, path, headers, method = 'POST', query = {}, verifiedBy } = request
   const search = new URLSearchParams(query).toString()
   const url = `${prefix}/${path}${search === '' ? '' : `?${search}`}`
-  const admitted = { token: true, signedFor: hook.signed.map(({ id }) => id) }
+  const admitted = { token: true, signedFor: hook.signed.flatMap(({ identity }) => identity.proves) }
   return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
@@ -120,7 +120,7 @@ export function toLocalHead(
 export function toHead(
   { method, url, path, headers, token }: CheckedHead,
   secretHeaders: ReadonlySet<string>,
-  proof: Pick<Admitted, 'signedFor' | 'signedId'> & { source: string | undefined },
+  proof: Omit<Admitted, 'token'> & { source: string | undefined },
 ): DeliveryHead {
   return {
     method,
@@ -129,7 +129,12 @@ export function toHead(
     headers: dropCredentials(headers, secretHeaders),
     query: toQuery(url),
     verifiedBy: proof.source,
-    admitted: { token: token === 'valid', signedFor: proof.signedFor, signedId: proof.signedId },
+    admitted: {
+      token: token === 'valid',
+      signedFor: proof.signedFor,
+      signers: proof.signers,
+      signedId: proof.signedId,
+    },
   }
 }
 

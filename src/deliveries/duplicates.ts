@@ -19,7 +19,7 @@ export type Dedupe = {
 /**
  * The key of this delivery; `isSenders`: it is the sender's delivery id, not an Idempotency-Key. If a signature covers the id,
  * the id alone is the key: an attacker who captured the request can change every other header. The key is separate for each
- * mapping, because two senders may share a path.
+ * sender that proved itself, because two senders may share a path.
  */
 export function readDedupe(delivery: Delivery): Dedupe | undefined {
   const asked = delivery.headers['idempotency-key']
@@ -29,21 +29,21 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
       `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
     )
   }
-  const { signedFor, signedId } = delivery.admitted
+  const { signedFor, signers = signedFor, signedId } = delivery.admitted
   const toKey = (key: string): DedupeKey => ({
     hook: delivery.path,
     key,
     bodyHash: toBodyHash(delivery),
   })
   if (signedId !== undefined) {
-    return { key: toKey(`${signedId.mappingId} ${signedId.source}:${signedId.id}`), isSenders: true }
+    return { key: toKey(`${signedId.signer} ${signedId.source}:${signedId.id}`), isSenders: true }
   }
   const sender = chooseSender(delivery)
   const own = sender === undefined ? undefined : readDeliveryId(sender, delivery)
   const isSenders = own !== undefined && (asked === undefined || asked === own)
   const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
-  return { key: toKey(signedFor.length > 0 ? `${signedFor.join()} ${name}` : name), isSenders }
+  return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
 }
 
 /** SHA-256, in hex. */

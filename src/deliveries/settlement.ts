@@ -27,6 +27,7 @@ export function toSettlement(
   const waitsFor = decision.kind === 'park' ? decision.waitsFor : undefined
   const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
   const { request, ring } = decision.kind === 'park' ? toParked(delivery) : toRetained(delivery, retain)
+  const taker = mappingId === undefined ? undefined : generation.mappings.find(({ id }) => id === mappingId)
   const state = states[decision.kind]
   return {
     state,
@@ -40,6 +41,7 @@ export function toSettlement(
     log,
     request,
     ring,
+    ringOf: taker?.identity.ring,
   }
 
   function toJobs(actions: readonly PlannedAction[]): NewJob[] {

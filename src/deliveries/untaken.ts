@@ -28,15 +28,22 @@ export function toUntakenSettlement(input: {
     generation,
     waitsFor: someMapping,
     jobs: [],
-    problem: isKnown ? record.problem : toProblemRecord(toProblemSince(decision, now)),
+    problem: isKnown
+      ? record.problem
+      : toProblemRecord(toProblemSince(decision, now, open.request.head.admitted.signedFor)),
     trace: decision.trace,
     log: [],
   }
 }
 
-function toProblemSince(decision: UntakenDecision | Problem, now: number): Problem {
+function toProblemSince(decision: UntakenDecision | Problem, now: number, signedFor: readonly string[]): Problem {
   const since = `since ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')}Z`
-  return new Problem('mapping-missing', `${toReason(decision, since)} The delivery runs when a mapping takes it.`)
+  const place = signedFor.find((proof) => /^mapping-\d+$/.test(proof))
+  const next =
+    place === undefined
+      ? 'The delivery runs when a mapping takes it.'
+      : `Its proof is known only as "${place}", which may have been a position. To run it, set "id": "${place}" in the mapping of its sender.`
+  return new Problem('mapping-missing', `${toReason(decision, since)} ${next}`)
 }
 
 function toReason(decision: UntakenDecision | Problem, since: string): string {

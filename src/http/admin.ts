@@ -5,6 +5,7 @@ import type { Context, Next } from 'koa'
 import { saysCrossSite } from '../base/http.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
+import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
 import { addHealthRoute } from './api/health.ts'
@@ -78,8 +79,8 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
   addReplayRoutes(router, api, parts)
   router.post('/api/mappings/:id/arm', api, async (ctx) => {
-    const mappingId = findHandoverMapping(generation(), ctx.params['id'] ?? '')
-    const until = new Date(await parts.handed.arm(mappingId)).toISOString()
+    const { id: mappingId, identity } = findHandoverMapping(generation(), ctx.params['id'] ?? '')
+    const until = new Date(await parts.handed.arm(identity.handedAs)).toISOString()
     parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
     reply(ctx, { mappingId, until })
   })
@@ -121,11 +122,13 @@ function readParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
   return { hook: toText(hook), after: toText(after) }
 }
 
-/** The id of a mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
-function findHandoverMapping({ mappings }: Generation, id: string): string {
-  const { verifier } = mappings.find((mapping) => mapping.id === id) ?? {}
-  if (verifier === undefined) throw new Problem('not-found', 'No mapping with verify has this id.')
-  if (verifier.handsOver) return id
+/** The mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
+function findHandoverMapping({ mappings }: Generation, id: string): CompiledMapping {
+  const found = mappings.find((mapping) => mapping.id === id)
+  const verifier = found?.verifier
+  if (found === undefined || verifier === undefined)
+    throw new Problem('not-found', 'No mapping with verify has this id.')
+  if (verifier.handsOver) return found
   const { scheme } = verifier
   throw new Problem(
     'conflict',

@@ -89,7 +89,9 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
       const contentEncoding = request.headers['content-encoding']
       const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
-      const head = toHead(request, secretHeaders, { ...proof, signedId: findSignedId(proof.proved, body) })
+      const signers = [...new Set(proof.proved.map(({ identity }) => identity.signer))].toSorted()
+      const signedId = findSignedId(proof.proved, body)
+      const head = toHead(request, secretHeaders, { ...proof, signers, signedId })
       return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
     } catch (error) {
       throw toProblem(error).because(trace)
@@ -102,9 +104,9 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   async function answerGetOrHead(signed: readonly SignedMapping[], head: CheckedHead): Promise<EntryResult> {
     const request = { ...head, rawBody: new Uint8Array() }
     let isDenied = false
-    for (const { id, verifier } of signed) {
+    for (const { identity, verifier } of signed) {
       if (!verifier.handshakeMethods.includes(head.method)) continue
-      const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(id) })
+      const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(identity.handedAs) })
       if (answer?.status === 401) isDenied = true
       else if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
     }
@@ -119,8 +121,9 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     const trace: TraceEntry[] = []
     let source: string | undefined
     let isGatewaysFault = false
-    for (const { id, match, verifier } of claimed) {
-      const greeting = verifier.isHandshakeHead(request) && (await runHandshake(id, verifier, request, false))
+    for (const { id, identity, match, verifier } of claimed) {
+      const greeting =
+        verifier.isHandshakeHead(request) && (await runHandshake(identity.handedAs, verifier, request, false))
       if (greeting) return { answer: greeting, signedFor, proved, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
@@ -128,35 +131,35 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         isGatewaysFault ||= verified.fault === 'gateway'
         continue
       }
-      const answer = await runHandshake(id, verifier, request, true)
+      const answer = await runHandshake(identity.handedAs, verifier, request, true)
       if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
-      signedFor.push(id)
+      signedFor.push(...identity.proves)
       // a scheme of no sender proves the sender that the mapping names
       source ??= verifier.source ?? match.source ?? verifier.scheme
-      proved.push({ mappingId: id, verifier, verified })
+      proved.push({ identity, verifier, verified })
     }
     return { answer: undefined, signedFor, proved, source, trace, isGatewaysFault }
   }
 
   async function runHandshake(
-    mappingId: string,
+    handedAs: string,
     verifier: SignedMapping['verifier'],
     request: VerifyRequest,
     verified: boolean,
   ): Promise<Answer | undefined> {
-    const answer = await verifier.handshake(request, { verified, armed: handed.isArmed(mappingId) })
-    if (answer?.handedSecret !== undefined) await handed.keep(mappingId, answer.handedSecret)
+    const answer = await verifier.handshake(request, { verified, armed: handed.isArmed(handedAs) })
+    if (answer?.handedSecret !== undefined) await handed.keep(handedAs, answer.handedSecret)
     return answer && toAnswer(answer)
   }
 }
 
 type ValidProof = {
-  readonly mappingId: string
+  readonly identity: SignedMapping['identity']
   readonly verifier: SignedMapping['verifier']
   readonly verified: Extract<Verified, { ok: true }>
 }
 
-/** `answer`: to a handshake. `signedFor`: the mappings whose proof is valid. */
+/** `answer`: to a handshake. `signedFor`: as in `Admitted`. */
 type ProofResult = {
   readonly answer: Answer | undefined
   readonly signedFor: readonly string[]
@@ -204,9 +207,9 @@ function toUnmatchedEntry(mappingId: string, why: string): TraceEntry {
 
 /** The first delivery id that a proof covers. `body` is inflated. */
 function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId | undefined {
-  for (const { mappingId, verifier, verified } of proved) {
+  for (const { identity, verifier, verified } of proved) {
     const id = readSignedId(verifier, verified, body)
-    if (id !== undefined) return { mappingId, source: verifier.source ?? verifier.scheme, id }
+    if (id !== undefined) return { signer: identity.signer, source: verifier.source ?? verifier.scheme, id }
   }
   return undefined
 }

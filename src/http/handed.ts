@@ -7,14 +7,15 @@ export const armedForMs = 600_000
 /** A secret and its successor: during a rotation, deliveries under the old secret are still on their way. */
 const most = 2
 
+/** `handedAs`: the name of a mapping here, see `Identity`. */
 export type HandedSecrets = {
   /** The same array until it changes. */
-  of(mappingId: string): readonly string[]
-  isArmed(mappingId: string): boolean
+  of(handedAs: string): readonly string[]
+  isArmed(handedAs: string): boolean
   /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
-  arm(mappingId: string): Promise<number>
+  arm(handedAs: string): Promise<number>
   /** Resolves when the secret is on disk. Closes the window. */
-  keep(mappingId: string, secret: string): Promise<void>
+  keep(handedAs: string, secret: string): Promise<void>
 }
 
 /** `file` stores the secrets, readable only by its owner. */
@@ -24,25 +25,25 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   const none: readonly string[] = []
   let last: Promise<unknown> = Promise.resolve()
 
-  async function write(mappingId: string, secret: string): Promise<void> {
-    const kept = addSecret(secret, secrets.get(mappingId) ?? [])
-    await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [mappingId, kept]])))
-    secrets.set(mappingId, kept)
+  async function write(handedAs: string, secret: string): Promise<void> {
+    const kept = addSecret(secret, secrets.get(handedAs) ?? [])
+    await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [handedAs, kept]])))
+    secrets.set(handedAs, kept)
   }
 
   return {
-    of: (mappingId) => secrets.get(mappingId) ?? none,
-    isArmed: (mappingId) => clock() < (armedUntil.get(mappingId) ?? 0),
-    async arm(mappingId) {
+    of: (handedAs) => secrets.get(handedAs) ?? none,
+    isArmed: (handedAs) => clock() < (armedUntil.get(handedAs) ?? 0),
+    async arm(handedAs) {
       const until = clock() + armedForMs
-      armedUntil.set(mappingId, until)
+      armedUntil.set(handedAs, until)
       return until
     },
-    keep(mappingId, secret) {
+    keep(handedAs, secret) {
       // before the write, so that a second handshake finds the window closed
-      armedUntil.delete(mappingId)
+      armedUntil.delete(handedAs)
       // one write after the other: each contains the result of the one before
-      const mine = last.then(() => write(mappingId, secret))
+      const mine = last.then(() => write(handedAs, secret))
       last = mine.catch(() => undefined)
       return mine
     },
@@ -50,12 +51,12 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
 }
 
 /** The same secrets. `handedOver` is called after one was kept. */
-export function withKeepNotice(secrets: HandedSecrets, handedOver: (mappingId: string) => void): HandedSecrets {
+export function withKeepNotice(secrets: HandedSecrets, handedOver: (handedAs: string) => void): HandedSecrets {
   return {
     ...secrets,
-    async keep(mappingId, secret) {
-      await secrets.keep(mappingId, secret)
-      handedOver(mappingId)
+    async keep(handedAs, secret) {
+      await secrets.keep(handedAs, secret)
+      handedOver(handedAs)
     },
   }
 }

@@ -33,10 +33,11 @@ export function createSharing(parts: { store: Store; clock: Clock; log: Log; gen
     opened.push(part)
     return part
   }
-  const ids = () => generation().mappings.flatMap(({ id, verifier }) => (verifier?.handsOver === true ? [id] : []))
+  const names = () =>
+    generation().mappings.flatMap(({ identity, verifier }) => (verifier?.handsOver === true ? [identity.handedAs] : []))
   return {
     throttle: (scope, own) => keep(shareThrottle(own, { store, log, scope })),
-    handed: (own) => keep(shareHandedSecrets(own, { store, clock, ids, log })),
+    handed: (own) => keep(shareHandedSecrets(own, { store, clock, names, log })),
     stop: async () => void (await Promise.all(opened.map((part) => part.stop()))),
   }
 }
@@ -110,16 +111,16 @@ type SharedSecrets = {
 
 /**
  * Secrets in the store, under the name of their mapping, with the window in which one more is accepted. `own`: in the file of this gateway,
- * where commands on its machine read them. `ids`: the mappings whose senders hand over a secret.
+ * where commands on its machine read them. `names`: of the mappings whose senders hand over a secret.
  */
 function shareHandedSecrets(
   own: HandedSecrets,
-  parts: Parts<'cursor' | 'appendAll'> & { readonly clock: Clock; readonly ids: () => readonly string[] },
+  parts: Parts<'cursor' | 'appendAll'> & { readonly clock: Clock; readonly names: () => readonly string[] },
 ): HandedSecrets & Stoppable {
-  const { store, clock, ids, log } = parts
+  const { store, clock, names, log } = parts
   const known = new Map<string, SharedSecrets>()
   const reading = startPolling(async () => {
-    for (const id of ids()) await read(id)
+    for (const name of names()) await read(name)
   }, log)
 
   async function read(id: string): Promise<SharedSecrets> {
@@ -165,6 +166,6 @@ function shareHandedSecrets(
   }
 }
 
-function toCursorName(mappingId: string): string {
-  return `handed/${mappingId}`
+function toCursorName(handedAs: string): string {
+  return `handed/${handedAs}`
 }

@@ -21,13 +21,18 @@ export const longestSource = 256
 /** What a parked delivery waits for if no mapping takes it any more. Others wait for a module; no module has this name. */
 export const someMapping = 'mapping:'
 
-/** The sender's delivery id that a signature covers, and the mapping that required the signature. */
-export type SignedId = { readonly mappingId: string; readonly source: string; readonly id: string }
+/** The sender's delivery id that a signature covers. `signer`: who proved it, as in `Admitted`. */
+export type SignedId = { readonly signer: string; readonly source: string; readonly id: string }
 
-/** The credentials that let a request in: the hook token, signatures that mappings required, or both. */
+/**
+ * The credentials that let a request in: the hook token, proofs that mappings required, or both. `signedFor` names each proof by the
+ * id of the mapping, or if it has none by scheme and digest of each secret that it accepts: positions change with an edit.
+ */
 export type Admitted = {
   readonly token: boolean
   readonly signedFor: readonly string[]
+  /** One name for each proof, for the key of duplicates: it stays while a second secret is added. Default: `signedFor`. */
+  readonly signers?: readonly string[] | undefined
   readonly signedId?: SignedId | undefined
 }
 

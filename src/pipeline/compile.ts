@@ -5,14 +5,23 @@ import type { KeyOrigin } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Verifier } from '../model/verifier.ts'
+import { type Identity, toIdentity } from './identity.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
 
-/** A mapping with its final id. `maxBodyBytes` is the limit that its preset asks for. */
-export type NamedMapping = Mapping & { readonly id: string; readonly maxBodyBytes?: number | undefined }
+/**
+ * A mapping with its final id. `maxBodyBytes` is the limit that its preset asks for. `isUnnamed`: the id is its position, which
+ * messages show and nothing else may rely on.
+ */
+export type NamedMapping = Mapping & {
+  readonly id: string
+  readonly isUnnamed?: boolean | undefined
+  readonly maxBodyBytes?: number | undefined
+}
 
 export type CompiledMapping = {
   readonly id: string
+  readonly identity: Identity
   readonly match: Mapping['match']
   readonly accept: Mapping['accept']
   readonly mapping: NamedMapping
@@ -40,10 +49,11 @@ export const offline: VerifierTools = {
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
-  tools: (mappingId: string) => VerifierTools = () => offline,
+  tools: (handedAs: string) => VerifierTools = () => offline,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
   const { verify, match, forEach } = mapping
+  const identity = toIdentity(mapping)
   const name = template('name')
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
@@ -51,6 +61,7 @@ export function compileMapping(
   const readers = [body, name, sessionKey].filter((reader) => reader?.readsPayload === true)
   return {
     id: mapping.id,
+    identity,
     match,
     accept: mapping.accept,
     mapping,
@@ -61,7 +72,7 @@ export function compileMapping(
     keyOrigin: toKeyOrigin(sessionKey),
     transform,
     readsPayload: !isTransformOnly || readers.length > 0 || match.payload !== undefined,
-    verifier: verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(mapping.id))),
+    verifier: verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.handedAs))),
   }
 }
 

@@ -3,6 +3,7 @@ import { type Admitted, type Delivery, longestHook } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
+import type { Identity } from './identity.ts'
 import type { HookMappings, Router } from './match.ts'
 
 /** A mapping that requires a proof of its sender. */
@@ -72,9 +73,16 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
 }
 
 /** Whether the credentials of a request open this mapping. */
-export function isMappingOpen({ id, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
+export function isMappingOpen(
+  { identity, mapping, verifier }: CompiledMapping,
+  { token, signedFor }: Admitted,
+): boolean {
   if (verifier === undefined) return token
-  return signedFor.includes(id) && (token || mapping.verify?.also === undefined)
+  return isProved(identity, signedFor) && (token || mapping.verify?.also === undefined)
+}
+
+function isProved({ openedBy }: Identity, signedFor: readonly string[]): boolean {
+  return signedFor.some((proof) => openedBy.has(proof))
 }
 
 /** The first mapping that the credentials of a delivery open and whose conditions are true, and why those before it do not take it. */
@@ -93,6 +101,6 @@ export function toAcceptedBodies({ kind, signed, accepted }: Hook, { signedFor }
     forms: kind !== 'built-in',
     plain: accepted.has('text'),
     xml: accepted.has('xml'),
-    empty: signed.some(({ id, verifier }) => verifier.acceptsEmpty && signedFor.includes(id)),
+    empty: signed.some(({ identity, verifier }) => verifier.acceptsEmpty && isProved(identity, signedFor)),
   }
 }

@@ -13,6 +13,8 @@ import { Mapping } from '../model/mapping.ts'
 import { nearestOf } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
+import { toIdentity } from '../pipeline/identity.ts'
+import { schemes } from '../pipeline/senders.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
 import { refuseShortSecrets } from './secret-issues.ts'
@@ -88,7 +90,11 @@ function toWhere(index: number): string {
 
 /** Every mapping in order of priority: the operator's first, then each preset's. */
 function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
-  const own = config.hooks.mappings.map((mapping, index) => ({ ...mapping, id: mapping.id ?? `mapping-${index + 1}` }))
+  const own = config.hooks.mappings.map((mapping, index) =>
+    mapping.id === undefined
+      ? { ...mapping, id: `mapping-${index + 1}`, isUnnamed: true }
+      : { ...mapping, id: mapping.id },
+  )
   const packed = config.hooks.presets.flatMap((entry, index) => {
     const pack = packs.find(({ name }) => name === nameOf(entry))
     if (pack === undefined)
@@ -103,7 +109,25 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
       : 'hooks.presets has a preset twice: remove one, or give it another path.'
     throw new Problem('config-invalid', `Two mappings have the id "${twice.id}". ${next}`)
   }
+  refuseSharedSecrets(all)
   return all
+}
+
+/** A secret that one sender hands over must not open the mapping of another one. */
+function refuseSharedSecrets(mappings: readonly NamedMapping[]): void {
+  const takers = new Map<string, string>()
+  for (const mapping of mappings) {
+    if (schemes.find(({ id }) => id === mapping.verify?.scheme)?.handsOver !== true) continue
+    const { handedAs } = toIdentity(mapping)
+    const other = takers.get(handedAs)
+    if (other !== undefined) {
+      throw new Problem(
+        'config-invalid',
+        `The mappings "${other}" and "${mapping.id}" have the same path and verify, so a secret that a sender hands over would open both. Give each of them an id.`,
+      )
+    }
+    takers.set(handedAs, mapping.id)
+  }
 }
 
 function buildPackMappings(
@@ -123,7 +147,8 @@ function buildPackMappings(
       throw createInvalidValueProblem(pack, toWhere(index), toFaults(mapping.error, input, ['mappings', at]))
     const [issue] = toMappingIssues(mapping.data, config, ['hooks', 'presets', index])
     if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
-    return { ...mapping.data, id: mapping.data.id ?? own, maxBodyBytes }
+    const isUnnamed = mapping.data.id === undefined && mappings.length > 1
+    return { ...mapping.data, id: mapping.data.id ?? own, ...(isUnnamed && { isUnnamed }), maxBodyBytes }
   })
 }
 

@@ -28,7 +28,7 @@ export type CandidateSource = {
     refs: readonly TransformRef[]
     settings: PoolSettings
   }) => Promise<LoadedModules>
-  readonly verifierTools?: (mappingId: string) => VerifierTools
+  readonly verifierTools?: (handedAs: string) => VerifierTools
   /** Gets each valid configuration, as it was read. */
   readonly onConfig?: (loaded: LoadedConfig) => void
 }

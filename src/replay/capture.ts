@@ -41,7 +41,8 @@ export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'trans
 
 /** The module of its mapping. A delivery without a decision is matched now, which runs no code. Throws `conflict` if there is none. */
 export async function findModuleOf({ record, delivery, mappings, generation }: Kept): Promise<string> {
-  const known = mappings.find(({ id }) => id === record.mappingId)
+  // of a mapping without an id, the record has the position at that time
+  const known = mappings.find(({ id, isUnnamed }) => id === record.mappingId && isUnnamed !== true)
   const id = known?.id ?? (await explain(generation, delivery, () => '')).decision.mappingId
   const module = mappings.find((mapping) => mapping.id === id)?.transform?.module
   if (module !== undefined) return module

@@ -67,16 +67,14 @@ function classify(
   return changes.length > 0 ? 'changed' : 'same'
 }
 
-/** A mapping without an id has its place as id: an edit above it moves the place and not the mapping. */
-const placeId = /^mapping-\d+$/
+/** A mapping without an id has its position as id: an edit above it moves the position and not the mapping. */
+const isPlaced = ({ isUnnamed }: NamedMapping): boolean => isUnnamed === true
 
 /** The ids of mappings before an edit, and those of the same mappings after it. */
 export function matchIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
   const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
-  const places = new Map(after.filter(({ id }) => placeId.test(id)).map((mapping) => [toContent(mapping), mapping.id]))
-  const moved = new Map(
-    before.filter(({ id }) => placeId.test(id)).map((mapping) => [mapping.id, places.get(toContent(mapping))]),
-  )
+  const places = new Map(after.filter(isPlaced).map((mapping) => [toContent(mapping), mapping.id]))
+  const moved = new Map(before.filter(isPlaced).map((mapping) => [mapping.id, places.get(toContent(mapping))]))
   return (id) => moved.get(id) ?? id
 }
 

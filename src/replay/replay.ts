@@ -1,7 +1,6 @@
 // Kept requests through two versions of the code, on the same input: what an edit would have done to them. Stores and sends nothing.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { within } from '../base/time.ts'
-import type { DeliveryHead } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Transform } from '../model/transform.ts'
@@ -79,11 +78,10 @@ export async function replay(input: ReplayInput): Promise<Replay> {
  */
 async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Promise<Replayed[]> {
   const { after: edited, newId, toAfterId = (id) => id } = input
-  const runs = { newId, toId: toAfterId }
-  const first = await runAll(edited, page, runs)
+  const first = await runAll(edited, page, { newId })
   if (input.before === undefined) await sleep(pauseMs)
   const live = await input.before?.(page)
-  const second = await runAll(edited, page, runs)
+  const second = await runAll(edited, page, { newId })
   return page.flatMap((kept) => {
     const { deliveryId, receivedAt, hook, source, event, mappingId } = kept
     const recorded = readRecorded(kept)
@@ -96,8 +94,7 @@ async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Pr
   })
 }
 
-/** `toId`: the id that a mapping has in this generation, if it had this one when the request came. */
-type Runs = { readonly newId: () => string; readonly toId?: (id: string) => string }
+type Runs = { readonly newId: () => string }
 
 /** What a generation decides now on kept deliveries. */
 export async function runAll(
@@ -113,11 +110,10 @@ export async function runAll(
 type Kept = Pick<KeptDelivery, 'deliveryId' | 'receivedAt'> & { readonly request: KeptRequest }
 
 /** As the gateway would answer the request, but for its credentials: what let it in then lets it in now. Never rejects. */
-async function runKept(generation: Generation, kept: Kept, { newId, toId }: Runs): Promise<Outcome> {
+async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Promise<Outcome> {
   const { deliveryId: id, receivedAt, request } = kept
   const { config } = generation
-  const { body } = request
-  const head = toId === undefined ? request.head : withIds(request.head, toId)
+  const { head, body } = request
   try {
     const hook = generation.hook(head.path)
     if (!config.hooks.enabled) throw new Problem('hook-unknown', 'hooks.enabled is false.')
@@ -135,11 +131,6 @@ async function runKept(generation: Generation, kept: Kept, { newId, toId }: Runs
       error instanceof Problem ? error : new Problem('internal-error', 'The replay of this request failed.')
     return toRefusedOutcome(problem)
   }
-}
-
-function withIds(head: DeliveryHead, toId: (id: string) => string): DeliveryHead {
-  const { admitted } = head
-  return { ...head, admitted: { ...admitted, signedFor: admitted.signedFor.map(toId) } }
 }
 
 /** What was decided when it arrived, or when it ran again; undefined if nothing is decided. */

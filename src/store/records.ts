@@ -79,6 +79,8 @@ export type Settlement = {
    * count together.
    */
   readonly ring?: number | undefined
+  /** The name of that mapping among rings. Default: its id. An id that is a position changes with an edit. */
+  readonly ringOf?: string | undefined
 }
 
 /** A delivery to store. */

@@ -29,9 +29,10 @@ export function describeKept(stage: () => Stage): void {
     test('deletes no request of another mapping, none of deliveries without a mapping, and none that is kept without a ring', async () => {
       const [plain = ''] = await append(1, {})
       const [other = ''] = await append(1, { ring: 1, mappingId: 'other' })
+      const [moved = ''] = await append(1, { ring: 1, mappingId: 'other', ringOf: 'content:moved' })
       const [nobodys = ''] = await append(1, { ring: 1, mappingId: undefined, state: 'skipped' })
       const [, mine = ''] = await append(2, { ring: 1 })
-      expect(await ids({ limit: 9 })).toEqual([mine, nobodys, other, plain])
+      expect(await ids({ limit: 9 })).toEqual([mine, nobodys, moved, other, plain])
     })
 
     test('shrinks with the next request when its size does', async () => {

@@ -29,7 +29,7 @@ export async function proveAsSender(
   const { verify } = taker?.mapping ?? {}
   if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
   const now = Date.now()
-  const [handed] = createHandedSecrets({ file: toHandedFile(dir), clock: Date.now }).of(taker.id)
+  const [handed] = createHandedSecrets({ file: toHandedFile(dir), clock: Date.now }).of(taker.identity.handedAs)
   const hasOwn = verify.secret !== undefined || verify.secrets !== undefined || handed === undefined
   const settings = hasOwn ? verify : { ...verify, secret: handed }
   const withToken = verify.also === 'token'

@@ -120,7 +120,7 @@ export async function appendBatch(
 ): Promise<Appended[]> {
   const stored = await query(insertBatch(how.now, how.lockMs), ...toBatchParams(deliveries), how.payload, how.node)
   const ids = new Set(stored.map(({ id }) => id))
-  for (const { id, ring, mappingId } of deliveries) if (ids.has(id)) await keepNewest(query, id, { ring, mappingId })
+  for (const delivery of deliveries) if (ids.has(delivery.id)) await keepNewest(query, delivery.id, delivery)
   const appended: Appended[] = []
   for (const delivery of deliveries) {
     const isStored = ids.has(delivery.id)
@@ -129,17 +129,21 @@ export async function appendBatch(
   return appended
 }
 
-type Ring = { readonly ring: number | undefined; readonly mappingId: string | undefined }
+type Ring = { readonly [Key in 'ring' | 'ringOf' | 'mappingId']?: NewDelivery[Key] }
 
 /** Adds a delivery to the ring of its mapping, and deletes the requests that it pushes out. */
-export async function keepNewest(query: Query, id: string, { ring, mappingId = '' }: Ring): Promise<void> {
+export async function keepNewest(
+  query: Query,
+  id: string,
+  { ring, mappingId = '', ringOf = mappingId }: Ring,
+): Promise<void> {
   if (ring === undefined) return
-  await query('INSERT INTO rings (seq, mapping_id) SELECT seq, $2 FROM deliveries WHERE id = $1', id, mappingId)
+  await query('INSERT INTO rings (seq, mapping_id) SELECT seq, $2 FROM deliveries WHERE id = $1', id, ringOf)
   await query(
     `WITH older AS (DELETE FROM rings WHERE seq IN
         (SELECT seq FROM rings WHERE mapping_id = $1 ORDER BY seq DESC OFFSET $2) RETURNING seq)
       DELETE FROM requests WHERE delivery_seq IN (SELECT seq FROM older)`,
-    mappingId,
+    ringOf,
     ring,
   )
 }

@@ -46,7 +46,7 @@ export async function settle(
   query: Query,
   { id, settlement, now }: { id: string; settlement: Settlement; now: string },
 ): Promise<boolean> {
-  const { state, problem, request, jobs, ring, mappingId } = settlement
+  const { state, problem, request, jobs, mappingId } = settlement
   const waits = state === 'pending' || state === 'parked'
   const [row] = await query(
     settleDelivery(now),
@@ -73,7 +73,7 @@ export async function settle(
     )
   } else if (!waits) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
   if (jobs.length > 0) await query(insertChildren(now), seq, id, ...toChildParams([{ id, jobs }]))
-  await keepNewest(query, id, { ring, mappingId })
+  await keepNewest(query, id, settlement)
   return true
 }
 

@@ -41,10 +41,10 @@ export function append(db: Database, operation: OperationOf<'append'>): Appended
 }
 
 /** Adds a delivery to the ring of its mapping, and deletes the requests that it pushes out. */
-function keepNewest(db: Database, seq: number, { mappingId, size }: RingValues): void {
-  db.run('INSERT INTO rings (seq, mapping_id) VALUES (?, ?)', seq, mappingId)
+function keepNewest(db: Database, seq: number, { ringOf, size }: RingValues): void {
+  db.run('INSERT INTO rings (seq, mapping_id) VALUES (?, ?)', seq, ringOf)
   const older = 'SELECT seq FROM rings WHERE mapping_id = ? ORDER BY seq DESC LIMIT -1 OFFSET ?'
-  for (const { seq: old = null } of db.all(older, mappingId, size)) {
+  for (const { seq: old = null } of db.all(older, ringOf, size)) {
     db.run('UPDATE deliveries SET head = NULL, body = NULL WHERE seq = ?', old)
     db.run('DELETE FROM rings WHERE seq = ?', old)
   }

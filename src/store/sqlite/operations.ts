@@ -47,8 +47,8 @@ export type JobValues = {
   readonly events: readonly EventValues[]
 }
 
-/** See `Settlement.ring`. `mappingId` is empty for a delivery without a mapping. */
-export type RingValues = { readonly mappingId: string; readonly size: number }
+/** See `Settlement.ring`. `ringOf` is empty for a delivery without a mapping. */
+export type RingValues = { readonly ringOf: string; readonly size: number }
 
 type AppendOperation = {
   readonly kind: 'append'

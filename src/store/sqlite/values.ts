@@ -47,8 +47,8 @@ function toRequestValues(request: NonNullable<Settlement['request']>): SqlValue[
   return request === 'too large' ? ['', null] : [JSON.stringify(request.head), toOwnBytes(request)]
 }
 
-export function toRing({ ring, mappingId }: Settlement): RingValues | undefined {
-  return ring === undefined ? undefined : { mappingId: mappingId ?? '', size: ring }
+export function toRing({ ring, mappingId, ringOf = mappingId }: Settlement): RingValues | undefined {
+  return ring === undefined ? undefined : { ringOf: ringOf ?? '', size: ring }
 }
 
 function toOwnBytes({ body }: KeptRequest): Uint8Array {

@@ -13,7 +13,7 @@ function toAdmitted({ by, mapping, id }: Proved): Admitted {
   return {
     token: false,
     signedFor: [mapping],
-    signedId: id === undefined ? undefined : { mappingId: mapping, source: by, id },
+    signedId: id === undefined ? undefined : { signer: mapping, source: by, id },
   }
 }
 

@@ -40,6 +40,16 @@ describe('a configuration is not taken', () => {
     await expect(ofPreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
   })
 
+  test('with two mappings without id that would both open to the secret that one sender hands over', async () => {
+    const asana = { match: { path: 'x' }, verify: { scheme: 'asana' } }
+    const ofMappings = (...mappings: object[]) => assemble(dir, Config.parse({ hooks: { mappings } }))
+    await expect(ofMappings(asana, { ...asana, action: 'wake' })).rejects.toThrow(
+      /"mapping-1" and "mapping-2".* an id\./,
+    )
+    await expect(ofMappings(asana, { ...asana, id: 'second' })).resolves.toBeDefined()
+    await expect(ofMappings(asana, { ...asana, match: { path: 'y' } })).resolves.toBeDefined()
+  })
+
   test('with two mappings of one id, whether a preset stands there twice or the operator took its name', async () => {
     const ofHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
     await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. hooks.presets has a preset twice/)

@@ -97,7 +97,11 @@ test('groups have the same class and paths, and deliveries that park for differe
 })
 
 test('a mapping without an id is followed when an edit moves its place', () => {
-  const made = (id: string, path: string) => ({ ...Mapping.parse({ match: { path } }), id })
+  const made = (id: string, path: string) => ({
+    ...Mapping.parse({ match: { path } }),
+    id,
+    isUnnamed: id !== 'named',
+  })
   const before = [made('mapping-1', 'a'), made('named', 'b'), made('mapping-3', 'c')]
   const after = [made('mapping-1', 'new'), made('mapping-2', 'a'), made('named', 'other'), made('mapping-4', 'edited')]
   const toId = matchIds(before, after)

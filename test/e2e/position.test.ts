@@ -1,0 +1,160 @@
+// An edit moves mappings without an id. What was proved or handed over for one of them never opens the one at its position.
+import { createHmac } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, test } from 'vitest'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../src/store/store.ts'
+import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
+import { gatewayToken, makeConfigDir, makeFolder, writeConfig } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+let closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.toReversed()) await close()
+  closing = []
+})
+
+const slow = { timeout: 20_000 }
+const keyOfA = 'sender-a-secret-0123456789abcdef'
+const keyOfB = 'sender-b-secret-0123456789abcdef'
+const ofA = { match: { path: 'x' }, verify: { scheme: 'github', secret: keyOfA }, transform: { module: 'x.ts' } }
+const ofB = { match: { path: 'x' }, verify: { scheme: 'github', secret: keyOfB }, messageTemplate: 'trusted as B' }
+const rotated = { ...ofA, verify: { scheme: 'github', secrets: ['the-next-secret-0123456789abcdef', keyOfA] } }
+
+/** A transform that works once the file is there. */
+const waits = (door: string) => `import { existsSync } from 'node:fs'
+  export default () => {
+    if (!existsSync('${door}')) throw new Error('closed')
+    return { message: 'trusted as A' }
+  }`
+
+async function start(store: Store, door: string, mappings: readonly object[]) {
+  const dir = makeConfigDir({ config: { hooks: { mappings } }, files: { 'hooks/transforms/x.ts': waits(door) } })
+  const lines: string[] = []
+  const add = (_fields: object, text: string) => void lines.push(text)
+  const log = { debug() {}, info: add, warn: add, error: add }
+  const gateway = await startInside({ dir, store, log, leaseTimes: { leaseMs: 2_000, everyMs: 200 } })
+  closing.push(gateway.stop)
+  return {
+    ...gateway,
+    edit: async (next: readonly object[]) => {
+      const before = lines.length
+      writeConfig(dir, { hooks: { mappings: next } })
+      await expect.poll(() => lines.slice(before).join('\n'), slow).toMatch(/hookloom\.jsonc is live/)
+    },
+    send: (hook: string, header: string, key: string, delivery: string) => {
+      const body = '{"n":1}'
+      const signature = createHmac('sha256', key).update(body).digest('hex')
+      const headers = {
+        'content-type': 'application/json',
+        'x-github-event': 'push',
+        'x-github-delivery': delivery,
+        [header]: header === 'x-hub-signature-256' ? `sha256=${signature}` : signature,
+      }
+      return fetch(`${gateway.url}/${hook}`, { method: 'POST', body, headers })
+    },
+    retry: () =>
+      fetch(`${gateway.adminUrl}/api/parked/retry`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gatewayToken}` },
+      }),
+  }
+}
+
+const texts = async (store: Store) =>
+  (await store.deliveries({ limit: 99 })).flatMap(({ jobs }) =>
+    jobs.map(({ planned }) => (planned.kind === 'agent' ? planned.action.message : '')),
+  )
+
+const stateOf = async (store: Store) => {
+  const [record] = await store.deliveries({ limit: 1 })
+  return `${record?.state} ${record?.problem?.code ?? ''}`.trim()
+}
+
+async function openPostgres() {
+  const { url, drop } = await newSchema()
+  closing.push(drop)
+  return () => createPostgresStore({ url })
+}
+
+const engines = [
+  ['SQLite', undefined, async () => () => createSqliteStore({ file: join(makeFolder(), 'a.db'), clock: Date.now })],
+  ['Postgres', whyNoPostgres, openPostgres],
+] as const
+
+for (const [name, why, open] of engines) {
+  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
+    test('a parked delivery of one sender never runs in the mapping of another that took its position', async () => {
+      const store = (await open())()
+      const door = join(makeFolder(), 'door')
+      const gateway = await start(store, door, [ofA, ofB])
+      expect((await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')).status).toBe(200)
+      expect(await stateOf(store)).toBe('parked transform-failed')
+      await gateway.edit([ofB])
+      await gateway.retry()
+      await expect.poll(() => stateOf(store), slow).toBe('parked mapping-missing')
+      expect(await texts(store)).toEqual([])
+      writeFileSync(door, '')
+      await gateway.edit([ofB, rotated])
+      await expect.poll(() => stateOf(store), slow).toBe('accepted')
+      expect(await texts(store)).toEqual(['trusted as A'])
+    })
+
+    test('a delivery that its sender repeats stays a duplicate when an edit moves its mapping or changes its secret', async () => {
+      const store = (await open())()
+      const gateway = await start(store, '/', [ofA])
+      await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
+      await expect.poll(() => stateOf(store), slow).toBe('accepted')
+      await gateway.edit([ofB, rotated])
+      const again = await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
+      expect([again.status, again.headers.get('idempotent-replay'), (await texts(store)).length]).toEqual([
+        200,
+        'true',
+        1,
+      ])
+    })
+
+    test('a secret that a sender handed over for one hook does not open another one at its position', async () => {
+      const store = (await open())()
+      const asana = (path: string) => ({ match: { path }, verify: { scheme: 'asana' } })
+      const gateway = await start(store, '/', [asana('one')])
+      const headers = { authorization: `Bearer ${gatewayToken}` }
+      await fetch(`${gateway.adminUrl}/api/mappings/mapping-1/arm`, { method: 'POST', headers })
+      const secret = 'b537207f20cbfa02357cf448134da559e8bd39d61597dcd5631b8012eae53e81'
+      const greeting = { method: 'POST', headers: { 'x-hook-secret': secret } }
+      expect((await fetch(`${gateway.url}/one`, greeting)).status).toBe(200)
+      const knock = async (hook: string, id: string) =>
+        (await gateway.send(hook, 'x-hook-signature', secret, id)).status
+      expect(await knock('one', 'd-1')).toBe(200)
+      await gateway.edit([asana('two')])
+      expect(await knock('two', 'd-2')).toBe(401)
+      await gateway.edit([asana('two'), asana('one')])
+      expect(await knock('one', 'd-3')).toBe(200)
+    })
+  })
+}
+
+describe.skipIf(whyNoPostgres !== undefined)(
+  `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
+  { timeout: 60_000 },
+  () => {
+    test('a neighbour with another order of mappings runs a parked delivery only in the mapping of its sender', async () => {
+      const open = await openPostgres()
+      const [one, two] = [open(), open()]
+      const door = join(makeFolder(), 'door')
+      const taker = await start(one, door, [ofA, ofB])
+      await taker.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
+      expect(await stateOf(one)).toBe('parked transform-failed')
+      await taker.stop()
+      const other = await start(two, door, [ofB])
+      await other.retry()
+      await expect.poll(() => stateOf(two), slow).toBe('parked mapping-missing')
+      writeFileSync(door, '')
+      await other.edit([ofB, ofA])
+      await expect.poll(() => stateOf(two), slow).toBe('accepted')
+      expect(await texts(two)).toEqual(['trusted as A'])
+    })
+  },
+)
