@@ -9,10 +9,10 @@ import { createConfigMemory } from './config/config-memory.ts'
 import { createTransformRuntime } from './transforms/runtime.ts'
 import { newId } from './base/id.ts'
 import { type Log, silentLog, withLevel, withoutQuotes } from './model/log.ts'
-import { toHandedFile, toShownPlace, toStorePlace } from './model/places.ts'
+import { toHandedSecretsFile, describeStorePlace, toStorePlace } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
-import { announce } from './config/address.ts'
+import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
@@ -123,7 +123,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   // 2. The first generation: configuration, mappings and modules.
   const runtime = createTransformRuntime({ clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
-  const handedHere = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const handedHere = createHandedSecrets({ file: toHandedSecretsFile(dir), clock })
   const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : notShared
   stops.add('what gateways share', () => share.stop())
   const handed = share.handed(handedHere)
@@ -232,8 +232,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   void node.join()
   const adminUrl = `http://127.0.0.1:${admin.port}`
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() }
-  const storeFile = options.store === undefined ? { store: toShownPlace(place) } : {}
-  stops.add('the address file', await announce(dir, { ...address, ...storeFile }))
+  const storeFile = options.store === undefined ? { store: describeStorePlace(place) } : {}
+  stops.add('the address file', await writeAddress(dir, { ...address, ...storeFile }))
   // before the hook port: from then on, deliveries that are cut off wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
   const days = () => generation().config.store.retainDays

@@ -30,7 +30,7 @@ export function toLoggedError(thrown: unknown): object {
 }
 
 /** The error code of the system, such as ECONNREFUSED. fetch puts it into a nested cause. */
-export function toErrorCode(thrown: unknown): string | undefined {
+export function findErrorCode(thrown: unknown): string | undefined {
   let below = thrown
   for (let depth = 0; depth < 5 && below instanceof Error; depth++) {
     if ('code' in below && typeof below.code === 'string' && /^[A-Z][A-Z\d_]+$/.test(below.code)) return below.code

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { constants, copyFile, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { toErrorCode } from './exceptions.ts'
+import { findErrorCode } from './exceptions.ts'
 
 /** Mode of files that may hold a secret. */
 export const privateMode = 0o600
@@ -40,14 +40,14 @@ async function linkNew(draft: string, file: string): Promise<boolean> {
   // some file systems have no hard links
   const create = () =>
     link(draft, file).catch((error: unknown) => {
-      if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(toErrorCode(error) ?? '')) throw error
+      if (!['EPERM', 'ENOTSUP', 'ENOSYS'].includes(findErrorCode(error) ?? '')) throw error
       return copyFile(draft, file, constants.COPYFILE_EXCL)
     })
   try {
     await create()
     return true
   } catch (error) {
-    if (toErrorCode(error) === 'EEXIST') return false
+    if (findErrorCode(error) === 'EEXIST') return false
     throw error
   }
 }

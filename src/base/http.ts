@@ -20,7 +20,7 @@ export async function readLimitedBody(
  * `Retry-After` in seconds or as a date (RFC 9110, 10.2.3), or OpenAI's `retry-after-ms`, which is more exact; in
  * milliseconds from `now`.
  */
-export function toRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
+export function readRetryAfterMs(headers: Headers, now: number = Date.now()): number | undefined {
   const exact = headers.get('retry-after-ms')?.trim() ?? ''
   if (isNumber(exact)) return Math.ceil(Number(exact))
   const value = headers.get('retry-after')?.trim() ?? ''
@@ -34,7 +34,7 @@ export function toRetryAfterMs(headers: Headers, now: number = Date.now()): numb
 }
 
 /** An empty object if the wait is unknown, because an optional field must not be set to undefined. */
-export function toWait(retryAfterMs: number | undefined): { readonly retryAfterMs?: number } {
+export function toRetryWait(retryAfterMs: number | undefined): { readonly retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs }
 }
 
@@ -49,17 +49,17 @@ function isNumber(text: string): boolean {
  * failures: otherwise any page could lock out the person who reads it.
  */
 export function isCrossSite(headers: IncomingHttpHeaders): boolean {
-  if (saysCrossSite(headers)) return true
+  if (isMarkedCrossSite(headers)) return true
   const { origin, host = '' } = headers
-  return origin !== undefined && toOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
+  return origin !== undefined && parseOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
 }
 
 /** The browser sets this header itself. It sends it with links and images too, which have no `Origin`. */
-export function saysCrossSite(headers: IncomingHttpHeaders): boolean {
+export function isMarkedCrossSite(headers: IncomingHttpHeaders): boolean {
   return String(headers['sec-fetch-site']).toLowerCase() === 'cross-site'
 }
 
 /** Host and port of a web origin, without the port of HTTP or HTTPS; undefined for any other text. */
-function toOriginHost(origin: string): string | undefined {
+function parseOriginHost(origin: string): string | undefined {
   return /^https?:\/\/([^/?#@,\s]+?)(?::(?:80|443))?$/i.exec(origin)?.[1]?.toLowerCase()
 }

@@ -7,7 +7,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /** The value of a JSON text; undefined if the text is not JSON. */
-export function toJson(text: string): JsonValue | undefined {
+export function tryParseJson(text: string): JsonValue | undefined {
   try {
     // JSON.parse returns a JsonValue by definition
     return JSON.parse(text) as JsonValue
@@ -17,7 +17,7 @@ export function toJson(text: string): JsonValue | undefined {
 }
 
 /** The kind of a value, for messages that may not show the value itself. */
-export function toKindOf(value: unknown): string {
+export function describeValueKind(value: unknown): string {
   if (value === undefined) return 'nothing'
   if (value === null) return 'null'
   if (Array.isArray(value)) return value.length === 0 ? 'an empty array' : 'an array'

@@ -14,7 +14,7 @@ export function isPostgresUrl(text: string): boolean {
 }
 
 /** `host:port/database`: everything else in the URL may be secret. A text that is no such URL shows nothing of itself. */
-export function toShownDatabase(url: string): string {
+export function describeDatabase(url: string): string {
   const { host: named = '', database = '', query = '' } = form.exec(url)?.groups ?? {}
   const socket = new URLSearchParams(query).get('host') ?? 'localhost'
   return `${named === '' ? socket : named}${database === '' ? '' : `/${database}`}`

@@ -10,10 +10,10 @@ export type Stops = {
   run(): Promise<void>
 }
 
-const usualMs = 10_000
+const defaultLimitMs = 10_000
 
 /** The least time of a part, however late it is its turn. */
-const leastMs = 1_000
+const minLimitMs = 1_000
 
 export function createStops(log: { error(fields: object, line: string): void }): Stops {
   let totalMs = Number.POSITIVE_INFINITY
@@ -23,7 +23,7 @@ export function createStops(log: { error(fields: object, line: string): void }):
   async function run(): Promise<void> {
     const until = performance.now() + totalMs
     for (const { part, stop, limitMs: ownMs } of stops.toReversed()) {
-      const limitMs = Math.max(leastMs, Math.min(ownMs, Math.round(until - performance.now())))
+      const limitMs = Math.max(minLimitMs, Math.min(ownMs, Math.round(until - performance.now())))
       const ended = await attemptWithin(limitMs, stop)
       if (ended.kind === 'late') log.error({ part, limitMs }, `${part} did not stop in time; the shutdown continues`)
       if (ended.kind === 'threw')
@@ -32,7 +32,7 @@ export function createStops(log: { error(fields: object, line: string): void }):
   }
 
   return {
-    add: (part, stop, { limitMs = usualMs } = {}) => void stops.push({ part, stop, limitMs }),
+    add: (part, stop, { limitMs = defaultLimitMs } = {}) => void stops.push({ part, stop, limitMs }),
     within: (ms) => void (totalMs = ms),
     run: () => (running ??= run()),
   }

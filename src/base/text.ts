@@ -18,14 +18,14 @@ export function trimSlashes(text: string): string {
 }
 
 /** The known word that was probably meant, or undefined if no word is similar. Case is ignored. */
-export function nearestOf(word: string, known: readonly string[]): string | undefined {
+export function findNearest(word: string, known: readonly string[]): string | undefined {
   const asked = word.toLowerCase()
   // a third of the letters may be wrong; a word that is the beginning of a known word is similar too: `message` for `messageTemplate`
   let best: { word: string; distance: number } | undefined
   for (const candidate of known) {
     const name = candidate.toLowerCase()
     const isBeginning = asked.length >= 4 && name.startsWith(asked)
-    const distance = isBeginning ? 1 : toDistance(asked, name)
+    const distance = isBeginning ? 1 : countEdits(asked, name)
     if (distance > Math.max(1, Math.floor(asked.length / 3))) continue
     if (best === undefined || distance < best.distance) best = { word: candidate, distance }
   }
@@ -33,7 +33,7 @@ export function nearestOf(word: string, known: readonly string[]): string | unde
 }
 
 /** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
-function toDistance(a: string, b: string): number {
+function countEdits(a: string, b: string): number {
   // a name that is much longer than any key is no typo, and must not cost a table of its size
   if (Math.abs(a.length - b.length) > 20) return Infinity
   const at = (row: readonly number[] | undefined, column: number): number => row?.[column] ?? Infinity
@@ -65,7 +65,7 @@ export function replaceUnseen(text: string, toOther: (character: string) => stri
 
 /** What cannot be seen as a picture: ESC becomes ␛, other controls of ASCII theirs, and all others U+FFFD. */
 export function toPrintable(text: string): string {
-  return replaceUnseen(text.replaceAll('\r\n', '\n'), toPicture)
+  return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
 }
 
 /** The same, on one line. */
@@ -73,7 +73,7 @@ export function toPrintableLine(text: string): string {
   return toPrintable(text).replace(/\s+/g, ' ').trim()
 }
 
-function toPicture(character: string): string {
+function toControlPicture(character: string): string {
   const code = character.charCodeAt(0)
   if (code < 0x20) return String.fromCharCode(0x2400 + code)
   return code === 0x7f ? '\u2421' : '\uFFFD'

@@ -34,7 +34,7 @@ async function race<T>(ms: number, late: T, start: () => PromiseLike<T>): Promis
   }
 }
 
-export type Ended<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
+export type DeadlineResult<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 
 /**
  * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception of `work` before that. After
@@ -43,12 +43,12 @@ export type Ended<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { 
 export async function withDeadline<T>(
   { outer, ms, endingMs = 0 }: { outer: AbortSignal; ms: number; endingMs?: number },
   work: (signal: AbortSignal) => Promise<T>,
-): Promise<Ended<T>> {
+): Promise<DeadlineResult<T>> {
   if (outer.aborted) return { kind: 'aborted' }
   const inner = new AbortController()
   let timer: NodeJS.Timeout | undefined
   let onAbort = () => {}
-  const cutShort = new Promise<Ended<T>>((resolve) => {
+  const cutShort = new Promise<DeadlineResult<T>>((resolve) => {
     timer = setTimeout(() => {
       resolve({ kind: 'timeout' })
       inner.abort(new DOMException('The time is up.', 'TimeoutError'))
@@ -59,9 +59,9 @@ export async function withDeadline<T>(
     }
     outer.addEventListener('abort', onAbort, { once: true })
   })
-  const finish = async (): Promise<Ended<T>> => ({ kind: 'finished', value: await work(inner.signal) })
+  const finish = async (): Promise<DeadlineResult<T>> => ({ kind: 'finished', value: await work(inner.signal) })
   const finished = finish()
-  let ended: Ended<T>
+  let ended: DeadlineResult<T>
   try {
     // the race handles the loser's rejection: a late throw of abandoned work crashes nothing
     ended = await Promise.race([cutShort, finished])
@@ -83,11 +83,11 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
 /** A moment of two clocks: the wall clock goes on while a machine sleeps, and the other one cannot be set. Milliseconds. */
 export type Moment = { readonly wall: number; readonly steady: number }
 
-export function takeMoment(wallClock: () => number = Date.now): Moment {
+export function readClocks(wallClock: () => number = Date.now): Moment {
   return { wall: wallClock(), steady: performance.now() }
 }
 
 /** The milliseconds between two moments, by the clock that says more: for what must not be done too late. */
-export function toPastMs(from: Moment, to: Moment): number {
+export function measureElapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.wall - from.wall, to.steady - from.steady)
 }

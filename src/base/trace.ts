@@ -27,25 +27,25 @@ export type SpanOptions<T> = {
   /** The header `traceparent` of the request (W3C Trace Context): a link to the trace of the sender. */
   readonly traceparent?: string | undefined
   /** What only the result shows. */
-  readonly toEnd: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
+  readonly describeResult: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
 }
 
 /** Runs `work` in a span, which is the parent of the spans that `work` starts. An exception makes it an error, without its message. */
-export function inSpan<T>(spanName: string, options: SpanOptions<T>, work: () => Promise<T>): Promise<T> {
-  return isTraced() ? traced(spanName, options, work) : work()
+export function runInSpan<T>(spanName: string, options: SpanOptions<T>, work: () => Promise<T>): Promise<T> {
+  return isTraced() ? runTraced(spanName, options, work) : work()
 }
 
-async function traced<T>(
+async function runTraced<T>(
   spanName: string,
-  { traceId, attributes, traceparent, toEnd }: SpanOptions<T>,
+  { traceId, attributes, traceparent, describeResult }: SpanOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const parent = toParent(traceId)
+  const parent = toParentContext(traceId)
   // asked each time: an SDK that is registered later belongs to another copy of the API than this bundle's
-  const span = trace.getTracer(name).startSpan(spanName, { attributes, links: toLinks(traceparent) }, parent)
+  const span = trace.getTracer(name).startSpan(spanName, { attributes, links: parseLinks(traceparent) }, parent)
   try {
     const result = await context.with(trace.setSpan(parent, span), work)
-    const end = toEnd(result)
+    const end = describeResult(result)
     span.setAttributes(end.attributes)
     if (end.isFailed) span.setStatus({ code: SpanStatusCode.ERROR })
     return result
@@ -58,7 +58,7 @@ async function traced<T>(
 }
 
 /** 32 hex digits of a UUID are a trace id, and its last 16 a span id: the root, which all spans of the trace have as their parent. */
-function toParent(uuid: string) {
+function toParentContext(uuid: string) {
   const traceId = uuid.replaceAll('-', '')
   return trace.setSpanContext(ROOT_CONTEXT, {
     traceId,
@@ -68,7 +68,7 @@ function toParent(uuid: string) {
   })
 }
 
-function toLinks(traceparent: string | undefined): Link[] {
+function parseLinks(traceparent: string | undefined): Link[] {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? '') ?? []
   if (traceId === undefined || spanId === undefined || flags === undefined) return []
   return [{ context: { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true } }]

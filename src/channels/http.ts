@@ -1,7 +1,7 @@
 // One HTTP request to a provider, and the meaning of its outcome. It never repeats a request and never follows a redirect. No detail quotes an answer: an answer may contain the text.
 import type { z } from 'zod'
-import { toJson } from '../base/json.ts'
-import { readLimitedBody, toRetryAfterMs, toWait } from '../base/http.ts'
+import { tryParseJson } from '../base/json.ts'
+import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
 import type { SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 
@@ -98,7 +98,7 @@ async function readOutcome(response: Response): Promise<HttpOutcome> {
   const { status, headers } = response
   try {
     const text = await readLimitedBody(response.body, maxAnswerBytes)
-    return { kind: 'answer', status, headers, body: text === undefined ? undefined : toJson(text) }
+    return { kind: 'answer', status, headers, body: text === undefined ? undefined : tryParseJson(text) }
   } catch (thrown) {
     // a refusal is valid without its reasons; the rest of an acceptance could say that it failed
     if (status < 400) throw thrown
@@ -162,7 +162,7 @@ export function toSendFailure(
       : { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
   }
   const { status, headers } = outcome
-  const wait = toWait(retryAfterMs ?? toRetryAfterMs(headers))
+  const wait = toRetryWait(retryAfterMs ?? readRetryAfterMs(headers))
   const detail = `${provider} answered ${status}${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`
   if (status === 429) return { kind: 'rate-limited', detail, ...wait }
   if (notAcceptedStatuses.has(status)) return { kind: 'transient', detail, ...wait }
@@ -201,9 +201,11 @@ export function toCodedFailure(
 ): SendFailure {
   const failed = toSendFailure(outcome, { ...context, hint: meaning?.hint })
   if (meaning === undefined || outcome.kind !== 'answer') return failed
-  const { kind, retryAfterMs = toRetryAfterMs(outcome.headers) } = meaning
+  const { kind, retryAfterMs = readRetryAfterMs(outcome.headers) } = meaning
   const { detail } = failed
-  return kind === 'rate-limited' || kind === 'transient' ? { kind, detail, ...toWait(retryAfterMs) } : { kind, detail }
+  return kind === 'rate-limited' || kind === 'transient'
+    ? { kind, detail, ...toRetryWait(retryAfterMs) }
+    : { kind, detail }
 }
 
 /** The failure of a request that cannot post anything: it is never ambiguous. */

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { Channel, OwnChannel, SendResult } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
-import { toWait } from '../base/http.ts'
+import { toRetryWait } from '../base/http.ts'
 import { splitMarkdown } from './chunks.ts'
 import { explainUnsent } from './http.ts'
 
@@ -26,9 +26,9 @@ const Probed = z.object({ ok: z.boolean(), detail })
 export function createOwnChannel(own: OwnChannel, to: string | undefined): Channel {
   const id = `own:${own.name}`
   if (own.kind === 'broken') return createBrokenChannel(id, own.problem.detail, to)
-  const { name, definition, options, toThrown } = own
+  const { name, definition, options, describeThrown } = own
   const says = (what: string) => `The channel hooks/channels/${name} ${what}`
-  const threw = (thrown: unknown) => says(`threw ${toThrown(thrown)}.`)
+  const threw = (thrown: unknown) => says(`threw ${describeThrown(thrown)}.`)
 
   async function send(message: Parameters<Channel['send']>[0]): Promise<SendResult> {
     let given: unknown
@@ -45,7 +45,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
       return { kind: 'ambiguous', detail: `${says('returned no valid result.')} ${expected}` }
     }
     if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
-    return { kind: result.kind, detail: result.detail, ...toWait(result.retryAfterMs) }
+    return { kind: result.kind, detail: result.detail, ...toRetryWait(result.retryAfterMs) }
   }
 
   return {

@@ -13,7 +13,7 @@ import {
   sendJson,
   toSendFailure,
 } from './http.ts'
-import { toWait } from '../base/http.ts'
+import { toRetryWait } from '../base/http.ts'
 import { plainText } from './markup.ts'
 import { type Markup, render } from './markdown.ts'
 
@@ -166,7 +166,7 @@ function toSignalFailure(outcome: HttpOutcome): SendFailure {
   const detail = `${provider} answered with the error ${code}. ${hint}`
   if (kind !== 'rate-limited') return { kind, detail }
   const seconds = result?.retryAfterSeconds ?? undefined
-  return { kind, detail, ...toWait(seconds === undefined ? undefined : seconds * 1_000) }
+  return { kind, detail, ...toRetryWait(seconds === undefined ? undefined : seconds * 1_000) }
 }
 
 export type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'

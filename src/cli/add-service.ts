@@ -12,7 +12,7 @@ import { reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
 import { Config } from '../model/config.ts'
 import { toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { make } from './scaffold/folder.ts'
+import { createMissingFile } from './scaffold/folder.ts'
 import { inPackage } from './scaffold/package.ts'
 import {
   gateways,
@@ -22,9 +22,9 @@ import {
   renderDockerignore,
   renderUnit,
   type ServiceFacts,
-  toInstallation,
+  describeInstallation,
 } from './scaffold/service.ts'
-import { type Context, toShellWord } from './terminal/context.ts'
+import { type Context, quoteShellWord } from './terminal/context.ts'
 
 export type ServiceKind = 'systemd' | 'docker' | 'compose'
 
@@ -33,7 +33,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
   if (!existsSync(join(dir, configFile))) {
     throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
   }
-  const facts = toFacts(context)
+  const facts = readFacts(context)
   const isCheckout = ['package-lock.json', 'src'].every((name) => existsSync(join(facts.program, name)))
   if (kind !== 'systemd' && !isCheckout) {
     throw new Problem(
@@ -41,7 +41,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
       `${facts.program} is not a checkout of Hookloom, and an image is built from one. Clone it, and run this command there.`,
     )
   }
-  const files = toFiles(kind, facts)
+  const files = renderFiles(kind, facts)
   const isOther = (file: string) => existsSync(join(dir, file)) && readFileSync(join(dir, file), 'utf8') !== files[file]
   const there = Object.keys(files).find(isOther)
   if (there !== undefined) {
@@ -49,16 +49,16 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
   }
   await reportUnwritable(dir, async () => {
     for (const [file, text] of Object.entries(files)) {
-      const { what } = await make(dir, file, text)
+      const { what } = await createMissingFile(dir, file, text)
       context.print(`${what.padEnd(7)}  ${join(dir, file)}`)
     }
     if (kind === 'compose') await prepareCompose(dir)
   })
-  context.print(`\n${toNextSteps(kind, facts)}`)
+  context.print(`\n${describeNextSteps(kind, facts)}`)
   return exitCodes.ok
 }
 
-function toFiles(kind: ServiceKind, facts: ServiceFacts): Readonly<Record<string, string>> {
+function renderFiles(kind: ServiceKind, facts: ServiceFacts): Readonly<Record<string, string>> {
   if (kind === 'systemd') return { 'hookloom.service': renderUnit(facts) }
   const image = { Dockerfile: renderDockerfile(facts), 'Dockerfile.dockerignore': renderDockerignore(facts) }
   if (kind === 'docker') return image
@@ -77,21 +77,21 @@ async function prepareCompose(dir: string): Promise<void> {
 }
 
 /** A configuration that is invalid, because its variables are set in the service only, has the defaults. */
-function toFacts(context: Context): ServiceFacts {
+function readFacts(context: Context): ServiceFacts {
   const { dir } = context
   const { uid, gid } = statSync(dir)
   return {
     dir,
     program: inPackage(),
     node: process.execPath,
-    user: toUserName(uid),
+    user: findUserName(uid),
     group: String(gid),
     owner: `${uid}:${gid}`,
-    ...toServing(context),
+    ...readServerFacts(context),
   }
 }
 
-function toUserName(uid: number): string {
+function findUserName(uid: number): string {
   try {
     const own = userInfo()
     // a number has no character that a service file could misread
@@ -102,7 +102,7 @@ function toUserName(uid: number): string {
   }
 }
 
-function toServing({ dir, env }: Context) {
+function readServerFacts({ dir, env }: Context) {
   const config = readConfig()
   const { server, hooks, agents } = config
   const place = toStorePlace(dir, config)
@@ -128,24 +128,24 @@ function toServing({ dir, env }: Context) {
   }
 }
 
-function toNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFacts): string {
+function describeNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFacts): string {
   const isRoot = owner.startsWith('0:')
   if (kind === 'systemd') {
     const root = isRoot
       ? `The gateway would run as root: give ${dir} to a user of its own first, and run this command again.\n\n`
       : ''
-    const file = toShellWord(join(dir, 'hookloom.service'))
+    const file = quoteShellWord(join(dir, 'hookloom.service'))
     return `${root}As root:\n\n  cp ${file} /etc/systemd/system/\n  systemctl daemon-reload\n  systemctl enable --now hookloom`
   }
-  const build = `docker build --tag hookloom --file ${toShellWord(join(dir, 'Dockerfile'))} ${toShellWord(program)}`
+  const build = `docker build --tag hookloom --file ${quoteShellWord(join(dir, 'Dockerfile'))} ${quoteShellWord(program)}`
   if (kind === 'docker') return `Build the image:\n\n  ${build}`
   const root = isRoot
     ? `\nThe gateways would run as root: give ${dir} to another user first, and write its ids into compose.yaml.\n`
     : ''
-  const compose = `docker compose --project-directory ${toShellWord(dir)}`
+  const compose = `docker compose --project-directory ${quoteShellWord(dir)}`
   return `.env has POSTGRES_PASSWORD. Set these keys in ${configFile}:
 
-  "server": { "host": "0.0.0.0", "trustedProxies": ["${toInstallation(dir).network}"] },
+  "server": { "host": "0.0.0.0", "trustedProxies": ["${describeInstallation(dir).network}"] },
   "store": { "url": "\${DATABASE_URL}" },
 ${root}
 Then start, and restart one gateway after the other without a failed request:

@@ -9,7 +9,7 @@ import { configFile, envFile } from '../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../base/files.ts'
 import { editConfig, writeFileAtomic } from '../config/config-file.ts'
 import { parseEnv, toEnvLine } from '../config/env.ts'
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { Config } from '../model/config.ts'
 import type { Preset, PresetSetup } from '../model/preset.ts'
@@ -17,8 +17,8 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { findGatewayAddress } from './gateway/gateway.ts'
 import { inPackage } from './scaffold/package.ts'
-import { newPlaceholder } from './scaffold/placeholders.ts'
-import { toOwn } from './requests/sample.ts'
+import { generatePlaceholder } from './scaffold/placeholders.ts'
+import { findPackHook } from './requests/sample.ts'
 
 /**
  * Adds the preset to hooks.presets and keeps every comment. If the variable of its secret is not set, adds a new secret to
@@ -37,24 +37,24 @@ export async function addPreset(
     throw new Problem('config-invalid', `The preset "${name}" is in hooks.presets already. Nothing was changed.`)
   }
   const key = preset.setup?.key
-  const variable = toVariable(preset, secretEnv)
-  const fresh = variable === undefined || isSet(context, variable) ? undefined : newKey(key)
-  const entry = toEntry(pack, variable)
+  const variable = chooseVariable(preset, secretEnv)
+  const fresh = variable === undefined || isSet(context, variable) ? undefined : createKey(key)
+  const entry = buildEntry(pack, variable)
   const edited = editConfig(text, ['hooks', 'presets', -1], entry)
   const file = join(dir, envFile)
   const secrets = existsSync(file) ? await readFile(file, 'utf8') : ''
-  const line = variable === undefined || fresh === undefined ? '' : toLines(name, key, { variable, fresh })
+  const line = variable === undefined || fresh === undefined ? '' : formatKeyLines(name, key, { variable, fresh })
   const added = checkEdited(edited, {
     ...parseEnv(secrets + line).values,
     ...env,
     ...(fresh && variable ? { [variable]: fresh } : {}),
   })
-  const { path } = toOwn(added, pack)
+  const { path } = findPackHook(added, pack)
   // the secret first: a gateway that watches the configuration must never read a variable that is not set
   if (line !== '') await writeFileAtomic(file, secrets.replace(/([^\n])$/, '$1\n') + line, privateMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)
   context.print(`Added to hooks.presets: ${JSON.stringify(entry)}`)
-  context.print(`URL     ${toUrl(dir, config, path)}, at your public address`)
+  context.print(`URL     ${findHookUrl(dir, config, path)}, at your public address`)
   if (variable !== undefined && fresh !== undefined) {
     if (key?.from === 'operator')
       context.print(`Secret  ${fresh}\n        in .env as ${variable}: give it to the sender.`)
@@ -71,7 +71,7 @@ export async function addTransform(context: Context, { name }: { name: string })
   const known = readdirSync(inPackage('transforms'))
     .filter((file) => file.endsWith('.ts'))
     .map((file) => ({ name: file.slice(0, -'.ts'.length) }))
-  const { name: stem } = findOne(name.replace(/\.ts$/, ''), known)
+  const { name: stem } = findTransform(name.replace(/\.ts$/, ''), known)
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const module = `${stem}.ts`
   const files = [module, ...listFixtures(stem)]
@@ -89,28 +89,32 @@ export async function addTransform(context: Context, { name }: { name: string })
   return exitCodes.ok
 }
 
-function findOne<T extends { readonly name: string }>(name: string, all: readonly T[]): T {
+function findTransform<T extends { readonly name: string }>(name: string, all: readonly T[]): T {
   const found = all.find((one) => one.name === name)
   if (found !== undefined) return found
   const names = all.map((one) => one.name)
-  const near = nearestOf(name, names)
+  const near = findNearest(name, names)
   const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `There is no bundled transform "${name}". ${next}`)
 }
 
 /** For a key that the sender makes: a placeholder that admits no request. */
-function newKey(key: PresetSetup['key']): string {
-  return key?.from === 'sender' ? newPlaceholder() : randomBytes(32).toString('hex')
+function createKey(key: PresetSetup['key']): string {
+  return key?.from === 'sender' ? generatePlaceholder() : randomBytes(32).toString('hex')
 }
 
-function toLines(name: string, key: PresetSetup['key'], { variable, fresh }: { variable: string; fresh: string }) {
+function formatKeyLines(
+  name: string,
+  key: PresetSetup['key'],
+  { variable, fresh }: { variable: string; fresh: string },
+) {
   const note =
     key?.from === 'sender' ? `# a placeholder: replace it with the key that the sender of ${name} shows\n` : ''
   return note + toEnvLine(variable, fresh)
 }
 
 /** The variable of the key. Undefined: the preset has no key. */
-function toVariable({ name, setup }: Preset, asked: string | undefined): string | undefined {
+function chooseVariable({ name, setup }: Preset, asked: string | undefined): string | undefined {
   if (setup?.key === undefined) {
     if (asked === undefined) return undefined
     throw new Problem('usage-invalid', `The preset "${name}" has no secret. Leave --secret-env out.`)
@@ -134,7 +138,7 @@ function isSet({ dir, env }: Context, variable: string): boolean {
   return existsSync(file) && Object.hasOwn(parseEnv(readFileSync(file, 'utf8')).values, variable)
 }
 
-function toEntry(
+function buildEntry(
   { name, preset: { setup } }: Pack,
   variable: string | undefined,
 ): string | Record<string, string | boolean> {
@@ -151,7 +155,7 @@ function checkEdited(text: string, env: Context['env']): Config {
   })
 }
 
-function toUrl(dir: string, config: Config, path: string): string {
+function findHookUrl(dir: string, config: Config, path: string): string {
   try {
     return `${findGatewayAddress(dir, config).url}/${path}`
   } catch {

@@ -4,8 +4,8 @@ import { loadConfig } from '../config/config.ts'
 import { exitCodes } from '../model/problem.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import { createBench } from './checks/bench.ts'
-import { type Context, toInvocation, withProgress } from './terminal/context.ts'
-import { toCut, toFields } from './terminal/print.ts'
+import { type Context, formatInvocation, withProgress } from './terminal/context.ts'
+import { cutLine, renderFields } from './terminal/print.ts'
 import { readKept } from './requests/kept.ts'
 
 export type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
@@ -33,7 +33,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
 
 function print(context: Context, { file, module, removed, decision, note }: CapturedFields): void {
   context.print(
-    toFields([
+    renderFields([
       ['created', file],
       ['removed', removed.join(', ')],
       ['expects', decision],
@@ -41,8 +41,8 @@ function print(context: Context, { file, module, removed, decision, note }: Capt
   )
   if (note !== null) {
     context.print(
-      `\nThe current code fails on this request, so the fixture fails until the code is fixed:\n  ${toCut(note, 500)}`,
+      `\nThe current code fails on this request, so the fixture fails until the code is fixed:\n  ${cutLine(note, 500)}`,
     )
   }
-  context.print(`\nNext\n  ${toInvocation(context, ['test', module])}`)
+  context.print(`\nNext\n  ${formatInvocation(context, ['test', module])}`)
 }

@@ -5,10 +5,10 @@ import colors from 'picocolors'
 import type { Hookloom } from '../app.ts'
 import { loadConfig } from '../config/config.ts'
 import { configFile } from '../config/text.ts'
-import { type Config, toHookTokens } from '../model/config.ts'
-import { type Context, toInvocation, toShellWord } from './terminal/context.ts'
+import { type Config, listHookTokens } from '../model/config.ts'
+import { type Context, formatInvocation, quoteShellWord } from './terminal/context.ts'
 import { hooksAreOff } from './checks/findings.ts'
-import { makeFolder, toFixturePath } from './scaffold/folder.ts'
+import { createConfigFolder, toFixturePath } from './scaffold/folder.ts'
 import { createPrettyLog } from './gateway/log.ts'
 import { readVersion } from './scaffold/package.ts'
 import { type Ports, serve } from './gateway/serve.ts'
@@ -16,7 +16,7 @@ import { type Ports, serve } from './gateway/serve.ts'
 export async function dev(context: Context, ports: Ports): Promise<number> {
   const { dir, env } = context
   const isNew = !existsSync(join(dir, configFile))
-  if (isNew) await makeFolder(dir)
+  if (isNew) await createConfigFolder(dir)
   const { config } = loadConfig({ dir, env })
   return serve({
     dir,
@@ -24,23 +24,23 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
     ...ports,
     development: true,
     log: await createPrettyLog(),
-    announce: (gateway) => context.print(toWelcome(context, gateway, { isNew, hooks: config.hooks })),
+    announce: (gateway) => context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks })),
   })
 }
 
-function toWelcome(
+function renderWelcome(
   context: Context,
   { url, adminUrl }: Hookloom,
   { isNew, hooks }: { isNew: boolean; hooks: Config['hooks'] },
 ): string {
   const { dir } = context
-  const [token = ''] = toHookTokens(hooks)
+  const [token = ''] = listHookTokens(hooks)
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
     // an IPv6 address has brackets
     'curl -sS --globoff',
-    toShellWord(`${url}/agent`),
-    `-H ${toShellWord(`Authorization: Bearer ${token}`)}`,
+    quoteShellWord(`${url}/agent`),
+    `-H ${quoteShellWord(`Authorization: Bearer ${token}`)}`,
     `-H 'Content-Type: application/json'`,
     `--data-raw '{"name":"Hello","message":"Say hello to Hookloom"}'`,
   ].join(' ')
@@ -53,7 +53,11 @@ function toWelcome(
     '',
     ...(hooks.enabled ? ['An agent run; its reply appears below:', `  ${curl}`] : [hooksAreOff]),
     ...(hooks.enabled && existsSync(fixture)
-      ? ['', 'A pull request through the sample transform:', `  ${toInvocation(context, ['send', 'github', fixture])}`]
+      ? [
+          '',
+          'A pull request through the sample transform:',
+          `  ${formatInvocation(context, ['send', 'github', fixture])}`,
+        ]
       : []),
     '',
     'Ctrl-C stops the gateway.',

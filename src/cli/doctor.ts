@@ -3,7 +3,7 @@ import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { assemble } from '../reload/assemble.ts'
 import type { Config } from '../model/config.ts'
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { checkCodeFolders } from './checks/code-folders.ts'
@@ -12,7 +12,7 @@ import {
   checkMappings,
   checkWarnings,
   type CheckFinding,
-  tellFindings,
+  printFindings,
   buildFailure,
 } from './checks/findings.ts'
 import { callGateway } from './gateway/gateway.ts'
@@ -25,7 +25,7 @@ const leastFreeBytes = 200 * 1024 * 1024
 /** `isAsking`: each model of an agent is asked for one word. */
 export async function doctor(context: Context, { ask: isAsking = false }: { ask?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
-  if (loaded === undefined) return tellFindings(context, findings)
+  if (loaded === undefined) return printFindings(context, findings)
   const { config } = loaded
   const further = await withProgress(
     context,
@@ -43,7 +43,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
       ]
     },
   )
-  return tellFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
+  return printFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }
 
 async function checkDisk(dir: string): Promise<CheckFinding> {
@@ -77,9 +77,9 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
   try {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
     const { status, text } = await callGateway(`${running.adminUrl}/readyz`, { method: 'GET', headers })
-    const ready = Readiness.safeParse(toJson(text))
+    const ready = Readiness.safeParse(tryParseJson(text))
     if (!ready.success) return [buildFailure(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
-    if (!('store' in ready.data)) return [toOutlined(where, ready.data)]
+    if (!('store' in ready.data)) return [describeReadiness(where, ready.data)]
     const { degraded, problems, proxies, store } = ready.data
     const unnamed = proxies.map((detail): CheckFinding => ({ name: 'proxies', ok: false, severity: 'warning', detail }))
     if (store.trouble !== undefined) return [buildFailure(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
@@ -95,7 +95,7 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
 }
 
 /** For a gateway without a token, which shows no details. */
-function toOutlined(
+function describeReadiness(
   where: string,
   { ok, degraded, modules }: { ok: boolean; degraded: boolean; modules: number },
 ): CheckFinding {

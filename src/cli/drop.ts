@@ -4,7 +4,7 @@ import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, askParked } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
-import { toCut } from './terminal/print.ts'
+import { cutLine } from './terminal/print.ts'
 
 const Dropped = z.object({ deliveryId: z.string(), state: z.string() })
 
@@ -20,7 +20,7 @@ export async function drop(context: Context, given: string | undefined, options:
   const path = `/api/deliveries/${encodeURIComponent(id)}/drop`
   const { deliveryId, state } = await askAdmin(context, { method: 'POST', path, answer: Dropped })
   if (context.json) context.printJson({ deliveryId, state })
-  else context.print(`${toCut(deliveryId, 60)} is dropped. It will not run.`)
+  else context.print(`${cutLine(deliveryId, 60)} is dropped. It will not run.`)
   return 0
 }
 

@@ -1,6 +1,6 @@
 // The newest system events, pending and consumed, the newest last.
 import type { Context } from './terminal/context.ts'
-import { printOlder, toCut, toTable, toTime } from './terminal/print.ts'
+import { printOlder, cutLine, renderTable, formatTime } from './terminal/print.ts'
 import { toEventFields, toIsoTime } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -15,10 +15,10 @@ export async function events(context: Context, { limit, before }: EventsOptions)
     context.print(before === undefined ? 'No system event yet.' : 'No system event is older.')
   } else {
     const rows = found.map(({ at, agentId, sessionKey, source, text, consumedAt }) => {
-      const state = consumedAt === undefined ? 'pending' : `consumed ${toTime(consumedAt)}`
-      return [toTime(at), `${agentId}/${sessionKey}`, source, state, toCut(text, 100)]
+      const state = consumedAt === undefined ? 'pending' : `consumed ${formatTime(consumedAt)}`
+      return [formatTime(at), `${agentId}/${sessionKey}`, source, state, cutLine(text, 100)]
     })
-    context.print(toTable(['at', 'session', 'source', 'state', 'text'], rows))
+    context.print(renderTable(['at', 'session', 'source', 'state', 'text'], rows))
     printOlder(context, ['events'], { found, limit, cursor: ({ at }) => toIsoTime(at) })
   }
   return 0

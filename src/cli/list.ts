@@ -7,9 +7,9 @@ import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import type { ShownRefusal } from './gateway/gateway.ts'
-import { printOlder, toCut, toRepetitions, toTable, toTime } from './terminal/print.ts'
+import { printOlder, cutLine, describeRepetitions, renderTable, formatTime } from './terminal/print.ts'
 import { toDeliveryFields, describeDifference, toJobFields, toIsoTime } from '../deliveries/records.ts'
-import { findId, findIdAmong, mostRead } from './gateway/ids.ts'
+import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** `before`: the id of a delivery; with `dead` of a run, with `refused` of a request. */
@@ -35,7 +35,8 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     context,
     none,
     async (store) => {
-      if (before !== undefined && (await store.delivery(before)) === undefined) throw toUnknown('delivery', before)
+      if (before !== undefined && (await store.delivery(before)) === undefined)
+        throw toUnknownIdProblem('delivery', before)
       return {
         records: await store.deliveries({ limit, before, state, hook, source, text }),
         nodes: await store.nodes(),
@@ -43,9 +44,9 @@ export async function list(context: Context, options: ListOptions): Promise<numb
     },
   )
   if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
-  else if (records.length === 0) context.print(toNone(`${state ?? ''} delivery`.trim(), before))
+  else if (records.length === 0) context.print(describeEmptyList(`${state ?? ''} delivery`.trim(), before))
   else {
-    context.print(toTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
+    context.print(renderTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
     const command = ['list', ...toFilterArguments({ state, hook, source, search: text })]
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
@@ -60,52 +61,55 @@ function toFilterArguments(filters: Readonly<Record<string, string | undefined>>
   return Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]))
 }
 
-function toNone(what: string, before: string | undefined): string {
+function describeEmptyList(what: string, before: string | undefined): string {
   return before === undefined ? `No ${what} yet.` : `No ${what} is older.`
 }
 
-function toUnknown(what: string, id: string): Problem {
-  return new Problem('not-found', `No ${what} has the id "${toCut(id, 60)}". --before needs the id of an existing one.`)
+function toUnknownIdProblem(what: string, id: string): Problem {
+  return new Problem(
+    'not-found',
+    `No ${what} has the id "${cutLine(id, 60)}". --before needs the id of an existing one.`,
+  )
 }
 
 function toRow(record: DeliveryRecord): string[] {
   const { receivedAt, state, hook, source, event, mappingId, deliveryId } = record
   const from = [source, event].filter((word) => word !== undefined).join(' ')
-  return [toTime(receivedAt), state, hook, from, mappingId ?? '', toBecame(record), deliveryId]
+  return [formatTime(receivedAt), state, hook, from, mappingId ?? '', describeOutcome(record), deliveryId]
 }
 
-function toBecame(record: DeliveryRecord): string {
-  const repeated = toRepetitions(record)
-  const notes = [...toTroubles(record.jobs), ...(repeated === '' ? [] : [`repeated ${repeated}`])]
-  return `${toActions(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
+function describeOutcome(record: DeliveryRecord): string {
+  const repeated = describeRepetitions(record)
+  const notes = [...listFailures(record.jobs), ...(repeated === '' ? [] : [`repeated ${repeated}`])]
+  return `${describeActions(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
 }
 
-function toActions({ jobs, problem }: DeliveryRecord): string {
+function describeActions({ jobs, problem }: DeliveryRecord): string {
   const [only, ...others] = jobs
   if (only === undefined) return problem?.code ?? ''
-  return others.length > 0 ? `${jobs.length} actions` : toAction(only.planned)
+  return others.length > 0 ? `${jobs.length} actions` : describeAction(only.planned)
 }
 
-function toTroubles(jobs: readonly Job[]): string[] {
+function listFailures(jobs: readonly Job[]): string[] {
   const dead = jobs.filter(({ state }) => state === 'dead').length
   const failing = jobs.filter(({ state, attempts }) => state === 'queued' && attempts > 0).length
   return [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
 }
 
-function toAction({ kind, sessionKey }: Job['planned']): string {
+function describeAction({ kind, sessionKey }: Job['planned']): string {
   return kind === 'wake' ? 'wake' : `agent ${sessionKey}`
 }
 
 async function listDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {
   const before = given && (await findDeadId(context, given))
   const jobs = await readStore(context, [], async (store) => {
-    if (before !== undefined && (await store.job(before)) === undefined) throw toUnknown('run', before)
+    if (before !== undefined && (await store.job(before)) === undefined) throw toUnknownIdProblem('run', before)
     return store.deadJobs({ limit, before })
   })
   if (context.json) for (const job of jobs) context.printJson(toJobFields(job))
   else if (jobs.length === 0) context.print(before === undefined ? 'No job is dead.' : 'No older job is dead.')
   else {
-    context.print(toTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(toDeadRow)))
+    context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(toDeadRow)))
     printOlder(context, ['list', '--dead'], { found: jobs, limit, cursor: ({ id }) => id })
   }
   return 0
@@ -115,7 +119,7 @@ async function listDead(context: Context, { limit, before: given }: ListOptions)
 async function findDeadId(context: Context, given: string): Promise<string> {
   return readStore(context, given, async (store) => {
     if (given === 'last') return (await store.deadJobs({ limit: 1 }))[0]?.id ?? given
-    const found = await store.idsFrom({ prefix: given, limit: mostRead })
+    const found = await store.idsFrom({ prefix: given, limit: maxIdsRead })
     return findIdAmong(
       found.flatMap(({ id, deliveryId }) => (id === deliveryId ? [] : [id])),
       given,
@@ -124,16 +128,16 @@ async function findDeadId(context: Context, given: string): Promise<string> {
 }
 
 function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
-  return [toTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
+  return [formatTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
 async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
-  const { askRefusals } = await import('./gateway/gateway.ts')
-  const refusals = await askRefusals(context)
+  const { fetchRefusals } = await import('./gateway/gateway.ts')
+  const refusals = await fetchRefusals(context)
   const ids = refusals.map(({ requestId }) => requestId)
   const before = given && findIdAmong(ids, given)
   const place = before === undefined ? refusals.length : ids.indexOf(before)
-  if (place < 0) throw toUnknown('refused request', before ?? '')
+  if (place < 0) throw toUnknownIdProblem('refused request', before ?? '')
   const newest = refusals.slice(0, place).slice(-limit)
   if (context.json) {
     for (const refusal of newest) {
@@ -144,9 +148,9 @@ async function listRefused(context: Context, { limit, before: given }: ListOptio
   } else {
     const rows = newest.map((refusal) => {
       const { receivedAt, client, path, hook, status, code, requestId } = refusal
-      return [toTime(receivedAt), client, hook ?? path, String(status), code, requestId, toWhy(refusal)]
+      return [formatTime(receivedAt), client, hook ?? path, String(status), code, requestId, describeReasons(refusal)]
     })
-    context.print(toTable(['received', 'client', 'hook', 'status', 'code', 'request', 'why'], rows))
+    context.print(renderTable(['received', 'client', 'hook', 'status', 'code', 'request', 'why'], rows))
     printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })
   }
   return 0
@@ -161,7 +165,7 @@ const credentials: Readonly<Record<string, string>> = {
 }
 
 /** The operator's reasons behind the answer, which shows less. */
-function toWhy({ error, status, credential, nearestHook, trace }: ShownRefusal): string {
+function describeReasons({ error, status, credential, nearestHook, trace }: ShownRefusal): string {
   const came = status === 401 ? credentials[credential] : undefined
   const reasons = [
     ...(came === undefined ? [] : [came]),

@@ -10,10 +10,10 @@ import { editConfig, writeFileAtomic } from '../config/config-file.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { findBundledRequest } from './requests/bundled.ts'
-import { type Context, toInvocation } from './terminal/context.ts'
+import { type Context, formatInvocation } from './terminal/context.ts'
 import { greeting, renderFirstTransform } from './scaffold/first-transform.ts'
-import { makeEditorConfig } from './scaffold/folder.ts'
-import { toFields } from './terminal/print.ts'
+import { createEditorConfig } from './scaffold/folder.ts'
+import { renderFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
 import { readKept } from './requests/kept.ts'
 import { type Redacted, withoutSecrets } from '../replay/redact.ts'
@@ -31,7 +31,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const { removed, ...request } = await findRequest(context, loaded, { from, event })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: loaded.config.hooks.transformsDir })
   const module = `${name}.ts`
-  const { path, edited } = toMapped(loaded, name, module)
+  const { path, edited } = addMapping(loaded, name, module)
   const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload })
   // the fixture before its module, and both before the mapping, so that a watching gateway never loads a part
   const fixture = join(root, `${name}.fixtures`, 'first.json')
@@ -49,19 +49,19 @@ export async function createTransform(context: Context, { name, from, event }: N
     await writeFile(file, content, { flag: 'wx', mode: codeMode })
     made.unshift(['created', file])
   }
-  const editor = await makeEditorConfig(dir)
+  const editor = await createEditorConfig(dir)
   if (editor.what === 'created') made.push(['created', join(dir, editor.file)])
   if (edited !== undefined) {
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
     made.push(['changed', join(dir, configFile)])
   }
   if (removed.length > 0) made.push(['removed', removed.join(', ')])
-  context.print(toFields(made))
-  context.print(`\nPOST ${loaded.config.hooks.path}/${path} calls it.${toWarning(loaded, path, module)}`)
+  context.print(renderFields(made))
+  context.print(`\nPOST ${loaded.config.hooks.path}/${path} calls it.${describeShadowing(loaded, path, module)}`)
   const next = [
     ['test', name, '--watch'],
     ['send', path, fixture],
-  ].map((words) => `  ${toInvocation(context, words)}`)
+  ].map((words) => `  ${formatInvocation(context, words)}`)
   context.print(`\nNext\n${next.join('\n')}`)
   return exitCodes.ok
 }
@@ -103,7 +103,7 @@ function checkName(name: string): void {
 }
 
 /** The hook of the module, and the configuration with its mapping; undefined if a mapping names the module already. */
-function toMapped(
+function addMapping(
   { config, env, text }: LoadedConfig,
   name: string,
   module: string,
@@ -120,7 +120,7 @@ function toMapped(
 }
 
 /** Order is priority: an earlier mapping of the same path may take every request. */
-function toWarning({ config }: LoadedConfig, path: string, module: string): string {
+function describeShadowing({ config }: LoadedConfig, path: string, module: string): string {
   const before = config.hooks.mappings.find(
     ({ match, transform }) =>
       transform?.module !== module && (match.path === undefined || trimSlashes(match.path) === path),

@@ -18,8 +18,8 @@ import { askAdmin } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
 import { readStore } from './gateway/stored.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { toDiff } from './terminal/diff.ts'
-import { toCut } from './terminal/print.ts'
+import { renderDiff } from './terminal/diff.ts'
+import { cutLine } from './terminal/print.ts'
 
 export type ReplayOptions = {
   readonly last: number
@@ -111,22 +111,22 @@ function printJson(context: Context, { deliveries, ...rest }: ReplayReportSchema
 
 function print(context: Context, report: ReplayReportSchema, from: string | undefined): void {
   const { total, groups, unstable, drift, tooLarge, notRun, problems, compared } = report
-  for (const problem of problems) context.note(`${colors.yellow('!')} ${toCut(problem, 500)}`)
+  for (const problem of problems) context.note(`${colors.yellow('!')} ${cutLine(problem, 500)}`)
   if (total === 0 && tooLarge.length === 0) return context.print(nothingKept)
-  const edit = from === undefined ? 'the files on disk' : toCut(from, 80)
+  const edit = from === undefined ? 'the files on disk' : cutLine(from, 80)
   const other = compared === 'live' ? 'the live code' : 'what was recorded'
-  context.print(`${toRequests(total)}: ${other} (-) and ${edit} (+)`)
-  for (const group of groups) context.print(`\n${toHeading(group, group.class)}\n${toExample(group.example)}`)
+  context.print(`${formatRequests(total)}: ${other} (-) and ${edit} (+)`)
+  for (const group of groups) context.print(`\n${renderHeading(group, group.class)}\n${renderExample(group.example)}`)
   if (unstable.length > 0) {
     const paths = unstable.map(({ path, count }) => `${path} (${count})`).join(', ')
-    context.print(`\nLeft out, because two runs of the same code differ: ${toCut(paths, 500)}`)
+    context.print(`\nLeft out, because two runs of the same code differ: ${cutLine(paths, 500)}`)
   }
   for (const group of drift) {
-    context.print(`\n${toHeading(group, 'recorded (-), and live now (+)')}\n${toExample(group.example)}`)
+    context.print(`\n${renderHeading(group, 'recorded (-), and live now (+)')}\n${renderExample(group.example)}`)
   }
-  context.print(`\n${toCounts(report)}`)
-  if (tooLarge.length > 0) context.print(`${toRequests(tooLarge.length)} not replayable: larger than 256 KiB.`)
-  if (notRun > 0) context.print(`${toRequests(notRun)} not replayed: the time was up.`)
+  context.print(`\n${formatCounts(report)}`)
+  if (tooLarge.length > 0) context.print(`${formatRequests(tooLarge.length)} not replayable: larger than 256 KiB.`)
+  if (notRun > 0) context.print(`${formatRequests(notRun)} not replayed: the time was up.`)
   const [first] = groups
   if (first !== undefined)
     context.print(`\n"hookloom capture ${first.example.deliveryId}" makes a fixture of a request.`)
@@ -135,27 +135,27 @@ function print(context: Context, report: ReplayReportSchema, from: string | unde
 const nothingKept =
   'No request is kept. "retain": 100 in hooks or in a mapping keeps the newest requests, and "hookloom dev" does so by itself.'
 
-function toHeading({ paths, count, percent }: GroupFields, title: string): string {
+function renderHeading({ paths, count, percent }: GroupFields, title: string): string {
   const where = paths.length === 1 && paths[0] === 'decision' ? '' : paths.join(', ')
-  return `${colors.bold(title)}${where === '' ? '' : `  ${toCut(where, 200)}`}  ${toRequests(count)}, ${percent} %`
+  return `${colors.bold(title)}${where === '' ? '' : `  ${cutLine(where, 200)}`}  ${formatRequests(count)}, ${percent} %`
 }
 
-function toExample({ deliveryId, hook, changes }: GroupFields['example']): string {
-  return [`  ${deliveryId}  ${toCut(hook, 60)}`, ...changes.flatMap(toLines)].join('\n')
+function renderExample({ deliveryId, hook, changes }: GroupFields['example']): string {
+  return [`  ${deliveryId}  ${cutLine(hook, 60)}`, ...changes.flatMap(renderChange)].join('\n')
 }
 
-function toLines({ path, before, after, recorded }: ChangeFields): string[] {
-  const record = recorded === undefined ? [] : [colors.dim(`recorded ${toCut(JSON.stringify(recorded), 120)}`)]
-  return [`  ${path}`, ...[...toDiff(before, after), ...record].map((line) => `    ${line}`)]
+function renderChange({ path, before, after, recorded }: ChangeFields): string[] {
+  const record = recorded === undefined ? [] : [colors.dim(`recorded ${cutLine(JSON.stringify(recorded), 120)}`)]
+  return [`  ${path}`, ...[...renderDiff(before, after), ...record].map((line) => `    ${line}`)]
 }
 
-function toCounts({ counts, total }: ReplayReportSchema): string {
+function formatCounts({ counts, total }: ReplayReportSchema): string {
   const parts = Object.entries(counts).filter(([name, count]) => count > 0 || name === 'same')
   return parts
     .map(([name, count]) => `${count} ${name} (${Math.round((count / Math.max(1, total)) * 100)} %)`)
     .join(', ')
 }
 
-function toRequests(count: number): string {
+function formatRequests(count: number): string {
   return count === 1 ? '1 request' : `${count} requests`
 }

@@ -5,7 +5,7 @@ import { type Context, withProgress } from './terminal/context.ts'
 import { askAdmin, askParked } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
-import { toCut } from './terminal/print.ts'
+import { cutLine } from './terminal/print.ts'
 
 const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
 type Retried = z.infer<typeof Retried>
@@ -32,8 +32,8 @@ async function retryOne(context: Context, id: string): Promise<number> {
   const retried = await withProgress(context, 'Waiting for the gateway', () => askRetry(context, id))
   const { state, jobs } = retried
   if (context.json) context.printJson(retried)
-  else if (jobs.length === 0) context.print(`${toCut(id, 60)} ran again and is ${toCut(state, 60)}.`)
-  else context.print(`${toCut(id, 60)}: ${toCounted(jobs.length)} queued again.`)
+  else if (jobs.length === 0) context.print(`${cutLine(id, 60)} ran again and is ${cutLine(state, 60)}.`)
+  else context.print(`${cutLine(id, 60)}: ${describeDeadJobs(jobs.length)} queued again.`)
   return 0
 }
 
@@ -44,13 +44,13 @@ async function retryDead(context: Context): Promise<number> {
   let jobs = 0
   await withProgress(context, 'Waiting for the gateway', async () => {
     for (const id of ids) {
-      const retried = await askRetry(context, id).catch(toPassedOver)
+      const retried = await askRetry(context, id).catch(ignoreIfGone)
       if (retried === undefined) continue
       jobs += retried.jobs.length
       if (context.json) context.printJson(retried)
     }
   })
-  if (!context.json) context.print(jobs === 0 ? 'No run is dead.' : `${toTotal(jobs)} queued again.`)
+  if (!context.json) context.print(jobs === 0 ? 'No run is dead.' : `${describeDeadRuns(jobs)} queued again.`)
   return 0
 }
 
@@ -66,12 +66,12 @@ async function retryParked(context: Context, hook: string | undefined): Promise<
     }
   })
   const total = settled + stillParked
-  const toBe = (count: number) => `${count} ${count === 1 ? 'is' : 'are'}`
+  const countWithVerb = (count: number) => `${count} ${count === 1 ? 'is' : 'are'}`
   if (context.json) context.printJson({ settled, stillParked })
   else if (total === 0) context.print('No delivery is parked.')
   else {
     const ran = total === 1 ? '1 parked delivery' : `${total} parked deliveries`
-    context.print(`${ran} ran again: ${toBe(settled)} settled, ${toBe(stillParked)} parked again.`)
+    context.print(`${ran} ran again: ${countWithVerb(settled)} settled, ${countWithVerb(stillParked)} parked again.`)
   }
   return 0
 }
@@ -82,15 +82,15 @@ function askRetry(context: Context, id: string): Promise<Retried> {
 }
 
 /** Another command retried it, or it was deleted because of its age. */
-function toPassedOver(error: unknown): undefined {
+function ignoreIfGone(error: unknown): undefined {
   if (error instanceof Problem && (error.code === 'conflict' || error.code === 'not-found')) return undefined
   throw error
 }
 
-function toCounted(jobs: number): string {
+function describeDeadJobs(jobs: number): string {
   return jobs === 1 ? 'its dead job is' : `${jobs} dead jobs are`
 }
 
-function toTotal(jobs: number): string {
+function describeDeadRuns(jobs: number): string {
   return jobs === 1 ? 'One dead run is' : `${jobs} dead runs are`
 }

@@ -1,6 +1,6 @@
 // A dry run: shows what this configuration would make of a delivery, and why. Uses no store and no gateway.
 import { newId } from '../base/id.ts'
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
@@ -11,9 +11,9 @@ import { toDelivery, toLocalHead } from '../deliveries/delivery.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { readInput } from './requests/input.ts'
-import { toCut, describeFailure, toIndented, toTable } from './terminal/print.ts'
+import { cutLine, describeFailure, indent, renderTable } from './terminal/print.ts'
 import { toActionFields } from '../deliveries/records.ts'
-import { toTrace } from './show.ts'
+import { renderTrace } from './show.ts'
 
 export type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }
 
@@ -22,41 +22,41 @@ export async function run(context: Context, options: RunOptions): Promise<number
   try {
     const { parts } = await withProgress(context, 'Loading the transforms', () => bench.load([]))
     const generation = createGeneration(parts)
-    const delivery = await toDryDelivery(context, generation, options)
-    return tell(context, await withProgress(context, 'Running', () => explain(generation, delivery, newId)))
+    const delivery = await readDelivery(context, generation, options)
+    return printExplanation(context, await withProgress(context, 'Running', () => explain(generation, delivery, newId)))
   } finally {
     await bench.close()
   }
 }
 
-function tell(context: Context, explanation: Explanation): number {
+function printExplanation(context: Context, explanation: Explanation): number {
   if (context.json) context.printJson(toFields(explanation))
   else print(context, explanation)
   const { decision } = explanation
   return 'problem' in decision ? exitCodes[decision.problem.kind] : exitCodes.ok
 }
 
-async function toDryDelivery(
+async function readDelivery(
   context: Context,
   generation: Generation,
   { hook: name, file, headers, event }: RunOptions,
 ): Promise<Delivery> {
   const path = normalizeHookName(name)
   const hook = generation.hook(path)
-  if (hook.kind === 'unknown') throw toUnknownHook(generation, path)
+  if (hook.kind === 'unknown') throw toUnknownHookProblem(generation, path)
   const input = await readInput(context, { file, headers })
   const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers: input.headers })
   const delivery = toDelivery(head, Buffer.from(input.body), { hook, id: newId(), receivedAt: Date.now() })
   return event === undefined ? delivery : { ...delivery, event }
 }
 
-function toUnknownHook({ config }: Generation, path: string): Problem {
+function toUnknownHookProblem({ config }: Generation, path: string): Problem {
   const named = config.hooks.mappings.flatMap(({ match }) => match.path ?? [])
   const presets = config.hooks.presets.map((preset) => (typeof preset === 'string' ? preset : preset.name))
   const names = ['wake', 'agent', ...named, ...presets]
-  const near = nearestOf(path, names)
+  const near = findNearest(path, names)
   const next = near === undefined ? `Hooks: ${names.join(', ')}.` : `Did you mean ${near}?`
-  return new Problem('hook-unknown', `No hook has the name "${toCut(path, 60)}". ${next}`)
+  return new Problem('hook-unknown', `No hook has the name "${cutLine(path, 60)}". ${next}`)
 }
 
 const decisionNames = { accept: 'accept', skip: 'skip', park: 'park', refuse: 'refusal' } as const
@@ -76,8 +76,8 @@ function toFields({ decision, trace, origins }: Explanation): object {
 
 function print(context: Context, { decision, trace, origins }: Explanation): void {
   const blocks = [
-    ...(trace.length === 0 ? [] : [toTrace(trace)]),
-    ...(decision.log.length === 0 ? [] : [`Log of the transform\n${toIndented(decision.log.join('\n'))}`]),
+    ...(trace.length === 0 ? [] : [renderTrace(trace)]),
+    ...(decision.log.length === 0 ? [] : [`Log of the transform\n${indent(decision.log.join('\n'))}`]),
     ...(decision.kind === 'accept'
       ? decision.actions.map((planned, index) => toActionText(planned, origins[index] ?? {}))
       : []),
@@ -89,9 +89,9 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
         `accept: ${decision.actions.length === 1 ? '1 action' : `${decision.actions.length} actions`}`,
       )
     case 'skip':
-      return context.print(`skip: ${toCut(decision.why, 500)}`)
+      return context.print(`skip: ${cutLine(decision.why, 500)}`)
     case 'park':
-      context.print(`park: this code would park the delivery${isKeptOut(decision.problem) ? keptOut : ''}`)
+      context.print(`park: this code would park the delivery${isLoadFailure(decision.problem) ? lastGoodNote : ''}`)
       return context.note(describeFailure(decision.problem))
     case 'refuse':
       context.print(`refusal: the sender would be answered ${decision.problem.status}`)
@@ -99,16 +99,16 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
   }
 }
 
-const keptOut = '; a running gateway keeps its last good version'
+const lastGoodNote = '; a running gateway keeps its last good version'
 
 /** Code that does not load never goes live. Code that throws on this delivery may be live. */
-function isKeptOut({ code }: Problem): boolean {
+function isLoadFailure({ code }: Problem): boolean {
   return code === 'transform-missing' || code === 'transform-build-failed' || code === 'transform-load-failed'
 }
 
 function toActionText(planned: PlannedAction, origins: FieldOrigins): string {
   const rows = Object.entries(toActionFields(planned))
     .filter(([name, value]) => name !== 'kind' && value !== undefined)
-    .map(([name, value]) => [name, toCut(String(value), 80), origins[name] ?? ''])
-  return toTable([planned.kind, 'value', 'from'], rows)
+    .map(([name, value]) => [name, cutLine(String(value), 80), origins[name] ?? ''])
+  return renderTable([planned.kind, 'value', 'from'], rows)
 }

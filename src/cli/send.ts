@@ -5,15 +5,15 @@ import { existsSync } from 'node:fs'
 import { assemble } from '../reload/assemble.ts'
 import { findPack } from '../reload/packs.ts'
 import { loadConfig } from '../config/config.ts'
-import { type Config, toHookTokens } from '../model/config.ts'
-import { toJson } from '../base/json.ts'
+import { type Config, listHookTokens } from '../model/config.ts'
+import { tryParseJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { callGateway, findGatewayAddress, parseRefusal } from './gateway/gateway.ts'
 import { readInput } from './requests/input.ts'
-import { proveAsSender } from './requests/own-signature.ts'
-import { toCut } from './terminal/print.ts'
-import { toSample } from './requests/sample.ts'
+import { signAsSender } from './requests/own-signature.ts'
+import { cutLine } from './terminal/print.ts'
+import { buildSample } from './requests/sample.ts'
 
 /**
  * `what`: a file; if there is no such file and the hook is a preset, a fixture or an event of that preset. `file`: always a file;
@@ -26,28 +26,32 @@ export type SendOptions = {
   headers: readonly string[]
 }
 
-type Outgoing = { readonly path: string; readonly headers: Readonly<Record<string, string>>; readonly body: string }
+type OutgoingRequest = {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
 
 export async function send(context: Context, options: SendOptions): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const { path, headers, body } = await toOutgoing(context, config, options)
+  const { path, headers, body } = await buildRequest(context, config, options)
   const { url } = findGatewayAddress(dir, config)
   const { status, text, isReplay } = await withProgress(context, 'Waiting for the answer', () =>
     callGateway(`${url}/${path}`, { method: 'POST', headers, body }),
   )
-  const answer = toCut(text, 4_000)
-  if (context.json) context.printJson({ status, body: toJson(text) ?? null, replay: isReplay })
+  const answer = cutLine(text, 4_000)
+  if (context.json) context.printJson({ status, body: tryParseJson(text) ?? null, replay: isReplay })
   else context.print([String(status), answer, isReplay ? '(a replay of the first answer)' : ''].join(' ').trim())
   if (status < 400) return exitCodes.ok
   return exitCodes[parseRefusal(status, text).kind]
 }
 
-async function toOutgoing(
+async function buildRequest(
   context: Context,
   config: Config,
   { hook, what, file, headers }: SendOptions,
-): Promise<Outgoing> {
+): Promise<OutgoingRequest> {
   const { dir, note } = context
   const given = file ?? what
   if (given === undefined) {
@@ -60,16 +64,16 @@ async function toOutgoing(
   const pack = isFile ? undefined : await findPack(dir, hook)
   if (pack === undefined) {
     const path = trimSlashes(hook)
-    const proved = await proveAsSender(
+    const proved = await signAsSender(
       { dir, config },
       { path, ...(await readInput(context, { file: given, headers })) },
     )
     if (proved.note !== undefined) note(proved.note)
     return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
   }
-  // toSample reports a preset that is missing or invalid
+  // buildSample reports a preset that is missing or invalid
   const { verifiers } = await assemble(dir, config)
-  const sample = toSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
+  const sample = buildSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
   // a sample has the delivery id of its file: without a new key, only the first one would run
   const keyed = { 'idempotency-key': randomUUID(), ...sample.headers }
   return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
@@ -77,11 +81,11 @@ async function toOutgoing(
 
 /** A proof in the `Authorization` header is kept. */
 function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
-  return { authorization: `Bearer ${toToken(config)}`, ...headers }
+  return { authorization: `Bearer ${findToken(config)}`, ...headers }
 }
 
-function toToken({ hooks }: Config): string {
-  const [token] = toHookTokens(hooks)
+function findToken({ hooks }: Config): string {
+  const [token] = listHookTokens(hooks)
   if (token !== undefined) return token
   throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
 }

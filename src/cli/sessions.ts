@@ -2,7 +2,7 @@
 import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
-import { printOlder, toCut, toIndented, toTable, toTime } from './terminal/print.ts'
+import { printOlder, cutLine, indent, renderTable, formatTime } from './terminal/print.ts'
 import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -12,7 +12,7 @@ const mostSessions = 1_000_000
 const mostMessages = 1_000
 const allMessages = 1_000_000
 
-type Told = { session: Session; messages: readonly Message[] }
+type SessionWithMessages = { session: Session; messages: readonly Message[] }
 
 export async function sessions(
   context: Context,
@@ -21,11 +21,11 @@ export async function sessions(
   if (key !== undefined && before !== undefined) {
     throw new Problem('usage-invalid', 'With a session key, the whole session is shown. Leave --before out.')
   }
-  const found = await readStore(context, [], async (store): Promise<Told[]> => {
+  const found = await readStore(context, [], async (store): Promise<SessionWithMessages[]> => {
     const all = await store.sessions({ limit: key === undefined ? limit : mostSessions, before })
     const chosen = key === undefined ? all : all.filter((session) => session.sessionKey === key)
     const most = key === undefined ? mostMessages : allMessages
-    const told: Told[] = []
+    const told: SessionWithMessages[] = []
     for (const session of chosen) {
       const { agentId, sessionKey } = session
       told.push({ session, messages: await store.messages({ agentId, sessionKey, limit: most }) })
@@ -33,23 +33,23 @@ export async function sessions(
     return told
   })
   if (key !== undefined && found.length === 0) {
-    throw new Problem('not-found', `No session has the key "${toCut(key, 60)}". "hookloom sessions" lists them.`)
+    throw new Problem('not-found', `No session has the key "${cutLine(key, 60)}". "hookloom sessions" lists them.`)
   }
   if (context.json) for (const { session, messages } of found) context.printJson(toSessionFields(session, messages))
   else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'There are no older sessions.')
   else if (key === undefined) {
-    context.print(toTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
+    context.print(renderTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
     printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toIsoTime(session.updatedAt) })
   } else context.print(found.map(toTranscript).join('\n\n'))
   return 0
 }
 
-function toRow({ session, messages }: Told): string[] {
-  return [toTime(session.updatedAt), session.agentId, String(messages.length), session.sessionKey]
+function toRow({ session, messages }: SessionWithMessages): string[] {
+  return [formatTime(session.updatedAt), session.agentId, String(messages.length), session.sessionKey]
 }
 
-function toTranscript({ session, messages }: Told): string {
-  const head = `Session ${toCut(session.sessionKey, 512)} of agent ${toCut(session.agentId, 100)}`
-  const said = messages.map(({ role, at, runId, text }) => `${role}, ${toTime(at)}, run ${runId}\n${toIndented(text)}`)
+function toTranscript({ session, messages }: SessionWithMessages): string {
+  const head = `Session ${cutLine(session.sessionKey, 512)} of agent ${cutLine(session.agentId, 100)}`
+  const said = messages.map(({ role, at, runId, text }) => `${role}, ${formatTime(at)}, run ${runId}\n${indent(text)}`)
   return [head, ...(said.length === 0 ? ['  No message yet: this session has only system events.'] : said)].join('\n\n')
 }

@@ -1,6 +1,6 @@
 // Two deliveries, one against the other: what came in, and what was decided.
 import type { JsonValue } from '../base/json.ts'
-import { isJsonObject, toJson } from '../base/json.ts'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { readRecorded } from '../replay/replay.ts'
 import { Problem } from '../model/problem.ts'
 import { type Change, listChanges } from '../replay/outcome.ts'
@@ -8,8 +8,8 @@ import type { KeptDelivery } from '../store/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import type { Context } from './terminal/context.ts'
-import { toDiff } from './terminal/diff.ts'
-import { toCut } from './terminal/print.ts'
+import { renderDiff } from './terminal/diff.ts'
+import { cutLine } from './terminal/print.ts'
 
 /** Differences of two payloads that are shown. */
 const mostChanges = 100
@@ -17,14 +17,14 @@ const mostChanges = 100
 /** Throws `not-found` for an id that no delivery has. */
 export async function showDiff(context: Context, ids: readonly [string, string]): Promise<number> {
   const [one, other] = [await find(context, ids[0]), await find(context, ids[1])]
-  const changes = [...toFieldChanges(one, other), ...toDecided(one, other), ...toRequestChanges(one, other)]
+  const changes = [...compareFields(one, other), ...compareDecisions(one, other), ...compareRequests(one, other)]
   const deliveryIds = [one.deliveryId, other.deliveryId]
   if (context.json) context.printJson({ deliveryIds, changes })
   else {
     context.print(`Delivery ${deliveryIds[0]} (-) and ${deliveryIds[1]} (+)`)
     for (const { path, before, after } of changes) {
       context.print(
-        `\n  ${toCut(path, 200)}\n${toDiff(before, after)
+        `\n  ${cutLine(path, 200)}\n${renderDiff(before, after)
           .map((line) => `    ${line}`)
           .join('\n')}`,
       )
@@ -44,28 +44,32 @@ async function find(context: Context, given: string): Promise<KeptDelivery> {
     return record && { ...record, request: await store.request(id) }
   })
   if (found !== undefined) return found
-  throw new Problem('not-found', `No delivery has the id "${toCut(id, 60)}". "hookloom list" shows the ids.`)
+  throw new Problem('not-found', `No delivery has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
 }
 
 const fields = ['state', 'hook', 'source', 'event', 'mappingId', 'generation', 'transformHash'] as const
 
-function toFieldChanges(one: KeptDelivery, other: KeptDelivery): Change[] {
+function compareFields(one: KeptDelivery, other: KeptDelivery): Change[] {
   return fields
     .filter((name) => one[name] !== other[name])
     .map((name) => ({ path: name, before: one[name], after: other[name] }))
 }
 
-function toDecided(one: KeptDelivery, other: KeptDelivery): Change[] {
+function compareDecisions(one: KeptDelivery, other: KeptDelivery): Change[] {
   const [before, after] = [readRecorded(one), readRecorded(other)]
   return before === undefined || after === undefined ? [] : listChanges(before, after)
 }
 
-function toRequestChanges(one: KeptDelivery, other: KeptDelivery): Change[] {
+function compareRequests(one: KeptDelivery, other: KeptDelivery): Change[] {
   if (one.request === undefined || other.request === undefined) return []
   const [before, after] = [one.request, other.request].map(({ head, body }) => {
     const text = Buffer.from(body).toString()
-    const rest: JsonValue = { headers: { ...head.headers }, query: { ...head.query }, payload: toJson(text) ?? text }
-    return new Map(toLeaves(rest, ''))
+    const rest: JsonValue = {
+      headers: { ...head.headers },
+      query: { ...head.query },
+      payload: tryParseJson(text) ?? text,
+    }
+    return new Map(listPayloadLeaves(rest, ''))
   })
   const paths = new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])
   return [...paths]
@@ -75,12 +79,12 @@ function toRequestChanges(one: KeptDelivery, other: KeptDelivery): Change[] {
 }
 
 /** Every value that is no object and no array, by its path. Empty ones are leaves too. */
-function toLeaves(value: JsonValue, path: string): [string, JsonValue][] {
+function listPayloadLeaves(value: JsonValue, path: string): [string, JsonValue][] {
   const entries: [string, JsonValue][] = Array.isArray(value)
     ? value.map((item, index) => [`${path}[${index}]`, item])
     : isJsonObject(value)
       ? Object.entries(value).map(([key, item]) => [path === '' ? key : `${path}.${key}`, item])
       : []
-  if (entries.length > 0) return entries.flatMap(([at, item]) => toLeaves(item, at))
+  if (entries.length > 0) return entries.flatMap(([at, item]) => listPayloadLeaves(item, at))
   return [[path, typeof value === 'object' && value !== null ? JSON.stringify(value) : value]]
 }

@@ -4,7 +4,7 @@ import { cut, toPrintable } from '../base/text.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
-import { toCut, toFields, toIndented, toRepetitions, toTable, toTime } from './terminal/print.ts'
+import { cutLine, renderFields, indent, describeRepetitions, renderTable, formatTime } from './terminal/print.ts'
 import { toJobFields, toShownFields } from '../deliveries/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
@@ -14,7 +14,7 @@ export async function show(context: Context, { id: given }: { id: string }): Pro
   const record = await readStore(context, undefined, (store) => store.delivery(id))
   if (record === undefined) return showHeartbeat(context, id)
   if (context.json) context.printJson(toShownFields(record))
-  else context.print(toText(record))
+  else context.print(renderDelivery(record))
   return 0
 }
 
@@ -22,20 +22,20 @@ export async function show(context: Context, { id: given }: { id: string }): Pro
 async function showHeartbeat(context: Context, id: string): Promise<number> {
   const job = await readStore(context, undefined, (store) => store.job(id))
   if (job === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows the ids.`)
+    throw new Problem('not-found', `No delivery or run has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
   }
   if (context.json) context.printJson(toJobFields(job))
-  else context.print(toJobText(job))
+  else context.print(renderJob(job))
   return 0
 }
 
-function toText(record: DeliveryRecord): string {
+function renderDelivery(record: DeliveryRecord): string {
   const { deliveryId, problem, trace, log, jobs } = record
   const blocks = [
     `Delivery ${deliveryId}`,
-    toFields([
+    renderFields([
       ['state', record.state],
-      ['received', toTime(record.receivedAt)],
+      ['received', formatTime(record.receivedAt)],
       ['hook', record.hook],
       ['source', record.source ?? ''],
       ['event', record.event ?? ''],
@@ -43,69 +43,73 @@ function toText(record: DeliveryRecord): string {
       ['generation', record.generation],
       ['gateway', record.node ?? ''],
       ['transform', record.transformHash ?? ''],
-      ['next', record.state === 'parked' ? `${toAgain(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
-      ['repeated', toRepetitions(record)],
+      ['next', record.state === 'parked' ? `${describeRetry(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
+      ['repeated', describeRepetitions(record)],
       ['twin', record.bodyDiffered ? 'a repetition had a different body' : ''],
     ]),
     ...(problem === undefined
       ? []
-      : [[`Problem ${problem.code}`, toIndented(problem.detail), toIndented(problem.frame ?? '')].join('\n')]),
-    ...(trace.length === 0 ? [] : [toTrace(trace)]),
-    ...(log.length === 0 ? [] : [`Log of the transform\n${toIndented(log.join('\n'))}`]),
-    ...jobs.map(toJobText),
+      : [[`Problem ${problem.code}`, indent(problem.detail), indent(problem.frame ?? '')].join('\n')]),
+    ...(trace.length === 0 ? [] : [renderTrace(trace)]),
+    ...(log.length === 0 ? [] : [`Log of the transform\n${indent(log.join('\n'))}`]),
+    ...jobs.map(renderJob),
   ]
   return blocks.map((block) => block.trimEnd()).join('\n\n')
 }
 
 /** The mappings that were tried, and why each did or did not take the delivery. */
-export function toTrace(trace: readonly TraceEntry[]): string {
+export function renderTrace(trace: readonly TraceEntry[]): string {
   const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
-  return toTable(['', 'mapping', 'why'], rows)
+  return renderTable(['', 'mapping', 'why'], rows)
 }
 
 /** Characters of a reply that are shown. */
 const maxReplyChars = 4_000
 
-function toJobText(job: Job): string {
+function renderJob(job: Job): string {
   const { planned, steps } = job
   const reply = steps.find(({ name, state }) => name === 'run' && state === 'done')?.result
   const recorded = steps.map(({ name, state, at, detail = '', ...step }) => [
     name,
     state,
-    toTime(at),
-    [detail === '' && name === 'wake' ? 'caused a heartbeat turn of the main session' : detail, ...toCost(step)].join(
-      ', ',
-    ),
+    formatTime(at),
+    [
+      detail === '' && name === 'wake' ? 'caused a heartbeat turn of the main session' : detail,
+      ...describeCost(step),
+    ].join(', '),
   ])
   const posts = job.posts.map((post) => [
     `${post.part + 1} of ${job.posts.length}`,
     toShownPostState(post, job),
     `${post.channel} ${post.to ?? ''}`.trimEnd(),
-    [...(post.id === undefined ? [] : [post.id]), ...toPostNotes(post, job)].join(', '),
+    [...(post.id === undefined ? [] : [post.id]), ...describePost(post, job)].join(', '),
   ])
   return [
     `${titles[planned.kind]} ${toPrintable(job.id)}`,
-    toFields([
+    renderFields([
       ['state', job.state],
       ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
       ['attempts', String(job.attempts)],
-      ['failing', job.state === 'queued' && job.failingSince !== undefined ? `since ${toTime(job.failingSince)}` : ''],
+      [
+        'failing',
+        job.state === 'queued' && job.failingSince !== undefined ? `since ${formatTime(job.failingSince)}` : '',
+      ],
       [
         'next try',
-        job.state === 'queued' && (job.attempts > 0 || job.failingSince !== undefined) ? toTime(job.runAt) : '',
+        job.state === 'queued' && (job.attempts > 0 || job.failingSince !== undefined) ? formatTime(job.runAt) : '',
       ],
       ['last error', job.state === 'done' ? '' : (job.lastError ?? '')],
-      ['next', job.state === 'dead' ? `${toAgain(job.id)}.` : ''],
-      ['text', toCut(toAsked(planned), 200)],
+      ['next', job.state === 'dead' ? `${describeRetry(job.id)}.` : ''],
+      ['text', cutLine(describeSettings(planned), 200)],
     ]),
-    ...(recorded.length === 0 ? [] : [toTable(['step', 'state', 'at', ''], recorded)]),
-    ...(posts.length === 0 ? [] : [toTable(['message', 'state', 'to', ''], posts)]),
-    ...(reply === undefined ? [] : [`Reply\n${toIndented(cut(reply, maxReplyChars))}`]),
+    ...(recorded.length === 0 ? [] : [renderTable(['step', 'state', 'at', ''], recorded)]),
+    ...(posts.length === 0 ? [] : [renderTable(['message', 'state', 'to', ''], posts)]),
+    ...(reply === undefined ? [] : [`Reply\n${indent(cut(reply, maxReplyChars))}`]),
   ].join('\n')
 }
 
 /** Explains the state of a message. */
-function toPostNotes(post: Post, job: Job): string[] {
+function describePost(post: Post, job: Job): string[] {
   const notes: Partial<Record<ShownPostState, string>> = {
     unsent: 'not sent: the run failed permanently',
     unknown: 'it may have arrived, or not',
@@ -119,20 +123,20 @@ function toPostNotes(post: Post, job: Job): string[] {
   ]
 }
 
-function toAgain(id: string): string {
+function describeRetry(id: string): string {
   return `"hookloom retry ${id}" runs it again`
 }
 
 const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat', alert: 'Alert' } as const
 
-function toAsked(planned: Job['planned']): string {
+function describeSettings(planned: Job['planned']): string {
   if (planned.kind === 'heartbeat')
     return planned.reason === 'wake' ? 'a wake asked for it' : 'the heartbeat interval had passed'
   if (planned.kind === 'alert') return planned.text
   return planned.kind === 'wake' ? planned.action.text : planned.action.message
 }
 
-function toCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[] {
+function describeCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[] {
   return [
     ...(model === undefined ? [] : [model]),
     ...(usage === undefined ? [] : [`${usage.inputTokens} tokens in, ${usage.outputTokens} out`]),

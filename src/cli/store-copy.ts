@@ -4,7 +4,7 @@ import { isPostgresUrl } from '../base/postgres-url.ts'
 import { loadConfig } from '../config/config.ts'
 import { type Env, substituteEnv } from '../config/env.ts'
 import { configFile } from '../config/text.ts'
-import { type StorePlace, toShownPlace, toStorePlace } from '../model/places.ts'
+import { type StorePlace, describeStorePlace, toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { copyStore } from '../store/open.ts'
 import { type Context, withProgress } from './terminal/context.ts'
@@ -13,27 +13,27 @@ import { type Context, withProgress } from './terminal/context.ts'
 export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
   const { config, env } = loadConfig(context)
   const from = toStorePlace(context.dir, config)
-  const to = toTarget(given, env)
+  const to = parseTarget(given, env)
   if (JSON.stringify(from) === JSON.stringify(to)) {
     throw new Problem(
       'usage-invalid',
-      `--to names the store of this configuration, ${toShownPlace(to)}. Name another place.`,
+      `--to names the store of this configuration, ${describeStorePlace(to)}. Name another place.`,
     )
   }
   const lines: string[] = []
-  const copied = await withProgress(context, `Copying ${toShownPlace(from)} to ${toShownPlace(to)}`, () =>
+  const copied = await withProgress(context, `Copying ${describeStorePlace(from)} to ${describeStorePlace(to)}`, () =>
     copyStore({ from, to }, (table, rows) => lines.push(`${table.padEnd(10)}  ${rows}`)),
   )
-  if (context.json) context.printJson({ from: toShownPlace(from), to: toShownPlace(to), copied })
+  if (context.json) context.printJson({ from: describeStorePlace(from), to: describeStorePlace(to), copied })
   else {
     context.print(lines.join('\n'))
-    context.print(`\nCopied and counted. ${toShownPlace(from)} is unchanged.`)
+    context.print(`\nCopied and counted. ${describeStorePlace(from)} is unchanged.`)
     context.print(`Now set ${toKey(given, to)} in ${configFile}, and start the gateway.`)
   }
   return exitCodes.ok
 }
 
-function toTarget(given: string, env: Env): StorePlace {
+function parseTarget(given: string, env: Env): StorePlace {
   const { value, issues } = substituteEnv(given, env)
   const [issue] = issues
   if (issue !== undefined) throw new Problem('usage-invalid', `--to${issue.text}`)

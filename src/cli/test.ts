@@ -8,7 +8,7 @@ import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { toPrintableLine } from '../base/text.ts'
 import { type Bench, createBench, type BenchModules, type ModuleResult } from './checks/bench.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { describeFailure, toIndented } from './terminal/print.ts'
+import { describeFailure, indent } from './terminal/print.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
 /** `modules`: none means all modules of the configuration. */
@@ -41,7 +41,7 @@ async function runModules(
     const { problem, fixtures } = await bench.run(loaded, module)
     if (problem !== undefined) {
       counts.broken += 1
-      tell(context, { module, ok: false, problem })
+      printLine(context, { module, ok: false, problem })
     } else if (fixtures.length === 0 && !context.json) {
       context.print(`${colors.dim('·')} ${toPrintableLine(module)} has no fixtures`)
     }
@@ -52,10 +52,10 @@ async function runModules(
       counts[isUpdated ? 'updated' : each.outcome.ok ? 'passed' : 'failed'] += 1
       const diff = each.outcome.ok ? [] : each.outcome.diff
       const fault = each.outcome.ok || isUpdated ? undefined : each.outcome.problem
-      tell(context, { module, fixture: each.file.name, ok: each.outcome.ok || isUpdated, diff, isUpdated, fault })
+      printLine(context, { module, fixture: each.file.name, ok: each.outcome.ok || isUpdated, diff, isUpdated, fault })
     }
   }
-  if (!context.json) context.print(`\n${toSummary(counts)}`)
+  if (!context.json) context.print(`\n${describeCounts(counts)}`)
   return { code: counts.failed + counts.broken === 0 ? exitCodes.ok : exitCodes.broken, written }
 }
 
@@ -81,7 +81,7 @@ type Line =
       fault: ProblemRecord | undefined
     }
 
-function tell(context: Context, line: Line): void {
+function printLine(context: Context, line: Line): void {
   if ('problem' in line) {
     const { module, problem } = line
     const { code, detail, frame } = problem
@@ -96,11 +96,11 @@ function tell(context: Context, line: Line): void {
   const mark = ok ? colors.green('✓') : colors.red('✗')
   const name = toPrintableLine(join(module, fixture))
   context.print(`${mark} ${name}${isUpdated ? ' is updated' : ''}`)
-  if (diff.length > 0) context.print(toIndented(diff.map((each) => `  ${each}`).join('\n')))
-  if (fault?.frame !== undefined) context.print(`\n${toIndented(fault.frame)}\n`)
+  if (diff.length > 0) context.print(indent(diff.map((each) => `  ${each}`).join('\n')))
+  if (fault?.frame !== undefined) context.print(`\n${indent(fault.frame)}\n`)
 }
 
-function toSummary({ passed, failed, updated, broken }: Counts): string {
+function describeCounts({ passed, failed, updated, broken }: Counts): string {
   const parts = [`${passed} passed`, `${failed} failed`]
   if (updated > 0) parts.push(`${updated} updated`)
   if (broken > 0) parts.push(broken === 1 ? '1 module does not load' : `${broken} modules do not load`)

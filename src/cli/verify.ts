@@ -5,17 +5,17 @@ import { z } from 'zod'
 import { assemble } from '../reload/assemble.ts'
 import { loadConfig } from '../config/config.ts'
 import type { Config } from '../model/config.ts'
-import { toFirstIssue } from '../model/issue.ts'
-import { toHandedFile } from '../model/places.ts'
+import { describeFirstIssue } from '../model/issue.ts'
+import { toHandedSecretsFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
 import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
 import { createHandedSecrets } from '../http/handed.ts'
 import type { Context } from './terminal/context.ts'
-import { askAdmin, askRefusals } from './gateway/gateway.ts'
+import { askAdmin, fetchRefusals } from './gateway/gateway.ts'
 import { findIdAmong } from './gateway/ids.ts'
-import { toIndented, toTable } from './terminal/print.ts'
+import { indent, renderTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
 
@@ -49,9 +49,9 @@ export async function explainProofs(
   const { config } = loadConfig({ dir, env })
   const capture = isRequestId(file) ? await askCapture(context, file) : readCapture(file)
   const now = capture.receivedAt ?? Date.now()
-  const asked = toAsked(await compileSigned(dir, config, now), config, { capture, mappingId })
+  const asked = chooseMappings(await compileSigned(dir, config, now), config, { capture, mappingId })
   const verdicts: Verdict[] = []
-  for (const mapping of asked) verdicts.push(await toVerdict(mapping, toRequest(capture, mapping, config)))
+  for (const mapping of asked) verdicts.push(await checkProof(mapping, toRequest(capture, mapping, config)))
   if (context.json) for (const verdict of verdicts) context.printJson(verdict)
   else print(context, verdicts, capture)
   return verdicts.some(({ ok }) => ok) ? exitCodes.ok : exitCodes.denied
@@ -87,7 +87,7 @@ const Kept = z.object({ method: z.string(), url: z.string(), headers: Headers, b
 
 /** The request of a refusal, which the gateway keeps in development. */
 async function askCapture(context: Context, given: string): Promise<Capture> {
-  const refusals = await askRefusals(context)
+  const refusals = await fetchRefusals(context)
   const id = findIdAmong(
     refusals.map(({ requestId }) => requestId),
     given,
@@ -110,7 +110,7 @@ function readCapture(file: string): Capture {
   const value = readJson(file)
   const inner = z.object({ request: z.object({ payload: z.json() }).loose() }).safeParse(value)
   const parsed = Capture.safeParse(inner.success ? inner.data.request : value)
-  if (!parsed.success) throw new Problem('payload-invalid', `${file}: ${toFirstIssue(parsed.error, value)}.`)
+  if (!parsed.success) throw new Problem('payload-invalid', `${file}: ${describeFirstIssue(parsed.error, value)}.`)
   const { method, url, path, headers, body, payload, receivedAt } = parsed.data
   const content = body ?? payload
   if (content === undefined) {
@@ -145,7 +145,7 @@ function toTarget(url: string): string {
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
   const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now
-  const handed = createHandedSecrets({ file: toHandedFile(dir), clock })
+  const handed = createHandedSecrets({ file: toHandedSecretsFile(dir), clock })
   const fetch = createPinnedFetch({ now: clock })
   const toTools = (handedAs: string) => ({ fetch, now: clock, handed: () => handed.of(handedAs), defined: verifiers })
   return mappings
@@ -153,7 +153,7 @@ async function compileSigned(dir: string, config: Config, now: number): Promise<
     .map((mapping) => compileMapping(mapping, undefined, toTools))
 }
 
-function toAsked(
+function chooseMappings(
   all: readonly CompiledMapping[],
   config: Config,
   { capture, mappingId }: { capture: Capture; mappingId: string | undefined },
@@ -164,29 +164,29 @@ function toAsked(
     const known = all.map(({ id }) => id).join(', ') || 'none'
     throw new Problem('not-found', `No mapping "${mappingId}" verifies its sender. Those that do: ${known}.`)
   }
-  const path = capture.path ?? (capture.url === undefined ? undefined : toHook(capture.url, config))
+  const path = capture.path ?? (capture.url === undefined ? undefined : readHookName(capture.url, config))
   if (path === undefined) {
     throw new Problem('usage-invalid', 'The file has no path or url. Name the mapping with --mapping <id>.')
   }
-  const found = all.filter(({ match }) => match.path === undefined || toName(match.path) === path)
+  const found = all.filter(({ match }) => match.path === undefined || normalizeName(match.path) === path)
   if (found.length > 0) return found
   throw new Problem('not-found', `No mapping of the hook "${path}" verifies its sender.`)
 }
 
-function toHook(url: string, { hooks }: Config): string {
+function readHookName(url: string, { hooks }: Config): string {
   const [target = ''] = url.split('?')
-  return toName(target.startsWith(`${hooks.path}/`) ? target.slice(hooks.path.length) : target)
+  return normalizeName(target.startsWith(`${hooks.path}/`) ? target.slice(hooks.path.length) : target)
 }
 
-function toName(path: string): string {
+function normalizeName(path: string): string {
   return trimSlashes(path.trim())
 }
 
 function toRequest({ method, url, path, headers, rawBody }: Capture, { match }: CompiledMapping, { hooks }: Config) {
-  return { method, url: url ?? `${hooks.path}/${path ?? toName(match.path ?? '')}`, headers, rawBody }
+  return { method, url: url ?? `${hooks.path}/${path ?? normalizeName(match.path ?? '')}`, headers, rawBody }
 }
 
-async function toVerdict({ id, mapping, verifier }: CompiledMapping, request: VerifyRequest): Promise<Verdict> {
+async function checkProof({ id, mapping, verifier }: CompiledMapping, request: VerifyRequest): Promise<Verdict> {
   if (verifier === undefined) throw new Error(`mapping ${id} has no verifier`)
   const candidate = verifier.isClaimed(request.headers)
   const verified = await verifier.verify(request)
@@ -216,13 +216,11 @@ function print(context: Context, verdicts: readonly Verdict[], { isRaw }: Captur
     ok ? 'valid' : 'refused',
     reason,
   ])
-  context.print(toTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
+  context.print(renderTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
   // mappings of one preset sign the same text, which is shown once
   const texts = new Map(verdicts.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
   for (const { scheme, signed } of texts.values()) {
-    context.print(
-      `\nThe text that ${scheme} signs${signed === null ? ' cannot be shown.' : `:\n${toIndented(signed)}`}`,
-    )
+    context.print(`\nThe text that ${scheme} signs${signed === null ? ' cannot be shown.' : `:\n${indent(signed)}`}`)
   }
   if (!isRaw) {
     context.print(

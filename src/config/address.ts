@@ -13,7 +13,7 @@ export type Address = {
 }
 
 /** Writes the file. Returns a function that removes it. */
-export async function announce(dir: string, address: Address): Promise<() => void> {
+export async function writeAddress(dir: string, address: Address): Promise<() => void> {
   const file = toGatewayFile(dir)
   try {
     await writeStateFile(file, `${JSON.stringify(address)}\n`)

@@ -2,7 +2,7 @@
 import { realpath } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser'
-import { toErrorCode } from '../base/exceptions.ts'
+import { findErrorCode } from '../base/exceptions.ts'
 import { createFile, replaceFile } from '../base/files.ts'
 import { Problem } from '../model/problem.ts'
 import { configFile } from './text.ts'
@@ -131,7 +131,7 @@ export async function reportUnwritable<Result>(folder: string, write: () => Prom
   try {
     return await write()
   } catch (error) {
-    const code = toErrorCode(error) ?? ''
+    const code = findErrorCode(error) ?? ''
     const why = unwritable[code]
     if (why === undefined) throw error
     const next = 'Change its owner or its mode, or choose another folder with --config-dir.'

@@ -3,13 +3,13 @@ import { toMemoryFile, toStorePlace } from '../model/places.ts'
 import type { LoadedConfig } from './config.ts'
 import { writeStateFile } from '../base/files.ts'
 import type { Env } from './env.ts'
-import { toFingerprint } from './recall.ts'
+import { computeFingerprint } from './recall.ts'
 
 /** Notes a valid configuration: the file of the store, and a hash of all that was read. The URL of a database is a secret, and not noted. */
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
   let noted: string | undefined
   return ({ config, text, envText }) => {
-    const fingerprint = toFingerprint({ text, envText, env })
+    const fingerprint = computeFingerprint({ text, envText, env })
     if (fingerprint === undefined || fingerprint === noted) return
     const place = toStorePlace(dir, config)
     if (place.kind === 'url') return

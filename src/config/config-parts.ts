@@ -32,13 +32,13 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   // the parser continues after an error: it reads the keys before it correctly, and often those after it
   const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
   const { server } = Config.parse({})
-  const port = toLeaf(root, ['server', 'adminPort'], all)
-  const given = toText(toLeaf(root, ['store', 'url'], all))
+  const port = readLeaf(root, ['server', 'adminPort'], all)
+  const given = toFilledText(readLeaf(root, ['store', 'url'], all))
   const url = given !== undefined && isPostgresUrl(given) ? given : undefined
-  const hasUrl = ['store', 'url'].reduce(toChild, root) !== undefined
-  const token = toText(toLeaf(root, ['gateway', 'token'], all))
+  const hasUrl = ['store', 'url'].reduce(readChild, root) !== undefined
+  const token = toFilledText(readLeaf(root, ['gateway', 'token'], all))
   return {
-    store: { file: toText(toLeaf(root, ['store', 'file'], all)), url },
+    store: { file: toFilledText(readLeaf(root, ['store', 'file'], all)), url },
     isStoreKnown: !hasUrl || url !== undefined,
     server: { adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort },
     gateway: token === undefined ? {} : { token },
@@ -54,17 +54,17 @@ function readIfPossible(dir: string, name: string): string {
 }
 
 /** Undefined if there is no value, or if it names a variable that is not set. */
-function toLeaf(root: unknown, path: readonly string[], env: Env): unknown {
-  const leaf = path.reduce(toChild, root)
+function readLeaf(root: unknown, path: readonly string[], env: Env): unknown {
+  const leaf = path.reduce(readChild, root)
   const { value, issues } = substituteEnv(leaf, env)
   return issues.length === 0 ? value : undefined
 }
 
-function toChild(value: unknown, key: string): unknown {
+function readChild(value: unknown, key: string): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
   return Reflect.get(value, key)
 }
 
-function toText(value: unknown): string | undefined {
+function toFilledText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }

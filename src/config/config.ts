@@ -2,13 +2,13 @@
 import { join } from 'node:path'
 import { Config } from '../model/config.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/issue.ts'
-import { toConfigIssues } from '../model/config-rules.ts'
-import { toKindOf } from '../base/json.ts'
+import { findConfigIssues } from '../model/config-rules.ts'
+import { describeValueKind } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { noteSubstituted } from '../model/config-secrets.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
-import { toKeyedIssues } from './issues.ts'
-import { parseJsonc, toPlace } from './jsonc.ts'
+import { describeSchemaIssue } from './issues.ts'
+import { parseJsonc, locateKey } from './jsonc.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
 
 export type LoadedConfig = {
@@ -31,30 +31,30 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
     throw new Problem('config-missing', `There is no ${configFile} in ${dir}. "hookloom init" makes one.`)
   }
   const fromFile = parseEnv(envText ?? '')
-  const all = { ...fromFile.values, ...toSet(env) }
+  const all = { ...fromFile.values, ...dropUnset(env) }
   const { config, problems } = findProblems(text, all)
-  const wrong = [...fromFile.problems, ...problems.map((problem) => toPlacedLine(problem, text))]
+  const wrong = [...fromFile.problems, ...problems.map((problem) => formatPlacedIssue(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
   return { config, env: all, text, envText, files }
 }
 
 /** The configuration in a text, or every reason why it is invalid. Exactly one of the two is set. */
-export function parseConfig(text: string, env: Env): Parsed<string> {
+export function parseConfig(text: string, env: Env): ConfigResult<string> {
   const { config, problems } = findProblems(text, env)
   return config === undefined ? { config, problems: problems.map((one) => one.text) } : { config, problems: [] }
 }
 
-type Parsed<Wrong> = { config: Config; problems: readonly [] } | { config: undefined; problems: readonly Wrong[] }
+type ConfigResult<Wrong> = { config: Config; problems: readonly [] } | { config: undefined; problems: readonly Wrong[] }
 
 /** A problem without a path is about the whole file, and names the file. */
 type PlacedProblem = Pick<ConfigIssue, 'text'> & Partial<Pick<ConfigIssue, 'path'>>
 
 /** The line of a problem, with the place of its key. */
-export function toPlacedLine({ path, text: sentence }: PlacedProblem, text: string): string {
-  return path === undefined ? sentence : `${toPlace(text, configFile, path)} ${sentence}`
+export function formatPlacedIssue({ path, text: sentence }: PlacedProblem, text: string): string {
+  return path === undefined ? sentence : `${locateKey(text, configFile, path)} ${sentence}`
 }
 
-function findProblems(text: string, env: Env): Parsed<PlacedProblem> {
+function findProblems(text: string, env: Env): ConfigResult<PlacedProblem> {
   const parsed = parseJsonc(text, configFile)
   if (parsed.problems.length > 0)
     return { config: undefined, problems: parsed.problems.map((line) => ({ text: line })) }
@@ -62,47 +62,49 @@ function findProblems(text: string, env: Env): Parsed<PlacedProblem> {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
     return {
       config: undefined,
-      problems: [{ text: `${configFile} must contain one object, found ${toKindOf(root)}.` }],
+      problems: [{ text: `${configFile} must contain one object, found ${describeValueKind(root)}.` }],
     }
   }
   const substituted = substituteEnv(root, env)
   const unset = substituted.issues
-  const data = unset.reduce((rest, issue) => without(rest, issue.path), substituted.value)
+  const data = unset.reduce((rest, issue) => removeKey(rest, issue.path), substituted.value)
   const result = Config.safeParse(data)
   if (result.success && unset.length === 0) {
-    const issues = toConfigIssues(result.data)
+    const issues = findConfigIssues(result.data)
     noteSubstituted(result.data, substituted.values)
     return issues.length === 0
       ? { config: result.data, problems: [] }
       : { config: undefined, problems: withoutRepeats(issues) }
   }
-  const wrong = result.success ? [] : result.error.issues.flatMap((issue) => toKeyedIssues(issue, data))
+  const wrong = result.success ? [] : result.error.issues.flatMap((issue) => describeSchemaIssue(issue, data))
   // a key whose variable is missing is not reported as a missing key too
-  const first = [...unset, ...wrong.filter((issue) => !unset.some((other) => isSame(other.path, issue.path)))]
-  return { config: undefined, problems: withoutRepeats([...first, ...toFurtherIssues(data, first)]) }
+  const first = [...unset, ...wrong.filter((issue) => !unset.some((other) => isSamePath(other.path, issue.path)))]
+  return { config: undefined, problems: withoutRepeats([...first, ...findFurtherIssues(data, first)]) }
 }
 
 /** Applies the rules to the rest of the configuration, after the keys that are invalid by themselves were removed. */
-function toFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigIssue[] {
+function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): ConfigIssue[] {
   let rest = data
   let paths = issues.map((issue) => issue.path)
   // a removal can leave its parent incomplete, such as a transform without its module: then the parent is removed too
   for (let round = 0; round < 3; round++) {
-    rest = paths.reduce(without, rest)
+    rest = paths.reduce(removeKey, rest)
     const result = Config.safeParse(rest)
     if (result.success) {
       const isSaid = ({ path, missed }: ConfigIssue) =>
-        issues.some((issue) => isSame(issue.path, path) || (missed !== undefined && isWithin(issue.path, missed)))
-      return toConfigIssues(result.data).filter((found) => !isSaid(found))
+        issues.some((issue) => isSamePath(issue.path, path) || (missed !== undefined && isWithin(issue.path, missed)))
+      return findConfigIssues(result.data).filter((found) => !isSaid(found))
     }
     const left = rest
-    paths = result.error.issues.flatMap((issue) => toKeyedIssues(issue, left)).map((issue) => issue.path.slice(0, -1))
+    paths = result.error.issues
+      .flatMap((issue) => describeSchemaIssue(issue, left))
+      .map((issue) => issue.path.slice(0, -1))
   }
   return []
 }
 
 /** A copy without the key at the path. For an entry of an array, the whole array is removed, so that no other entry moves. */
-function without(value: unknown, path: ConfigPath): unknown {
+function removeKey(value: unknown, path: ConfigPath): unknown {
   const keys = path.slice(0, path.findLastIndex((key) => typeof key === 'string') + 1)
   const copy = structuredClone(value)
   let parent: unknown = copy
@@ -124,14 +126,14 @@ function withoutRepeats(issues: readonly ConfigIssue[]): ConfigIssue[] {
 }
 
 function isWithin(path: ConfigPath, section: ConfigPath): boolean {
-  return isSame(path.slice(0, section.length), section)
+  return isSamePath(path.slice(0, section.length), section)
 }
 
-function isSame(one: ConfigPath, other: ConfigPath): boolean {
+function isSamePath(one: ConfigPath, other: ConfigPath): boolean {
   return toDottedPath(one) === toDottedPath(other)
 }
 
 /** A variable whose value is undefined counts as not set. */
-function toSet(env: Env): Env {
+function dropUnset(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
 }

@@ -18,7 +18,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
   for (const [index, line] of lines.entries()) {
     if (/^\s*(#|$)/.test(line)) continue
     const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(line) ?? []
-    const value = rest === undefined ? undefined : toEnvValue(rest.trim())
+    const value = rest === undefined ? undefined : parseEnvValue(rest.trim())
     if (name === undefined) problems.push(`.env:${index + 1} must be NAME=value.`)
     else if (value === undefined) problems.push(`.env:${index + 1} has an unterminated quote: ${name}.`)
     else values[name] = value
@@ -26,7 +26,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
   return { values, problems }
 }
 
-function toEnvValue(rest: string): string | undefined {
+function parseEnvValue(rest: string): string | undefined {
   if (!/^['"]/.test(rest)) return rest.replace(/(^|\s+)#.*$/, '')
   const [, single, double] = /^(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?$/.exec(rest) ?? []
   const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t' }
@@ -64,7 +64,7 @@ export function substituteEnv(
   const values = new Set<string>()
   const visit = (node: unknown, at: ConfigPath): unknown => {
     if (typeof node === 'string')
-      return toSubstituted(node, env, {
+      return substituteText(node, env, {
         report: (rest) => issues.push({ path: at, text: `${toDottedPath(at)} ${rest}` }),
         found: (text) => values.add(text),
       })
@@ -75,7 +75,7 @@ export function substituteEnv(
   return { value: visit(value, path), issues, values: [...values] }
 }
 
-function toSubstituted(
+function substituteText(
   text: string,
   env: Env,
   { report, found: note }: { report: (rest: string) => void; found: (value: string) => void },
@@ -105,19 +105,19 @@ function toSubstituted(
 }
 
 /** Bytes. A private key in PEM has a few thousand. */
-export const largestSecret = 65_536
+export const maxSecretBytes = 65_536
 
-type Read = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly why: string }
+type SecretResult = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly why: string }
 
 /** The text of a file without its last line break. */
-function readSecret(path: string): Read {
+function readSecret(path: string): SecretResult {
   if (!isAbsolute(path)) return { ok: false, why: 'which is not an absolute path. Write "${file:/path/to/secret}".' }
   try {
-    const bytes = readRegularFile(path, largestSecret)
+    const bytes = readRegularFile(path, maxSecretBytes)
     const value = new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '')
     return value === '' ? { ok: false, why: 'which is empty. Write the secret into it.' } : { ok: true, value }
   } catch (error) {
-    return { ok: false, why: `which cannot be used: ${toReadFault(error)}.` }
+    return { ok: false, why: `which cannot be used: ${describeReadFault(error)}.` }
   }
 }
 
@@ -130,7 +130,7 @@ const faults: Readonly<Record<string, string>> = {
 }
 
 /** Why a file cannot be read, as the end of a sentence. */
-export function toReadFault(error: unknown): string {
+export function describeReadFault(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (code !== '') return faults[code] ?? code
   return error instanceof Error ? error.message : 'it cannot be read'

@@ -1,50 +1,50 @@
 // Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and
 // which kind of value was found. It never shows the value, which may be secret.
 import type { z } from 'zod'
-import { type ConfigIssue, toConfigSentence, toDottedPath } from '../model/issue.ts'
-import { toKindOf } from '../base/json.ts'
-import { nearestOf } from '../base/text.ts'
-import { toCounterpart } from '../model/openclaw-keys.ts'
-import { toKeysAt, toWordsAt } from './schema.ts'
+import { type ConfigIssue, describeConfigIssue, toDottedPath } from '../model/issue.ts'
+import { describeValueKind } from '../base/json.ts'
+import { findNearest } from '../base/text.ts'
+import { findCounterpart } from '../model/openclaw-keys.ts'
+import { listKeysAt, listWordsAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue
 type UnionIssue = z.core.$ZodIssueInvalidUnion
 
 /** One or more issues, because an object may have several unknown keys. `input` is the parsed value. */
-export function toKeyedIssues(issue: SchemaIssue, input: unknown): ConfigIssue[] {
+export function describeSchemaIssue(issue: SchemaIssue, input: unknown): ConfigIssue[] {
   const path = toPath(issue.path)
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => toUnknownKey(path, key))
-  if (issue.code === 'invalid_union') return toUnionIssues(issue, input)
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => describeUnknownKey(path, key))
+  if (issue.code === 'invalid_union') return describeUnionIssue(issue, input)
   // sentences of the schema begin with "must", and say more than a type
   const isOwn = (issue.code === 'custom' || issue.code === 'invalid_format') && issue.message.startsWith('must ')
-  return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : toConfigSentence(issue, input) }]
+  return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : describeConfigIssue(issue, input) }]
 }
 
-function toUnknownKey(parent: readonly (string | number)[], key: string): ConfigIssue {
+function describeUnknownKey(parent: readonly (string | number)[], key: string): ConfigIssue {
   const path = [...parent, key]
-  const counterpart = toCounterpart(path)
+  const counterpart = findCounterpart(path)
   if (counterpart !== undefined) return { path, text: `${toDottedPath(path)} ${counterpart}` }
-  const known = toKeysAt(parent)
-  const meant = nearestOf(key, known)
+  const known = listKeysAt(parent)
+  const meant = findNearest(key, known)
   const hint = meant === undefined ? `Keys here: ${known.join(', ')}.` : `Did you mean ${meant}?`
   return { path, text: `${toDottedPath(path)} is an unknown key. ${hint}` }
 }
 
 /** Reports the alternative that matched furthest. If none matched at all, the message names all of them. */
-function toUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
+function describeUnionIssue(issue: UnionIssue, input: unknown): ConfigIssue[] {
   const begun = issue.errors.find((branch) => !branch.every(isWrongKind))
   if (begun !== undefined) {
-    return begun.flatMap((inner) => toKeyedIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
+    return begun.flatMap((inner) => describeSchemaIssue({ ...inner, path: [...issue.path, ...inner.path] }, input))
   }
   const path = toPath(issue.path)
   // no alternative was tried: the value of the key that selects one is unknown
   if (issue.errors.length === 0) {
-    return [{ path, text: toConfigSentence({ ...issue, code: 'invalid_value', values: toWordsAt(path) }, input) }]
+    return [{ path, text: describeConfigIssue({ ...issue, code: 'invalid_value', values: listWordsAt(path) }, input) }]
   }
-  const kinds = [...new Set(issue.errors.flatMap((branch) => branch.flatMap(toKinds)))]
+  const kinds = [...new Set(issue.errors.flatMap((branch) => branch.flatMap(listExpectedKinds)))]
   const expected = kinds.length > 1 ? `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}` : kinds.join('')
-  const found = path.reduce<unknown>(toChild, input)
-  return [{ path, text: `${toDottedPath(path)}: expected ${expected}, found ${toKindOf(found)}` }]
+  const found = path.reduce<unknown>(readChild, input)
+  return [{ path, text: `${toDottedPath(path)}: expected ${expected}, found ${describeValueKind(found)}` }]
 }
 
 function isWrongKind(issue: SchemaIssue): boolean {
@@ -54,14 +54,14 @@ function isWrongKind(issue: SchemaIssue): boolean {
     : issue.code === 'invalid_type'
 }
 
-function toKinds(issue: SchemaIssue): string[] {
-  if (issue.code === 'invalid_union') return issue.errors.flatMap((branch) => branch.flatMap(toKinds))
+function listExpectedKinds(issue: SchemaIssue): string[] {
+  if (issue.code === 'invalid_union') return issue.errors.flatMap((branch) => branch.flatMap(listExpectedKinds))
   if (issue.code !== 'invalid_type') return []
   if (issue.expected === 'null') return ['null']
   return [`${/^[aeio]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`]
 }
 
-function toChild(value: unknown, key: string | number): unknown {
+function readChild(value: unknown, key: string | number): unknown {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
   return Reflect.get(value, key)
 }

@@ -41,11 +41,11 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
     // errors after the first one are consequences of it and name the wrong place
     const { line, column } = toPosition(source, first?.offset ?? 0)
     const word = first === undefined ? words.ValueExpected : words[printParseErrorCode(first.error)]
-    const wrong = toBracketSentence(source, first?.offset ?? 0) ?? word
+    const wrong = describeBracketFault(source, first?.offset ?? 0) ?? word
     return { value: undefined, problems: [`${file}:${line}:${column} ${wrong}`] }
   }
   const duplicates: string[] = []
-  const value = toValue(root, (name, offset) => {
+  const value = buildValue(root, (name, offset) => {
     const { line, column } = toPosition(source, offset)
     duplicates.push(`${file}:${line}:${column} duplicate key "${name}"`)
   })
@@ -56,7 +56,7 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
  * The place of the key at a path, such as `hookloom.jsonc:4:7`. If the key does not exist: the place of the nearest key above it.
  * The text must parse.
  */
-export function toPlace(text: string, file: string, path: readonly (string | number)[]): string {
+export function locateKey(text: string, file: string, path: readonly (string | number)[]): string {
   const source = text.replace(/^\uFEFF/, '')
   const root = parseTree(source, [], { allowTrailingComma: true })
   if (root === undefined) return file
@@ -74,39 +74,39 @@ type Bracket = { readonly open: '{' | '['; readonly offset: number }
 const closing = { '{': '}', '[': ']' } as const
 
 /** Describes the error at `offset` if it is a missing or wrong closing bracket; undefined for another error. */
-function toBracketSentence(source: string, offset: number): string | undefined {
+function describeBracketFault(source: string, offset: number): string | undefined {
   const scanner = createScanner(source, true)
   const opened: Bracket[] = []
   for (;;) {
     scanner.scan()
     const at = scanner.getTokenOffset()
-    if (at >= source.length) return toUnclosed(source, opened)
+    if (at >= source.length) return describeUnclosed(source, opened)
     // strings and comments are one token each
     const token = source.slice(at, at + scanner.getTokenLength())
     const isClosing = token === '}' || token === ']'
-    if (at >= offset) return isClosing ? toMismatch(source, opened, token) : undefined
+    if (at >= offset) return isClosing ? describeMismatch(source, opened, token) : undefined
     if (token === '{' || token === '[') opened.push({ open: token, offset: at })
     if (isClosing) opened.pop()
   }
 }
 
-function toUnclosed(source: string, opened: readonly Bracket[]): string | undefined {
+function describeUnclosed(source: string, opened: readonly Bracket[]): string | undefined {
   const last = opened.at(-1)
   if (last === undefined) return undefined
   const { line } = toPosition(source, last.offset)
   return `unexpected end of the file: the "${last.open}" of line ${line} is not closed. Expected "${closing[last.open]}"`
 }
 
-function toMismatch(source: string, opened: readonly Bracket[], found: string): string | undefined {
+function describeMismatch(source: string, opened: readonly Bracket[], found: string): string | undefined {
   const last = opened.at(-1)
   if (last === undefined || closing[last.open] === found) return undefined
   const { line } = toPosition(source, last.offset)
   return `expected "${closing[last.open]}" for the "${last.open}" of line ${line}, found "${found}"`
 }
 
-function toValue(node: Node, reportDuplicate: (name: string, offset: number) => void): unknown {
+function buildValue(node: Node, reportDuplicate: (name: string, offset: number) => void): unknown {
   const children = node.children ?? []
-  if (node.type === 'array') return children.map((child) => toValue(child, reportDuplicate))
+  if (node.type === 'array') return children.map((child) => buildValue(child, reportDuplicate))
   if (node.type !== 'object') return node.value
   const entries = new Map<string, unknown>()
   for (const property of children) {
@@ -114,7 +114,7 @@ function toValue(node: Node, reportDuplicate: (name: string, offset: number) => 
     if (key === undefined || item === undefined) continue
     const name = String(key.value)
     if (entries.has(name)) reportDuplicate(name, key.offset)
-    entries.set(name, toValue(item, reportDuplicate))
+    entries.set(name, buildValue(item, reportDuplicate))
   }
   // fromEntries defines properties, so a key `__proto__` becomes a property, and is refused as unknown
   return Object.fromEntries(entries)

@@ -1,9 +1,9 @@
 // The store of a configuration that a gateway has found valid: for commands that only read, without the schema.
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { isJsonObject, toJson } from '../base/json.ts'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { toMemoryFile } from '../model/places.ts'
-import { type Env, largestSecret, readRegularFile } from './env.ts'
+import { type Env, maxSecretBytes, readRegularFile } from './env.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
 
 /**
@@ -12,10 +12,10 @@ import { configFile, envFile, readConfigText } from './text.ts'
  */
 export function recallStore({ dir, env }: { dir: string; env: Env }): string | undefined {
   try {
-    const known = toJson(readFileSync(toMemoryFile(dir), 'utf8'))
+    const known = tryParseJson(readFileSync(toMemoryFile(dir), 'utf8'))
     const text = readConfigText(dir, configFile)
     if (!isJsonObject(known) || text === undefined) return undefined
-    const fingerprint = toFingerprint({ text, envText: readConfigText(dir, envFile), env })
+    const fingerprint = computeFingerprint({ text, envText: readConfigText(dir, envFile), env })
     const store = known['store']
     return fingerprint !== undefined && known['fingerprint'] === fingerprint && typeof store === 'string'
       ? store
@@ -29,20 +29,20 @@ export function recallStore({ dir, env }: { dir: string; env: Env }): string | u
  * A hash of all that decides whether a configuration is valid: its text, `.env`, and the variables and files that the text names, also
  * in comments. Undefined if an escape in the text may hide a name.
  */
-export function toFingerprint(read: { text: string; envText: string | undefined; env: Env }): string | undefined {
+export function computeFingerprint(read: { text: string; envText: string | undefined; env: Env }): string | undefined {
   const { text, envText, env } = read
   if (text.includes('\\u')) return undefined
   const named = new Set(text.match(/\$\{[^}]*\}/g))
   const values = [...named].map((form) => {
     const name = form.slice(2, -1)
-    return name.startsWith('file:') ? toFileHash(name.slice('file:'.length)) : (env[name] ?? null)
+    return name.startsWith('file:') ? hashFile(name.slice('file:'.length)) : (env[name] ?? null)
   })
   return hash('sha256', JSON.stringify([text, envText ?? null, values]), 'hex')
 }
 
-function toFileHash(path: string): string | null {
+function hashFile(path: string): string | null {
   try {
-    return hash('sha256', readRegularFile(path, largestSecret), 'hex')
+    return hash('sha256', readRegularFile(path, maxSecretBytes), 'hex')
   } catch {
     return null
   }

@@ -5,7 +5,7 @@ import { Config } from '../model/config.ts'
 type Schema = z.core.JSONSchema.BaseSchema
 
 /** JSON Schema (draft-7) of the file `hookloom.jsonc`, for editors. */
-export function toConfigSchema(): Schema {
+export function buildConfigSchema(): Schema {
   return z.toJSONSchema(Config, {
     io: 'input',
     target: 'draft-7',
@@ -19,39 +19,39 @@ export function toConfigSchema(): Schema {
 
 /** The text of the schema file next to `hookloom.jsonc`. */
 export function renderConfigSchema(): string {
-  return `${JSON.stringify(toConfigSchema(), undefined, 2)}\n`
+  return `${JSON.stringify(buildConfigSchema(), undefined, 2)}\n`
 }
 
 /** The known keys at a path; an empty list where any key is valid. */
-export function toKeysAt(path: readonly PropertyKey[]): string[] {
-  return [...new Set(toSchemasAt(path).flatMap(toKeys))]
+export function listKeysAt(path: readonly PropertyKey[]): string[] {
+  return [...new Set(findSchemasAt(path).flatMap(listKeys))]
 }
 
 /** The known words at a path, such as the kinds of a runner; an empty list where any value is valid. */
-export function toWordsAt(path: readonly PropertyKey[]): string[] {
-  return [...new Set(toSchemasAt(path).flatMap(toWords))]
+export function listWordsAt(path: readonly PropertyKey[]): string[] {
+  return [...new Set(findSchemasAt(path).flatMap(listWords))]
 }
 
-function toSchemasAt(path: readonly PropertyKey[]): Schema[] {
-  let found = toAlternatives(toConfigSchema())
-  for (const key of path) found = found.flatMap((schema) => toChildren(schema, key)).flatMap(toAlternatives)
+function findSchemasAt(path: readonly PropertyKey[]): Schema[] {
+  let found = listAlternatives(buildConfigSchema())
+  for (const key of path) found = found.flatMap((schema) => listChildren(schema, key)).flatMap(listAlternatives)
   return found
 }
 
 /** The keys of an object, or of a record whose keys are known words. */
-function toKeys({ properties = {}, propertyNames }: Schema): string[] {
-  return [...Object.keys(properties), ...(isSchema(propertyNames) ? toWords(propertyNames) : [])]
+function listKeys({ properties = {}, propertyNames }: Schema): string[] {
+  return [...Object.keys(properties), ...(isSchema(propertyNames) ? listWords(propertyNames) : [])]
 }
 
-function toWords(schema: Schema): string[] {
+function listWords(schema: Schema): string[] {
   return [schema.const, ...(schema.enum ?? [])].filter((word) => typeof word === 'string')
 }
 
-function toAlternatives(schema: Schema): Schema[] {
-  return [schema, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema).flatMap(toAlternatives)]
+function listAlternatives(schema: Schema): Schema[] {
+  return [schema, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].filter(isSchema).flatMap(listAlternatives)]
 }
 
-function toChildren(schema: Schema, key: PropertyKey): Schema[] {
+function listChildren(schema: Schema, key: PropertyKey): Schema[] {
   const { items, properties = {}, additionalProperties } = schema
   if (typeof key === 'number') return [items].flat().filter(isSchema)
   const own = Object.hasOwn(properties, key) ? properties[String(key)] : additionalProperties

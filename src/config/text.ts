@@ -1,23 +1,25 @@
 // The files of the configuration as text.
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
-import { readRegularFile, toReadFault } from './env.ts'
+import { readRegularFile, describeReadFault } from './env.ts'
 
 export const configFile = 'hookloom.jsonc'
 export const envFile = '.env'
 
 /** Bytes. */
-const largestFile = 10_000_000
+const maxFileBytes = 10_000_000
 
 /** Undefined if the file does not exist. Throws `config-invalid` if it cannot be read. */
 export function readConfigText(dir: string, name: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-      readRegularFile(join(dir, name), largestFile),
+      readRegularFile(join(dir, name), maxFileBytes),
     )
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
-    throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${toReadFault(error)}.`, { cause: error })
+    throw new Problem('config-invalid', `${name} in ${dir} cannot be read: ${describeReadFault(error)}.`, {
+      cause: error,
+    })
   }
 }

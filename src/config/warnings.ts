@@ -1,20 +1,20 @@
 // Checks for risks in a valid configuration. They do not stop a gateway: `hookloom doctor` prints them.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { isWithoutChannels, withoutChannels } from '../model/agents-rules.ts'
-import { toConfigWarnings } from '../model/config-warnings.ts'
-import { type Config, toHookTokens } from '../model/config.ts'
-import { toPlacedLine } from './config.ts'
+import { hasNoChannel, noChannelWarning } from '../model/agents-rules.ts'
+import { findConfigWarnings } from '../model/config-warnings.ts'
+import { type Config, listHookTokens } from '../model/config.ts'
+import { formatPlacedIssue } from './config.ts'
 import { toDottedPath } from '../model/issue.ts'
 
 export type ConfigFinding = { readonly name: string; readonly ok: boolean; readonly detail: string }
 /** `mode`: the permission bits, e.g. 0o600. */
-export type FileFact = { readonly file: string; readonly mode: number }
+export type FileMode = { readonly file: string; readonly mode: number }
 
 const shortestToken = 24
 
 /** The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. */
-export function toFileFacts(files: readonly string[], platform: NodeJS.Platform = process.platform): FileFact[] {
+export function readFileModes(files: readonly string[], platform: NodeJS.Platform = process.platform): FileMode[] {
   if (platform === 'win32') return []
   return files.flatMap((file) => {
     const stats = statSync(file, { throwIfNoEntry: false })
@@ -23,48 +23,48 @@ export function toFileFacts(files: readonly string[], platform: NodeJS.Platform 
 }
 
 /** Every check, passed or not, in a fixed order. `text` is the text of the file, for places. No detail shows a token. */
-export function toWarnings(
+export function checkRisks(
   config: Config,
-  { files, text = '{}' }: { files: readonly FileFact[]; text?: string },
+  { files, text = '{}' }: { files: readonly FileMode[]; text?: string },
 ): ConfigFinding[] {
   const { hooks, server } = config
   return [
-    toTokenLength(config),
-    toTokenReuse(config),
-    toFinding(
+    checkTokenLength(config),
+    checkTokenReuse(config),
+    buildFinding(
       'trusted-proxies',
       isLoopback(server.host) || server.trustedProxies.length > 0,
       'failed tokens are counted for each client address',
       `server.host is ${server.host} and server.trustedProxies is empty: behind a proxy, all clients share one limit of failed tokens. Add the proxy to server.trustedProxies, or listen on 127.0.0.1.`,
     ),
-    toFinding(
+    buildFinding(
       'session-key-prefixes',
       (hooks.allowedSessionKeyPrefixes ?? []).length > 0,
       'hooks.allowedSessionKeyPrefixes limits the session keys',
       'hooks.allowedSessionKeyPrefixes is not set: mappings and transforms can use any session. Set it to ["hook:"].',
     ),
-    toFinding(
+    buildFinding(
       'default-session-key',
       hooks.defaultSessionKey !== undefined,
       'hooks.defaultSessionKey is set',
       'hooks.defaultSessionKey is not set: each run without a session key starts a new session. Set it, for example to "hook:inbox".',
     ),
-    toFinding(
+    buildFinding(
       'request-session-keys',
       !hooks.allowRequestSessionKey,
       'requests cannot choose their session key',
       'hooks.allowRequestSessionKey is true: anyone with the hook token can choose the session.',
     ),
-    toUnsafeContent(config),
-    toFileModes(files),
-    toFinding('channels', !isWithoutChannels(config), 'a channel is configured for replies', withoutChannels),
-    ...toReferences(config, text),
-    ...toSharing(config),
+    checkUnsafeContent(config),
+    checkFileModes(files),
+    buildFinding('channels', !hasNoChannel(config), 'a channel is configured for replies', noChannelWarning),
+    ...checkReferences(config, text),
+    ...checkSharing(config),
   ]
 }
 
 /** What several gateways on one database do not share through it. */
-function toSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
+function checkSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
   if (store.url === undefined) return []
   const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]
   const commands = used.filter(
@@ -87,17 +87,17 @@ function toSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
   ]
 }
 
-function toReferences(config: Config, text: string): ConfigFinding[] {
+function checkReferences(config: Config, text: string): ConfigFinding[] {
   const name = 'references'
-  const issues = toConfigWarnings(config)
+  const issues = findConfigWarnings(config)
   if (issues.length === 0) return [{ name, ok: true, detail: 'every agent, model, channel and mapping can be used' }]
-  return issues.map((issue) => ({ name, ok: false, detail: toPlacedLine(issue, text) }))
+  return issues.map((issue) => ({ name, ok: false, detail: formatPlacedIssue(issue, text) }))
 }
 
-function toTokenLength({ hooks }: Config): ConfigFinding {
-  const [token] = toHookTokens(hooks).toSorted((one, other) => one.length - other.length)
+function checkTokenLength({ hooks }: Config): ConfigFinding {
+  const [token] = listHookTokens(hooks).toSorted((one, other) => one.length - other.length)
   if (token === undefined) return { name: 'token-length', ok: true, detail: 'hooks.token is not set' }
-  return toFinding(
+  return buildFinding(
     'token-length',
     token.length >= shortestToken,
     `hooks.token has at least ${shortestToken} characters`,
@@ -105,15 +105,15 @@ function toTokenLength({ hooks }: Config): ConfigFinding {
   )
 }
 
-function toTokenReuse(config: Config): ConfigFinding {
+function checkTokenReuse(config: Config): ConfigFinding {
   const tokens = new Set<unknown>(
-    [...toHookTokens(config.hooks), config.gateway.token].filter((token) => token !== undefined),
+    [...listHookTokens(config.hooks), config.gateway.token].filter((token) => token !== undefined),
   )
-  const places = toLeaves(config, [])
+  const places = listLeaves(config, [])
     .filter(({ value }) => tokens.has(value))
     .map(({ path }) => toDottedPath(path))
     .filter((path) => !/^(hooks\.tokens?(\[\d\])?|gateway\.token)$/.test(path))
-  return toFinding(
+  return buildFinding(
     'token-reuse',
     places.length === 0,
     'the tokens are not used elsewhere in the configuration',
@@ -121,11 +121,11 @@ function toTokenReuse(config: Config): ConfigFinding {
   )
 }
 
-function toUnsafeContent({ hooks }: Config): ConfigFinding {
-  const places = toLeaves({ hooks }, [])
+function checkUnsafeContent({ hooks }: Config): ConfigFinding {
+  const places = listLeaves({ hooks }, [])
     .filter(({ path, value }) => path.at(-1) === 'allowUnsafeExternalContent' && value === true)
     .map(({ path }) => toDottedPath(path))
-  return toFinding(
+  return buildFinding(
     'unsafe-content',
     places.length === 0,
     'all external text reaches agents inside the boundary',
@@ -133,10 +133,10 @@ function toUnsafeContent({ hooks }: Config): ConfigFinding {
   )
 }
 
-function toFileModes(files: readonly FileFact[]): ConfigFinding {
+function checkFileModes(files: readonly FileMode[]): ConfigFinding {
   const open = files.filter(({ mode }) => (mode & 0o077) !== 0)
   const names = open.map(({ file, mode }) => `${basename(file)} (mode ${mode.toString(8).padStart(3, '0')})`)
-  return toFinding(
+  return buildFinding(
     'file-permissions',
     open.length === 0,
     'only their owner can read the configuration files',
@@ -144,17 +144,17 @@ function toFileModes(files: readonly FileFact[]): ConfigFinding {
   )
 }
 
-function toFinding(name: string, ok: boolean, good: string, bad: string): ConfigFinding {
+function buildFinding(name: string, ok: boolean, good: string, bad: string): ConfigFinding {
   return { name, ok, detail: ok ? good : bad }
 }
 
-export function toLeaves(
+export function listLeaves(
   value: unknown,
   path: readonly (string | number)[],
 ): { path: readonly (string | number)[]; value: unknown }[] {
-  if (Array.isArray(value)) return value.flatMap((item: unknown, index) => toLeaves(item, [...path, index]))
+  if (Array.isArray(value)) return value.flatMap((item: unknown, index) => listLeaves(item, [...path, index]))
   if (typeof value !== 'object' || value === null) return [{ path, value }]
-  return Object.entries(value).flatMap(([key, item]) => toLeaves(item, [...path, key]))
+  return Object.entries(value).flatMap(([key, item]) => listLeaves(item, [...path, key]))
 }
 
 function isLoopback(host: string): boolean {

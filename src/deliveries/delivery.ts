@@ -4,11 +4,11 @@ import {
   credentialHeaders,
   type Delivery,
   type DeliveryHead,
-  longestSource,
+  maxSourceChars,
   senderSecrets,
 } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { type SentBody, toSentSyntax } from '../model/body-syntax.ts'
+import { type SentBody, chooseSyntax } from '../model/body-syntax.ts'
 import { parseMultipart } from '../model/multipart.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
@@ -51,7 +51,7 @@ type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<
 
 /** Throws `media-type-unsupported`. */
 export function isMultipart({ head, body }: InflatedRequest, hook: Hook): boolean {
-  return toSentSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted)) === 'multipart'
+  return chooseSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted)) === 'multipart'
 }
 
 /**
@@ -101,7 +101,7 @@ export function chooseSender({
 
 function readNamedSource(payload: JsonValue | undefined): string | undefined {
   const named = isJsonObject(payload) && Object.hasOwn(payload, 'source') ? payload['source'] : undefined
-  return typeof named === 'string' && named.length <= longestSource ? named : undefined
+  return typeof named === 'string' && named.length <= maxSourceChars ? named : undefined
 }
 
 /** The head of a request that did not come over the network. It counts as proved for every mapping of its hook. */

@@ -1,6 +1,6 @@
 // Runs the parked deliveries of a module again after its code is fixed: in arrival order, one at a time, once for each generation.
 // Those that no mapping took run again when the mappings change.
-import { someMapping } from '../model/delivery.ts'
+import { missingMappingModule } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { OpenDelivery } from '../store/records.ts'
@@ -99,7 +99,7 @@ export function createDrain(parts: DrainParts): Drain {
       if (!(await drainModule(name, { notFailedBy: [], skips, isOver, drained }))) postponed.set(name, false)
       isNews ||= drained.stillParked > before
     }
-    const untaken = isNews ? await store.parkedFor(someMapping) : 0
+    const untaken = isNews ? await store.parkedFor(missingMappingModule) : 0
     if (untaken === 0) return
     const what = untaken === 1 ? 'parked delivery waits' : 'parked deliveries wait'
     log.warn(
@@ -158,7 +158,7 @@ export function createDrain(parts: DrainParts): Drain {
   /** What is parked for a module that works here, and was not parked by this code. */
   async function drainOthers(): Promise<void> {
     const drained = { settled: 0, stillParked: 0 }
-    for (const [module, hash] of [...findWorkingModules(), [someMapping, undefined] as const]) {
+    for (const [module, hash] of [...findWorkingModules(), [missingMappingModule, undefined] as const]) {
       const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
       await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
     }

@@ -1,5 +1,5 @@
 // What was answered 200 and no mapping takes any more: a mapping, hook, preset or proof is gone or has another name. It stays parked.
-import { someMapping } from '../model/delivery.ts'
+import { missingMappingModule } from '../model/delivery.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
@@ -21,12 +21,12 @@ export function toUntakenSettlement(input: {
   readonly now: number
 }): Settlement {
   const { open, record, decision, generation, now } = input
-  const isKnown = open.waitsFor === someMapping && record.problem !== undefined
+  const isKnown = open.waitsFor === missingMappingModule && record.problem !== undefined
   return {
     state: 'parked',
     mappingId: record.mappingId,
     generation,
-    waitsFor: someMapping,
+    waitsFor: missingMappingModule,
     jobs: [],
     problem: isKnown
       ? record.problem

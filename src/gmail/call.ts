@@ -1,8 +1,8 @@
 // One request to a Google API: authorised, limited in time and size, repeated when Google asks to wait. A failure is a sentence with the next move, in Google's own vocabulary only.
 import { toBackoffMs } from '../base/retry.ts'
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { readLimitedBody, toRetryAfterMs } from '../base/http.ts'
+import { readLimitedBody, readRetryAfterMs } from '../base/http.ts'
 import type { Credentials } from './credentials.ts'
 import type { Pause } from './pace.ts'
 
@@ -71,10 +71,10 @@ async function sendOnce(request: GoogleRequest, token: string | undefined, signa
       redirect: 'error',
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     })
-    const retryAfterMs = toRetryAfterMs(response.headers)
+    const retryAfterMs = readRetryAfterMs(response.headers)
     const text = await readLimitedBody(response.body, maxBytes)
     if (text === undefined) return { kind: 'answer', status: 413, body: undefined, retryAfterMs }
-    return { kind: 'answer', status: response.status, body: toJson(text), retryAfterMs }
+    return { kind: 'answer', status: response.status, body: tryParseJson(text), retryAfterMs }
   } catch (cause) {
     signal.throwIfAborted()
     return { kind: 'unreachable', cause }

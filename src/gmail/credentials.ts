@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { writeStateFile } from '../base/files.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 
 /** The consent of an account to an OAuth client. All of it is secret. */
@@ -62,7 +62,7 @@ export function readCredentials(dir: string, { account, serviceAccountKey }: Wat
 /** Undefined if there is no consent. */
 export function readConsent(dir: string): Consent | undefined {
   const text = tryRead(toConsentFile(dir))
-  return text === undefined ? undefined : Consent.safeParse(toJson(text)).data
+  return text === undefined ? undefined : Consent.safeParse(tryParseJson(text)).data
 }
 
 export async function writeConsent(dir: string, consent: Consent): Promise<void> {
@@ -71,7 +71,7 @@ export async function writeConsent(dir: string, consent: Consent): Promise<void>
 }
 
 export function readServiceAccount(file: string): ServiceAccount {
-  const parsed = ServiceAccount.safeParse(toJson(readNamedFile(file, 'config-invalid')))
+  const parsed = ServiceAccount.safeParse(tryParseJson(readNamedFile(file, 'config-invalid')))
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
@@ -84,7 +84,7 @@ export function readServiceAccount(file: string): ServiceAccount {
 
 /** `project`: the project of the client. */
 export async function readClientFile(file: string): Promise<OAuthClient & { readonly project: string | undefined }> {
-  const parsed = ClientFile.safeParse(toJson(readNamedFile(file, 'usage-invalid')))
+  const parsed = ClientFile.safeParse(tryParseJson(readNamedFile(file, 'usage-invalid')))
   if (!parsed.success) {
     throw new Problem(
       'usage-invalid',

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { writeStateFile } from '../base/files.ts'
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { gmailHook, type GmailState, type MailSink, toMailKey } from './mail.ts'
 
@@ -44,7 +44,7 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
 export async function readMailboxState(file: string, account: string): Promise<GmailState | undefined> {
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
-  const parsed = Kept.safeParse(toJson(text))
+  const parsed = Kept.safeParse(tryParseJson(text))
   // a fresh start would skip every mail since then, so a person must decide
   if (!parsed.success) {
     throw new Problem(

@@ -1,6 +1,6 @@
 // The calls to Pub/Sub, and its names for a watched mailbox. Shapes: cloud.google.com/pubsub/docs/reference/rest
 import { z } from 'zod'
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
@@ -116,7 +116,7 @@ const Notification = z.object({ emailAddress: z.string(), historyId: z.coerce.st
 
 /** The mailbox that changed; undefined if the data is not a notification of Gmail. */
 export function readNotifiedAccount(data: string): string | undefined {
-  const notification = Notification.safeParse(toJson(Buffer.from(data, 'base64').toString())).data
+  const notification = Notification.safeParse(tryParseJson(Buffer.from(data, 'base64').toString())).data
   return notification?.emailAddress.toLowerCase()
 }
 

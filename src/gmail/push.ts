@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { isCrossSite, readLimitedBody } from '../base/http.ts'
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import type { PinnedFetch, Verifier } from '../model/verifier.ts'
 import { createVerifier } from '../pipeline/verify.ts'
@@ -95,7 +95,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
   }
   const body = await readLimitedBody(request, maxBytes)
   if (body === undefined) return { status: 413 }
-  const envelope = Envelope.safeParse(toJson(body))
+  const envelope = Envelope.safeParse(tryParseJson(body))
   if (!envelope.success) return { status: 400 }
   // a push for another mailbox is accepted and ignored: if it were refused, it would be repeated for days
   if (readNotifiedAccount(envelope.data.message.data) === gmail.account) notified()

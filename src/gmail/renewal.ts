@@ -1,6 +1,6 @@
 // Renews the watch of a mailbox, which expires after seven days. A failure to renew is shown in the status.
 import type { WatchedGmail } from '../model/gmail-config.ts'
-import { leastRenewMinutes } from '../model/gmail-modes.ts'
+import { minRenewMinutes } from '../model/gmail-modes.ts'
 import type { GmailApi } from './api.ts'
 import { type Pause, untilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'
@@ -8,7 +8,7 @@ import { toTopic } from './pubsub.ts'
 const minute = 60_000
 const day = 24 * 60 * minute
 /** The interval of the checks: short, because a long timer is late after the machine was suspended. */
-const lookMs = leastRenewMinutes * minute
+const lookMs = minRenewMinutes * minute
 const retryMs = [minute, 5 * minute, 15 * minute]
 
 export type RenewalParts = {

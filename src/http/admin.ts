@@ -2,7 +2,7 @@
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
-import { saysCrossSite } from '../base/http.ts'
+import { isMarkedCrossSite } from '../base/http.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
@@ -146,7 +146,7 @@ async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
   const opensPage =
     ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
   const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
-  if (host === undefined || !loopbackName.test(host) || !sameSite || (saysCrossSite(headers) && !opensPage)) {
+  if (host === undefined || !loopbackName.test(host) || !sameSite || (isMarkedCrossSite(headers) && !opensPage)) {
     throw new Problem(
       'origin-denied',
       'The admin port answers only requests to localhost that do not come from another site.',

@@ -2,7 +2,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
-import { type Config, toHookTokens } from '../model/config.ts'
+import { type Config, listHookTokens } from '../model/config.ts'
 import { isCrossSite } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
 import type { CheckedHead } from '../deliveries/delivery.ts'
@@ -66,7 +66,7 @@ export function createAdmission({
     const known = gates.get(config)
     if (known !== undefined) return known
     const gate: CredentialChecks = {
-      isToken: createTokenCheck(...toHookTokens(config.hooks)),
+      isToken: createTokenCheck(...listHookTokens(config.hooks)),
       isGatewayToken: createTokenCheck(...(config.gateway.token === undefined ? [] : [config.gateway.token])),
       clientOf: createClientLookup(config.server.trustedProxies, unnamedProxies),
     }

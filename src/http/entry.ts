@@ -94,7 +94,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const head = toHead(request, secretHeaders, { ...proof, signers, signedId })
       return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
     } catch (error) {
-      throw toProblem(error).because(trace)
+      throw toProblem(error).withTrace(trace)
     } finally {
       memory?.release()
     }

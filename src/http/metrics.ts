@@ -1,6 +1,6 @@
 // /metrics for Prometheus: counters since the start, and gauges that are read from the store on each request. No label comes from a request.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import type { Counted, Meter } from '../model/log.ts'
+import type { MeterLabels, Meter } from '../model/log.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
 import { createLastHour, type LastHour } from './api/last-hour.ts'
 
@@ -22,9 +22,9 @@ export function createMetrics({
 }): Metrics {
   const registry = new Registry()
   const registers = [registry]
-  const counter = <Label extends string>(name: keyof Counted, help: string, labelNames: Label[]) =>
+  const counter = <Label extends string>(name: keyof MeterLabels, help: string, labelNames: Label[]) =>
     new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
-  const counters: { [Name in keyof Counted]: { inc(labels: Counted[Name]): void } } = {
+  const counters: { [Name in keyof MeterLabels]: { inc(labels: MeterLabels[Name]): void } } = {
     deliveries: counter(
       'deliveries',
       'Accepted requests, by outcome and hook. The outcome duplicate: it repeats a delivery.',

@@ -1,6 +1,6 @@
 // The pipe, from request to answer: admit, read, recognise, decide, store, answer. No success is answered before the delivery is stored.
 import { within } from '../base/time.ts'
-import { inSpan } from '../base/trace.ts'
+import { runInSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Retain } from '../model/mapping.ts'
@@ -125,7 +125,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       })
     } catch (error) {
       const problem = toProblem(error)
-      throw problem.trace.length > 0 ? problem : problem.because(request.trace)
+      throw problem.trace.length > 0 ? problem : problem.withTrace(request.trace)
     }
   }
 
@@ -134,8 +134,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const { source, event } = findKnownWords(handling.delivery, handling.hook)
     const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
     const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
-    return inSpan('hook', { traceId: id, attributes, traceparent: headers['traceparent'], toEnd }, () =>
-      decideAndStore(handling),
+    return runInSpan(
+      'hook',
+      { traceId: id, attributes, traceparent: headers['traceparent'], describeResult: toEnd },
+      () => decideAndStore(handling),
     )
   }
 
@@ -170,7 +172,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
     const isRejected = decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject'
-    if (decision.kind === 'refuse' || isRejected) throw decision.problem.because(decision.trace)
+    if (decision.kind === 'refuse' || isRejected) throw decision.problem.withTrace(decision.trace)
     if (row.parked !== undefined && isUntaken(decision)) return row.parked
     const now = clock()
     const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })

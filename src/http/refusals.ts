@@ -1,5 +1,5 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
@@ -119,7 +119,7 @@ export function withNearest(refusal: Refusal, { mappings }: Generation): Refusal
   const { hook, status } = refusal
   const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || [])]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
-  return { ...refusal, nearestHook: (isUnknown ? nearestOf(hook, names) : undefined) ?? null }
+  return { ...refusal, nearestHook: (isUnknown ? findNearest(hook, names) : undefined) ?? null }
 }
 
 /** In JSON the body is base64. Null if no body was read, or if the request is not kept (any more). */

@@ -2,11 +2,11 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CapturedFields } from '../model/api-replay-types.ts'
-import type { RequestFields, Retried, ShownDelivery } from '../model/api-types.ts'
+import type { RequestFields, RetryFields, ShownDelivery } from '../model/api-types.ts'
 import { post } from './api.ts'
-import { isCopied, toCurl } from './curl.ts'
+import { isCopyable, toCurl } from './curl.ts'
 import { go } from './place.ts'
-import { toVisible } from './visible.ts'
+import { markUnseen } from './visible.ts'
 
 type ActionsProps = {
   readonly delivery: ShownDelivery
@@ -54,7 +54,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
 
   const retry = () =>
     act(async () => {
-      const { state: now, jobs: queued } = await post<Retried>(`${path}/retry`)
+      const { state: now, jobs: queued } = await post<RetryFields>(`${path}/retry`)
       return queued.length > 0 ? `${queued.length} queued again.` : `It ran again and is ${now}.`
     })
   const drop = () =>
@@ -62,9 +62,9 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
       await post(`${path}/drop`)
       return 'It is dropped.'
     })
-  const again = (body?: string) =>
+  const runAgain = (body?: string) =>
     act(async () => {
-      const made = await post<Retried>(`${path}/again`, body === undefined ? undefined : { body })
+      const made = await post<RetryFields>(`${path}/again`, body === undefined ? undefined : { body })
       setEdited(undefined)
       go({ id: made.deliveryId ?? '' })
       return `The new delivery is ${made.state}.`
@@ -93,7 +93,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
         <button type="button" disabled={!isOpen || isBusy} onClick={drop}>
           drop
         </button>
-        <button type="button" disabled={request === undefined || isBusy} onClick={() => again()}>
+        <button type="button" disabled={request === undefined || isBusy} onClick={() => runAgain()}>
           run again
         </button>
         <button
@@ -107,7 +107,7 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
         <button
           type="button"
           id="copy-curl"
-          disabled={request === undefined || !isCopied(request)}
+          disabled={request === undefined || !isCopyable(request)}
           onClick={() => request && copy('The curl command', toCurl(request, hooksUrl, delivery.hook))}
           title="c"
         >
@@ -130,10 +130,10 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
         )}
       </div>
       <p class={said.isBad ? 'said bad' : 'said'} role="status">
-        {toVisible(said.text)}
+        {markUnseen(said.text)}
       </p>
-      {isNaming && <Namer isBusy={isBusy} onName={capture} />}
-      {edited !== undefined && <Editor body={edited} isBusy={isBusy} onSend={again} />}
+      {isNaming && <FixtureForm isBusy={isBusy} onName={capture} />}
+      {edited !== undefined && <Editor body={edited} isBusy={isBusy} onSend={runAgain} />}
     </div>
   )
 }
@@ -151,7 +151,7 @@ function Editor({
   useEffect(() => area.current?.focus(), [])
   return (
     <div class="editor">
-      <textarea ref={area} aria-label="Body" spellcheck={false} rows={12} defaultValue={toPretty(body)} />
+      <textarea ref={area} aria-label="Body" spellcheck={false} rows={12} defaultValue={formatBody(body)} />
       <button type="button" disabled={isBusy} onClick={() => onSend(area.current?.value ?? '')}>
         send as a new delivery
       </button>
@@ -159,7 +159,7 @@ function Editor({
   )
 }
 
-function Namer({ isBusy, onName }: { isBusy: boolean; onName: (name: string) => void }): JSX.Element {
+function FixtureForm({ isBusy, onName }: { isBusy: boolean; onName: (name: string) => void }): JSX.Element {
   const field = useRef<HTMLInputElement>(null)
   useEffect(() => field.current?.focus(), [])
   return (
@@ -181,7 +181,7 @@ function Namer({ isBusy, onName }: { isBusy: boolean; onName: (name: string) => 
   )
 }
 
-function toPretty(body: string): string {
+function formatBody(body: string): string {
   try {
     return JSON.stringify(JSON.parse(body), undefined, 2)
   } catch {

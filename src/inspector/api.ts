@@ -2,7 +2,7 @@
 import { forgetKey, readKey } from './key.ts'
 
 /** A refusal of the gateway, in its own words. */
-export class Refused extends Error {
+export class ApiError extends Error {
   readonly status: number
   constructor(status: number, sentence: string) {
     super(sentence)
@@ -12,7 +12,7 @@ export class Refused extends Error {
 
 /** Called when the key is no longer valid. */
 let over: (why: string) => void = () => {}
-export function onOver(listener: (why: string) => void): void {
+export function onKeyExpired(listener: (why: string) => void): void {
   over = listener
 }
 
@@ -23,15 +23,15 @@ export async function callApi(path: string, init: RequestInit = {}): Promise<Res
   })
   if (answer.ok) return answer
   const text = await answer.text()
-  const sentence = toSentence(text) ?? `The gateway answered ${answer.status}.`
+  const sentence = readError(text) ?? `The gateway answered ${answer.status}.`
   if (answer.status === 401) {
     forgetKey()
     over(sentence)
   }
-  throw new Refused(answer.status, sentence)
+  throw new ApiError(answer.status, sentence)
 }
 
-function toSentence(text: string): string | undefined {
+function readError(text: string): string | undefined {
   try {
     const body: { error?: string } = JSON.parse(text)
     return body.error

@@ -7,7 +7,7 @@ const own = /^(host|connection|content-length|transfer-encoding|accept-encoding|
 const isHeaderName = /^[\w!#$%&'*+.^`|~-]+$/
 
 /** An argument cannot carry a NUL, nor bytes that are not text. */
-export function isCopied({ body, encoding }: RequestFields): boolean {
+export function isCopyable({ body, encoding }: RequestFields): boolean {
   return encoding === 'utf8' && !body.includes('\0')
 }
 
@@ -20,12 +20,12 @@ export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: 
   // curl gives a body without a type one of its own, unless the header is named without a value
   const untyped = sent.some(([name]) => name === 'content-type') ? [] : [`-H 'content-type:'`]
   const lines = [
-    `curl -sS --globoff --path-as-is -X ${toQuoted(method)} ${toQuoted(`${hooksUrl}/${hook}${search}`)}`,
+    `curl -sS --globoff --path-as-is -X ${quoteForShell(method)} ${quoteForShell(`${hooksUrl}/${hook}${search}`)}`,
     '-H "Authorization: Bearer $HOOKLOOM_TOKEN"',
-    ...sent.map(([name, value]) => `-H ${toQuoted(value.trim() === '' ? `${name};` : `${name}: ${value}`)}`),
+    ...sent.map(([name, value]) => `-H ${quoteForShell(value.trim() === '' ? `${name};` : `${name}: ${value}`)}`),
     ...untyped,
     // `--data` and `--data-binary` take a body that begins with @ for the name of a file
-    `--data-raw ${toQuoted(body, hidden)}`,
+    `--data-raw ${quoteForShell(body, hidden)}`,
   ]
   return lines.join(' \\\n  ')
 }
@@ -33,13 +33,13 @@ export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: 
 /** What nobody sees, or sees as something else. */
 const hidden = /[\p{Cc}\p{Cf}\u2028\u2029]/u
 /** Of a line of HTTP, each character is a byte, and a shell would write all others in UTF-8. */
-const noAscii = /[^\x20-\x7e]/
+const nonAscii = /[^\x20-\x7e]/
 
 /** A word for a shell. If it has such characters, their bytes are written as numbers. */
-function toQuoted(text: string, odd: RegExp = noAscii): string {
+function quoteForShell(text: string, odd: RegExp = nonAscii): string {
   if (!odd.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`
   // `!` and quotes too: an interactive shell looks for its history before it reads the word
-  return `$'${text.replace(new RegExp(`[\\\\'!]|${odd.source}`, 'gu'), odd === noAscii ? fromLatin1 : fromUtf8)}'`
+  return `$'${text.replace(new RegExp(`[\\\\'!]|${odd.source}`, 'gu'), odd === nonAscii ? fromLatin1 : fromUtf8)}'`
 }
 
 function fromUtf8(character: string): string {

@@ -7,7 +7,7 @@ import { get } from './api.ts'
 import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
 import { LongText, Line } from './text.tsx'
-import { toVisible } from './visible.ts'
+import { markUnseen } from './visible.ts'
 import { Tree } from './tree.tsx'
 
 type Shown = {
@@ -176,7 +176,7 @@ function Headers({ request }: { request: RequestFields }): JSX.Element {
       <dl class="fields">
         <dt>{request.method}</dt>
         <dd>
-          <bdi>{toVisible(request.url.slice(0, 4_000))}</bdi>
+          <bdi>{markUnseen(request.url.slice(0, 4_000))}</bdi>
         </dd>
         {names.map((name) => (
           <>
@@ -184,7 +184,7 @@ function Headers({ request }: { request: RequestFields }): JSX.Element {
               <Line text={name} most={80} />
             </dt>
             <dd>
-              <bdi>{toVisible((request.headers[name] ?? '').slice(0, 4_000))}</bdi>
+              <bdi>{markUnseen((request.headers[name] ?? '').slice(0, 4_000))}</bdi>
             </dd>
           </>
         ))}

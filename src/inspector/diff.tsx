@@ -1,6 +1,6 @@
 // Two values next to each other, line by line: what only one of them has is marked, and what both have is left out but for two lines.
 import type { JSX } from 'preact'
-import { toVisible } from './visible.ts'
+import { markUnseen } from './visible.ts'
 
 /** `noted`: only in the record, where the live code differs from it. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
@@ -15,7 +15,7 @@ const longest = 2_000
 const mostShown = 120
 
 /** `removed`: only in the first value; `added`: only in the second. */
-function toPieces(before: unknown, after: unknown): Piece[] {
+function comparePieces(before: unknown, after: unknown): Piece[] {
   // "5" and 5 would look the same
   const isPlain =
     typeof before === typeof after || [before, after].some((value) => value === undefined || value === null)
@@ -25,7 +25,7 @@ function toPieces(before: unknown, after: unknown): Piece[] {
   let end = 0
   while (end < Math.min(old.length, now.length) - start && old.at(-1 - end) === now.at(-1 - end)) end += 1
   const same = (lines: readonly string[]) => lines.map((text): Piece => ({ kind: 'same', text }))
-  const middle = toMiddle(old.slice(start, old.length - end), now.slice(start, now.length - end))
+  const middle = diffLines(old.slice(start, old.length - end), now.slice(start, now.length - end))
   return withGaps([...same(old.slice(0, start)), ...middle, ...same(old.slice(old.length - end))])
 }
 
@@ -36,7 +36,7 @@ function toLines(value: unknown, isPlain: boolean): string[] {
 }
 
 /** By the longest common sequence of lines. */
-function toMiddle(old: readonly string[], now: readonly string[]): Piece[] {
+function diffLines(old: readonly string[], now: readonly string[]): Piece[] {
   const removed = (text = ''): Piece => ({ kind: 'removed', text })
   const added = (text = ''): Piece => ({ kind: 'added', text })
   if (old.length + now.length > mostCompared) return [...old.map(removed), ...now.map(added)]
@@ -68,7 +68,7 @@ function withGaps(pieces: readonly Piece[]): Piece[] {
   })
 }
 
-const toNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
+const markNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
 const isChange = ({ kind }: Piece) => kind === 'removed' || kind === 'added'
 
 /** The columns of one field. `names`: of the two values. `recorded`: a third value, where there is one. */
@@ -83,13 +83,13 @@ export function Diff({
   names: readonly [string, string]
   recorded?: unknown
 }): JSX.Element {
-  const pieces = toPieces(before, after)
+  const pieces = comparePieces(before, after)
   return (
     <div class="columns">
       <Side name={names[0]} pieces={pieces} other="added" />
       <Side name={names[1]} pieces={pieces} other="removed" />
       {recorded !== undefined && (
-        <Side name="recorded when it came" pieces={toPieces(before, recorded).map(toNoted)} other="removed" />
+        <Side name="recorded when it came" pieces={comparePieces(before, recorded).map(markNoted)} other="removed" />
       )}
     </div>
   )
@@ -105,7 +105,7 @@ function Side({
   pieces: readonly Piece[]
   other: 'removed' | 'added'
 }): JSX.Element {
-  const own = pieces.flatMap((piece, at) => (piece.kind === other ? [] : [{ ...piece, twin: toTwin(pieces, at) }]))
+  const own = pieces.flatMap((piece, at) => (piece.kind === other ? [] : [{ ...piece, twin: findTwin(pieces, at) }]))
   return (
     <figure>
       <figcaption class="dim">{name}</figcaption>
@@ -121,7 +121,7 @@ function Side({
 }
 
 /** The only line that takes the place of another one, so that both can show where they differ. */
-function toTwin(pieces: readonly Piece[], at: number): string | undefined {
+function findTwin(pieces: readonly Piece[], at: number): string | undefined {
   const kind = (index: number) => (pieces[index]?.kind === 'noted' ? 'added' : pieces[index]?.kind)
   if (kind(at) === 'removed' && kind(at + 1) === 'added' && kind(at + 2) !== 'added' && kind(at - 1) !== 'removed') {
     return pieces[at + 1]?.text
@@ -133,17 +133,17 @@ function toTwin(pieces: readonly Piece[], at: number): string | undefined {
 }
 
 function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twin: string | undefined }): JSX.Element {
-  const [head, middle, tail] = twin === undefined ? ['', text, ''] : toParts(text, twin)
+  const [head, middle, tail] = twin === undefined ? ['', text, ''] : splitByTwin(text, twin)
   const sign = { removed: '− ', added: '+ ', noted: '≠ ', same: '  ', gap: '' }[kind]
   const Mark = kind === 'removed' ? 'del' : kind === 'same' || kind === 'gap' ? 'span' : 'ins'
   return (
     <span class={`line ${kind}`}>
       {sign}
       <bdi>
-        {head.length > lead ? `…${toVisible(head.slice(-lead))}` : toVisible(head)}
-        <Mark>{toVisible(middle.slice(0, longest))}</Mark>
+        {head.length > lead ? `…${markUnseen(head.slice(-lead))}` : markUnseen(head)}
+        <Mark>{markUnseen(middle.slice(0, longest))}</Mark>
         {middle.length > longest && '…'}
-        {toVisible(tail.slice(0, lead))}
+        {markUnseen(tail.slice(0, lead))}
         {tail.length > lead && '…'}
       </bdi>
     </span>
@@ -151,7 +151,7 @@ function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twi
 }
 
 /** What both lines begin with, what differs, and what both end with. */
-function toParts(text: string, twin: string): [string, string, string] {
+function splitByTwin(text: string, twin: string): [string, string, string] {
   let start = 0
   while (start < text.length && text[start] === twin[start]) start += 1
   let end = 0

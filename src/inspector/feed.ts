@@ -1,9 +1,9 @@
 // The rows that the list shows, kept up to date by the stream. Paused, it counts what came and shows it on request.
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../model/api-types.ts'
-import { get, Refused, toQuery } from './api.ts'
+import { get, ApiError, toQuery } from './api.ts'
 import type { Filters } from './place.ts'
-import { fits, mergeRows, mostRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
+import { matchesFilters, mergeRows, maxRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
 import { followChanges } from './stream.ts'
 
 export type Feed = {
@@ -56,8 +56,8 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
         (before) => new Map([...before, ...came.map(({ id }) => [id, (before.get(id) ?? 0) + 1] as const)].slice(-500)),
       )
       if (!isHeld) return setRows((before) => mergeRows(before, came, wanted))
-      for (const row of came) if (fits(row, wanted) || held.has(row.id)) held.set(row.id, row)
-      for (const id of held.keys()) if (held.size > mostRows) held.delete(id)
+      for (const row of came) if (matchesFilters(row, wanted) || held.has(row.id)) held.set(row.id, row)
+      for (const id of held.keys()) if (held.size > maxRows) held.delete(id)
       setWaiting(held.size)
     }
     void followChanges(
@@ -88,7 +88,7 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
     try {
       const asksRefusals = (state === '' || state === 'refused') && source === ''
       const refusals = asksRefusals ? (await get<{ refusals: RefusalFields[] }>('/api/refusals', signal)).refusals : []
-      let turnedAway = refusals.map(toRefusalRow)
+      let refusalsLeft = refusals.map(toRefusalRow)
       let next: string | null = null
       let count = 0
       for (let isFirst = true; isFirst || (next !== null && count < pageRows); isFirst = false) {
@@ -97,8 +97,8 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
         now.current.next = next
         count += page.rows.length
         const oldest = next === null ? 0 : (page.rows[0]?.at ?? Number.POSITIVE_INFINITY)
-        const found = [...page.rows, ...turnedAway.filter(({ at }) => at >= oldest)]
-        turnedAway = turnedAway.filter(({ at }) => at < oldest)
+        const found = [...page.rows, ...refusalsLeft.filter(({ at }) => at >= oldest)]
+        refusalsLeft = refusalsLeft.filter(({ at }) => at < oldest)
         const isReplaced = isFirst
         setRows((before) => mergeRows(isReplaced ? [] : before, found, filters))
       }
@@ -119,13 +119,13 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
       return { rows: deliveries.map(toListRow), next }
     } catch (error) {
       // the retention has removed the delivery before which the next ones were, and so all that are older
-      if (before !== null && error instanceof Refused && error.status === 404) return none
+      if (before !== null && error instanceof ApiError && error.status === 404) return none
       throw error
     }
   }
 
   function older(): void {
-    if (now.current.next === null || now.current.isReading || rows.length >= mostRows) return
+    if (now.current.next === null || now.current.isReading || rows.length >= maxRows) return
     now.current.isReading = true
     void readOlder(now.current.next)
       .catch(() => undefined)

@@ -3,10 +3,10 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HealthFields } from '../model/api-types.ts'
 import { get } from './api.ts'
-import { toEditor } from './pipe.tsx'
+import { toEditorUrl } from './pipe.tsx'
 import { go } from './place.ts'
 import { Plot } from './plot.tsx'
-import { toDuration } from './rows.ts'
+import { formatDuration } from './rows.ts'
 import { Line, LongText, Time } from './text.tsx'
 
 const everyMs = 5_000
@@ -62,7 +62,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
           <div class="problem" key={at}>
             <p>
               {problem.file !== null && (
-                <a href={toEditor(problem.file, problem.line)}>
+                <a href={toEditorUrl(problem.file, problem.line)}>
                   {problem.module}:{problem.line}
                 </a>
               )}{' '}
@@ -129,7 +129,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
 
 function Queues({ health }: { health: HealthFields }): JSX.Element {
   const { deliveries, jobs, dueSince, lanes, store } = health
-  const age = dueSince === null ? 'nothing waits' : toDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
+  const age = dueSince === null ? 'nothing waits' : formatDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
   const facts: readonly (readonly [string, string, string?])[] = [
     ['parked', String(deliveries.parked), 'parked'],
     ['pending', String(deliveries.pending), 'pending'],
@@ -175,7 +175,7 @@ function Queues({ health }: { health: HealthFields }): JSX.Element {
                   <Line text={lane} most={120} />
                 </td>
                 <td>{count}</td>
-                <td>{toDuration(Math.max(0, Date.now() - Date.parse(since)))}</td>
+                <td>{formatDuration(Math.max(0, Date.now() - Date.parse(since)))}</td>
                 <td>{running ? 'running' : 'waits'}</td>
               </tr>
             ))}

@@ -3,8 +3,8 @@ import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { Feed } from './feed.ts'
 import { go, type PagePlace } from './place.ts'
-import { type ListRow, toBecame, toRowState, toTook } from './rows.ts'
-import { Line, toClock } from './text.tsx'
+import { type ListRow, describeRow, toRowState, formatTook } from './rows.ts'
+import { Line, formatClock } from './text.tsx'
 
 export const states = ['', 'parked', 'dead', 'refused', 'accepted', 'skipped', 'pending', 'dropped'] as const
 const rowHeight = 30
@@ -108,7 +108,7 @@ function RowLine({ row, top, height, isChosen, position, count }: LineProps): JS
       aria-setsize={count}
       onClick={() => go({ id: row.id })}
     >
-      <span class="time">{toClock(row.at)}</span>
+      <span class="time">{formatClock(row.at)}</span>
       <span class="outcome">{outcome}</span>
       <span class="hook">
         <Line text={hook} most={60} />
@@ -120,9 +120,9 @@ function RowLine({ row, top, height, isChosen, position, count }: LineProps): JS
         <Line text={event} most={60} />
       </span>
       <span class="became">
-        <Line text={toBecame(row)} most={160} />
+        <Line text={describeRow(row)} most={160} />
       </span>
-      <span class="took">{toTook(row)}</span>
+      <span class="took">{formatTook(row)}</span>
     </div>
   )
 }

@@ -1,13 +1,13 @@
 // The page of the admin port: exchanges the code of its link for a key, and shows what the admin API has.
 import { render, type JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { onOver } from './api.ts'
+import { onKeyExpired } from './api.ts'
 import { App } from './app.tsx'
 import { exchangeCode, readKey, takeCode } from './key.ts'
 
 const code = takeCode()
 
-function Door({ why }: { why: string }): JSX.Element {
+function KeyNotice({ why }: { why: string }): JSX.Element {
   return (
     <main class="door">
       <h1>Hookloom</h1>
@@ -22,8 +22,8 @@ function Door({ why }: { why: string }): JSX.Element {
 
 function Page({ problem }: { problem: string }): JSX.Element {
   const [why, setWhy] = useState(readKey() === null ? problem : undefined)
-  onOver(setWhy)
-  return why === undefined ? <App /> : <Door why={why} />
+  onKeyExpired(setWhy)
+  return why === undefined ? <App /> : <KeyNotice why={why} />
 }
 
 async function start(): Promise<void> {

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import type { JobFields, ShownDelivery } from '../model/api-types.ts'
 import { go } from './place.ts'
-import { toDuration, toTimes } from './rows.ts'
+import { formatDuration, formatTimes } from './rows.ts'
 import { Line, Time } from './text.tsx'
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
@@ -16,7 +16,7 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
         <Repetitions delivery={delivery} />
       </Stage>
       <Stage name="admitted" mark="done">
-        {toAdmitted(delivery)}
+        {describeAdmission(delivery)}
       </Stage>
       <Stage name="mapping" mark={trace.length === 0 || matched ? 'done' : 'idle'}>
         {trace.length === 0 && <span>{delivery.mappingId ?? 'built in'}</span>}
@@ -45,7 +45,7 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
         )}
       </Stage>
       <Stage name={state} mark={state === 'parked' ? 'bad' : isSettled ? 'done' : 'idle'}>
-        {isSettled ? `after ${toDuration(Date.parse(settledAt) - Date.parse(receivedAt))}` : 'it waits'}
+        {isSettled ? `after ${formatDuration(Date.parse(settledAt) - Date.parse(receivedAt))}` : 'it waits'}
       </Stage>
       {jobs.map((job) => (
         <JobStage key={job.jobId} job={job} since={receivedAt} />
@@ -61,7 +61,7 @@ function Repetitions({ delivery }: { delivery: ShownDelivery }): JSX.Element | n
     <>
       {' '}
       <span id="repeated">
-        repeated {toTimes(repeats)}, last <Time at={repeatedAt} />
+        repeated {formatTimes(repeats)}, last <Time at={repeatedAt} />
         {bodyDiffered && <span class="warn"> with a different body</span>}
       </span>
     </>
@@ -79,7 +79,7 @@ function Stage({ name, mark, children }: { name: string; mark: Mark; children: C
   )
 }
 
-function toAdmitted({ admitted }: ShownDelivery): string {
+function describeAdmission({ admitted }: ShownDelivery): string {
   if (admitted === null) return 'no longer known: the request was not kept, and its mapping is gone'
   const { token, scheme } = admitted
   const proof = scheme === null ? [] : [`the proof of ${scheme}`]
@@ -98,14 +98,14 @@ function MadeBy({ delivery: { madeBy } }: { delivery: ShownDelivery }): JSX.Elem
   return madeBy.file === null ? (
     <code>{madeBy.module}</code>
   ) : (
-    <a href={toEditor(madeBy.file, madeBy.line)} id="open-editor">
+    <a href={toEditorUrl(madeBy.file, madeBy.line)} id="open-editor">
       {madeBy.module}:{madeBy.line}
     </a>
   )
 }
 
 /** https://code.visualstudio.com/docs/configure/command-line#_opening-vs-code-with-urls */
-export function toEditor(file: string, line: number): string {
+export function toEditorUrl(file: string, line: number): string {
   return `vscode://file/${file.replace(/^\//, '').split('/').map(encodeURIComponent).join('/')}:${line}`
 }
 
@@ -133,7 +133,7 @@ function JobStage({ job, since }: { job: JobFields; since: string }): JSX.Elemen
         {job.steps.map((step) => (
           <li key={step.name}>
             <b>{step.name}</b> {step.state}{' '}
-            <span class="dim">+{toDuration(Date.parse(step.at) - Date.parse(since))}</span>{' '}
+            <span class="dim">+{formatDuration(Date.parse(step.at) - Date.parse(since))}</span>{' '}
             {step.model !== undefined && <span class="dim">{step.model} </span>}
             {step.usage !== undefined && (
               <span class="dim">

@@ -1,7 +1,7 @@
 // A small plot of the last sixty minutes: stacked bars, or lines. The numbers are also a table for those who do not see it.
 import type { JSX } from 'preact'
 import type { MinuteFields } from '../model/api-types.ts'
-import { toClock } from './text.tsx'
+import { formatClock } from './text.tsx'
 
 export type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number }
 
@@ -60,7 +60,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
         ))}
       </ul>
       <span class="sr">
-        {bars.length === 0 ? 'Nothing yet.' : `From ${toClock(Date.parse(bars[0]?.minute.at ?? ''))} until now.`}
+        {bars.length === 0 ? 'Nothing yet.' : `From ${formatClock(Date.parse(bars[0]?.minute.at ?? ''))} until now.`}
       </span>
     </figure>
   )

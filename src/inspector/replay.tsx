@@ -5,7 +5,7 @@ import type { ReplayReport } from '../model/api-replay-types.ts'
 import type { StatusFields } from '../model/api-types.ts'
 import { post, toQuery } from './api.ts'
 import { go, type PagePlace } from './place.ts'
-import { Report, toRequests } from './report.tsx'
+import { Report, countRequests } from './report.tsx'
 
 export const usualLast = 50
 const choices = [20, 50, 100, 200, 500, 1_000]
@@ -66,9 +66,9 @@ export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Ele
           {isPaused ? `resume${isBehind ? ' · saved since' : ''}` : 'pause'}
         </button>
       </div>
-      {status?.held === true && <Held />}
+      {status?.held === true && <HeldSave />}
       <p class={problem === '' ? 'said' : 'said bad'} role="status">
-        {problem !== '' ? problem : toSummary(report, isBusy)}
+        {problem !== '' ? problem : describeReport(report, isBusy)}
       </p>
       <div class="report" tabIndex={0} aria-busy={isBusy} aria-label="Result of the replay" role="region">
         {shown}
@@ -129,17 +129,17 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
   return { report, problem, isBusy }
 }
 
-function toSummary(report: ReplayReport | undefined, isBusy: boolean): string {
+function describeReport(report: ReplayReport | undefined, isBusy: boolean): string {
   if (isBusy || report === undefined) return 'Replaying …'
   const { total, counts, compared } = report
   if (total === 0) return ''
   const differ = total - counts.same
   const what = compared === 'live' ? 'A save is not live. ' : ''
-  return `${what}${toRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
+  return `${what}${countRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
 }
 
 /** A save that `hooks.transforms.hold` holds back. */
-function Held(): JSX.Element {
+function HeldSave(): JSX.Element {
   const [said, setSaid] = useState('')
   const publish = () =>
     void post('/api/publish').catch((error: unknown) => setSaid(error instanceof Error ? error.message : 'It failed.'))

@@ -59,7 +59,7 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
                 <code>
                   <Line text={path} most={200} />
                 </code>{' '}
-                <span class="dim">{toRequests(count)}</span>
+                <span class="dim">{countRequests(count)}</span>
               </li>
             ))}
           </ul>
@@ -74,9 +74,9 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
         />
       ))}
       {tooLarge.length > 0 && (
-        <p class="note">{toRequests(tooLarge.length)} not replayable: larger than 256 KiB, so not kept.</p>
+        <p class="note">{countRequests(tooLarge.length)} not replayable: larger than 256 KiB, so not kept.</p>
       )}
-      {notRun > 0 && <p class="note">{toRequests(notRun)} not replayed: the time was up.</p>}
+      {notRun > 0 && <p class="note">{countRequests(notRun)} not replayed: the time was up.</p>}
       <Requests deliveries={deliveries} />
     </>
   )
@@ -96,7 +96,7 @@ function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
 }
 
 const toClassName = (name: string) => name.replace(' ', '-')
-export const toRequests = (count: number) => (count === 1 ? '1 request' : `${count} requests`)
+export const countRequests = (count: number) => (count === 1 ? '1 request' : `${count} requests`)
 const toPercent = (count: number, total: number) => (total === 0 ? 0 : Math.round((count / total) * 1_000) / 10)
 
 type GroupProps = { group: GroupFields; title: string; names: readonly [string, string] }
@@ -104,7 +104,7 @@ type GroupProps = { group: GroupFields; title: string; names: readonly [string, 
 function Group({ group: { paths, count, percent, example }, title, names }: GroupProps): JSX.Element {
   const { deliveryId, changes } = example
   return (
-    <section class={`group ${toClassName(title)}`} aria-label={`${title}: ${toRequests(count)}`}>
+    <section class={`group ${toClassName(title)}`} aria-label={`${title}: ${countRequests(count)}`}>
       <h3>
         <b>{title}</b>{' '}
         {paths.join() !== 'decision' && (
@@ -113,7 +113,7 @@ function Group({ group: { paths, count, percent, example }, title, names }: Grou
           </code>
         )}{' '}
         <span class="dim">
-          {toRequests(count)}, {percent} %
+          {countRequests(count)}, {percent} %
         </span>
       </h3>
       <p>

@@ -6,7 +6,7 @@ export type ListRow =
   | { readonly kind: 'delivery'; readonly id: string; readonly at: number; readonly delivery: DeliveryRow }
   | { readonly kind: 'refusal'; readonly id: string; readonly at: number; readonly refusal: RefusalFields }
 
-export const mostRows = 5_000
+export const maxRows = 5_000
 
 export const toListRow = (delivery: DeliveryRow): ListRow => ({
   kind: 'delivery',
@@ -29,11 +29,11 @@ export function mergeRows(rows: readonly ListRow[], changed: readonly ListRow[],
     const now = news.get(row.id)
     if (now === undefined) return [row]
     news.delete(row.id)
-    return fits(now, filters) ? [now] : []
+    return matchesFilters(now, filters) ? [now] : []
   })
-  const added = [...news.values()].filter((row) => fits(row, filters))
+  const added = [...news.values()].filter((row) => matchesFilters(row, filters))
   if (added.length === 0) return kept
-  return [...added, ...kept].toSorted(byNewest).slice(0, mostRows)
+  return [...added, ...kept].toSorted(byNewest).slice(0, maxRows)
 }
 
 /** Ids are in the order of their time, and break the ties of a millisecond. */
@@ -42,7 +42,7 @@ function byNewest(one: ListRow, other: ListRow): number {
 }
 
 /** The filters of the API, for rows that come by the stream. */
-export function fits(row: ListRow, { state, hook, source, q }: Filters): boolean {
+export function matchesFilters(row: ListRow, { state, hook, source, q }: Filters): boolean {
   const word = q.trim().toLowerCase()
   if (row.kind === 'refusal') {
     const { refusal } = row
@@ -76,17 +76,17 @@ export function toRowState(row: ListRow): RowState {
   return state === 'pending' || jobs.queued + jobs.running > 0 ? 'waiting' : 'done'
 }
 
-export function toBecame(row: ListRow): string {
+export function describeRow(row: ListRow): string {
   if (row.kind === 'refusal') return row.refusal.error
   const { repeats } = row.delivery
-  return `${toActions(row.delivery)}${repeats === 0 ? '' : ` · repeated ${toTimes(repeats)}`}`
+  return `${describeActions(row.delivery)}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-export function toTimes(count: number): string {
+export function formatTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`
 }
 
-function toActions({ became, jobs, code }: DeliveryRow): string {
+function describeActions({ became, jobs, code }: DeliveryRow): string {
   const count = jobs.queued + jobs.running + jobs.done + jobs.dead
   if (count > 1) return `${count} actions`
   const [only] = became
@@ -94,13 +94,13 @@ function toActions({ became, jobs, code }: DeliveryRow): string {
   return only.kind === 'wake' ? 'event' : only.sessionKey
 }
 
-export function toTook(row: ListRow): string {
+export function formatTook(row: ListRow): string {
   if (row.kind === 'refusal') return ''
   const { doneMs, tookMs } = row.delivery
-  return toDuration(doneMs ?? tookMs)
+  return formatDuration(doneMs ?? tookMs)
 }
 
-export function toDuration(ms: number | null): string {
+export function formatDuration(ms: number | null): string {
   if (ms === null) return ''
   if (ms < 1_000) return `${Math.round(ms)} ms`
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`

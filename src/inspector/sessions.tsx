@@ -75,15 +75,15 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
   )
 }
 
-type Said = { readonly at: string } & (
+type ChatEntry = { readonly at: string } & (
   | { readonly kind: 'message'; readonly message: MessageFields }
   | { readonly kind: 'event'; readonly event: EventFields }
 )
 
 function Chat({ session, events }: { session: ShownSession; events: readonly EventFields[] }): JSX.Element {
-  const said: Said[] = [
-    ...session.messages.map((message): Said => ({ kind: 'message', at: message.at, message })),
-    ...events.map((event): Said => ({ kind: 'event', at: event.at, event })),
+  const entries: ChatEntry[] = [
+    ...session.messages.map((message): ChatEntry => ({ kind: 'message', at: message.at, message })),
+    ...events.map((event): ChatEntry => ({ kind: 'event', at: event.at, event })),
   ].toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at))
   return (
     <>
@@ -97,7 +97,7 @@ function Chat({ session, events }: { session: ShownSession; events: readonly Eve
         </span>
       </header>
       <ol class="said-list">
-        {said.map((each, at) =>
+        {entries.map((each, at) =>
           each.kind === 'message' ? (
             <li key={at} class={`message ${each.message.role}`}>
               <div class="dim">

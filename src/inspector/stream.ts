@@ -1,6 +1,6 @@
 // The stream of changes, over fetch: an EventSource cannot send the key.
 import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
-import { callApi, Refused } from './api.ts'
+import { callApi, ApiError } from './api.ts'
 
 export type StreamListener = {
   deliveries(rows: readonly DeliveryRow[]): void
@@ -26,7 +26,7 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
       })
       listener.connected(true)
       retryMs = firstRetryMs
-      for await (const { id, event, data } of parse(answer.body)) {
+      for await (const { id, event, data } of parseFrames(answer.body)) {
         lastId = id ?? lastId
         // as: see types.ts
         if (event === 'deliveries') listener.deliveries(JSON.parse(data) as DeliveryRow[])
@@ -35,7 +35,7 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
         else if (event === 'reset') listener.reset()
       }
     } catch (error) {
-      if (error instanceof Refused && error.status === 401) return
+      if (error instanceof ApiError && error.status === 401) return
     }
     if (signal.aborted) return
     listener.connected(false)
@@ -46,7 +46,7 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
 
 type Frame = { readonly id: string | undefined; readonly event: string | undefined; readonly data: string }
 
-async function* parse(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Frame> {
+async function* parseFrames(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Frame> {
   if (body === null) return
   const reader = body.getReader()
   const decoder = new TextDecoder()

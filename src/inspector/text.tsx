@@ -1,6 +1,6 @@
 // Text from outside. It is only ever a text node; what could change how a line reads is shown as a mark.
 import type { JSX } from 'preact'
-import { toVisible } from './visible.ts'
+import { markUnseen } from './visible.ts'
 
 /** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
 const shown = 20_000
@@ -10,7 +10,7 @@ export function LongText({ text, label }: { text: string; label: string }): JSX.
   return (
     <>
       <pre tabIndex={0} aria-label={label}>
-        <bdi>{toVisible(cut ? text.slice(0, shown) : text)}</bdi>
+        <bdi>{markUnseen(cut ? text.slice(0, shown) : text)}</bdi>
       </pre>
       {cut && (
         <p class="note">
@@ -23,13 +23,13 @@ export function LongText({ text, label }: { text: string; label: string }): JSX.
 
 /** One line. */
 export function Line({ text, most = 300 }: { text: string; most?: number }): JSX.Element {
-  return <bdi>{toVisible(text.length > most ? `${text.slice(0, most)}…` : text).replaceAll(/\s+/g, ' ')}</bdi>
+  return <bdi>{markUnseen(text.length > most ? `${text.slice(0, most)}…` : text).replaceAll(/\s+/g, ' ')}</bdi>
 }
 
 export function Time({ at }: { at: string }): JSX.Element {
   return (
     <time dateTime={at} title={at}>
-      {toClock(Date.parse(at))}
+      {formatClock(Date.parse(at))}
     </time>
   )
 }
@@ -38,7 +38,7 @@ const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-dig
 const day = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short' })
 
 /** The time of today, the day and the time of before. */
-export function toClock(at: number): string {
+export function formatClock(at: number): string {
   const time = clock.format(at)
   return new Date(at).toDateString() === new Date().toDateString() ? time : `${day.format(at)} ${time}`
 }

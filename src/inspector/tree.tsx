@@ -1,7 +1,7 @@
 // A JSON value as a tree that folds. Branches are drawn when they are opened, a hundred entries at a time.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { toVisible } from './visible.ts'
+import { markUnseen } from './visible.ts'
 
 const page = 100
 const longestText = 2_000
@@ -44,7 +44,7 @@ export function Tree({ name, value, depth = 0 }: { name?: string; value: unknown
 function Name({ name }: { name: string }): JSX.Element {
   return (
     <span class="name">
-      <bdi>{toVisible(name.slice(0, 200))}</bdi>
+      <bdi>{markUnseen(name.slice(0, 200))}</bdi>
       <span class="dim">: </span>
     </span>
   )
@@ -56,7 +56,7 @@ function Leaf({ value }: { value: unknown }): JSX.Element {
   const isCut = value.length > longestText && !isWhole
   return (
     <span class="string">
-      <bdi>{toVisible(isCut ? value.slice(0, longestText) : value.slice(0, 20 * longestText))}</bdi>
+      <bdi>{markUnseen(isCut ? value.slice(0, longestText) : value.slice(0, 20 * longestText))}</bdi>
       {isCut && (
         <button type="button" class="link" onClick={() => setWhole(true)}>
           … {value.length.toLocaleString('en')} characters

@@ -8,7 +8,7 @@ const unseen =
  * What a terminal shows as a mark too: controls, ANSI escapes among them, marks of direction, tags, fillers. `\u001b` becomes ␛, other
  * controls their picture, and all others their number. Line breaks and tabs stay.
  */
-export function toVisible(text: string): string {
+export function markUnseen(text: string): string {
   return text.replace(unseen, (character) => {
     const code = character.codePointAt(0) ?? 0
     return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨${code.toString(16).padStart(4, '0')}⟩`

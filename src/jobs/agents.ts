@@ -2,9 +2,9 @@
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
 import type { HeartbeatConfig } from '../model/agents-config.ts'
-import { toRunnerName } from '../model/agents-rules.ts'
-import { type Config, toDefaultAgentId } from '../model/config.ts'
-import { toModelName } from '../model/permission.ts'
+import { chooseRunner } from '../model/agents-rules.ts'
+import { type Config, findDefaultAgentId } from '../model/config.ts'
+import { resolveModelName } from '../model/permission.ts'
 
 export type Agent = {
   readonly id: string
@@ -29,8 +29,8 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
   const workspace = own?.workspace ?? defaults.workspace ?? toFolder(id)
   return {
     id,
-    model: model === undefined ? undefined : toModelName(model, config.models.aliases),
-    runner: toRunnerName(config, id),
+    model: model === undefined ? undefined : resolveModelName(model, config.models.aliases),
+    runner: chooseRunner(config, id),
     system: own?.system ?? defaults.system,
     thinking: own?.thinking ?? defaults.thinking,
     timeoutSeconds: own?.timeoutSeconds ?? defaults.timeoutSeconds,
@@ -46,7 +46,7 @@ export function findHeartbeatConfig({ agents }: Pick<Config, 'agents'>, id: stri
 /** The ids of all agents: those of the list, or that of the default agent. */
 export function listAgentIds(config: Config): readonly string[] {
   const { list } = config.agents
-  return list.length === 0 ? [toDefaultAgentId(config)] : list.map(({ id }) => id)
+  return list.length === 0 ? [findDefaultAgentId(config)] : list.map(({ id }) => id)
 }
 
 function toFolder(id: string): string | undefined {

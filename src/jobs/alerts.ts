@@ -1,10 +1,10 @@
 // Tells the operator about jobs that died and deliveries that were parked: one message for each cause and hour. An alert is a job, so it survives a failing channel and a crash.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config.ts'
-import { toDefaultAgentId } from '../model/config.ts'
+import { findDefaultAgentId } from '../model/config.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import { mainSessionKey, type Planned } from '../model/action.ts'
-import { someMapping } from '../model/delivery.ts'
+import { missingMappingModule } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
@@ -69,7 +69,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`
     try {
       const id = newId()
-      const agentId = toDefaultAgentId(config())
+      const agentId = findDefaultAgentId(config())
       const more =
         before === undefined || before.more === 0
           ? ''
@@ -118,7 +118,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
 
 function describeCause(waitsFor: string | undefined): string {
   if (waitsFor === undefined) return ''
-  return waitsFor === someMapping ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
+  return waitsFor === missingMappingModule ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
 }
 
 /** Also false after the clock was set back. */

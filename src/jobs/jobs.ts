@@ -1,6 +1,6 @@
 // Jobs and heartbeats, by the live configuration.
 import type { OwnChannel } from '../model/channel.ts'
-import { isWithoutChannels, withoutChannels } from '../model/agents-rules.ts'
+import { hasNoChannel, noChannelWarning } from '../model/agents-rules.ts'
 import type { Config } from '../model/config.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { NewJob } from '../store/records.ts'
@@ -95,7 +95,7 @@ export function createEffects(options: EffectsOptions): Effects {
 
   return {
     start() {
-      if (isWithoutChannels(config())) log.warn({}, withoutChannels)
+      if (hasNoChannel(config())) log.warn({}, noChannelWarning)
       worker.start()
       void heartbeats.start()
     },

@@ -4,7 +4,7 @@ import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { pause, takeMoment, toPastMs, type Moment } from '../base/time.ts'
+import { pause, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
@@ -88,7 +88,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       const before = jobs.get(job.id)
       if (before?.isEnding) jobs.delete(job.id)
       else if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, confirmedAt: takeMoment(clock) }
+      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, confirmedAt: readClocks(clock) }
       jobs.set(job.id, held)
       return held
     },
@@ -97,15 +97,15 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
       // another fence in between: another worker had the job and may have started steps
       if (held === undefined || job.lapsed !== held.job.fence) return false
       held.job = job
-      held.confirmedAt = takeMoment(clock)
+      held.confirmedAt = readClocks(clock)
       return true
     },
     remove(held) {
       if (isOurs(held)) jobs.delete(held.job.id)
     },
     isConfirmed(held) {
-      const now = takeMoment(clock)
-      const pastMs = toPastMs(held.confirmedAt, now)
+      const now = readClocks(clock)
+      const pastMs = measureElapsedMs(held.confirmedAt, now)
       return isOurs(held) && pastMs < confirmedMs
     },
     async report(held, what) {
@@ -115,7 +115,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
         const isLastTry = held.abort.signal.aborted
         try {
           const { job } = held
-          const sureAt = takeMoment(clock)
+          const sureAt = readClocks(clock)
           const written = await store.report(job, { leaseMs, ...what })
           noteStoreState(false)
           if (written) held.confirmedAt = sureAt
@@ -134,7 +134,7 @@ export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>;
     async extend() {
       const before = [...jobs.values()].map((held) => ({ held, job: held.job }))
       if (before.length === 0) return
-      const now = takeMoment(clock)
+      const now = readClocks(clock)
       try {
         const ids = new Set(
           await store.extend(

@@ -11,7 +11,7 @@ import { leavesLaneBefore, findMissingSteps, toSummaryEvent } from './plan.ts'
 import type { StepDeath, StepTools } from './step.ts'
 import { steps } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
-import { inSpan } from '../base/trace.ts'
+import { runInSpan } from '../base/trace.ts'
 
 export type JobContext = {
   readonly agent: (agentId: string) => Agent
@@ -103,8 +103,10 @@ async function attemptStep(name: StepName, job: ClaimedJob, context: JobContext)
       attributes: { 'hookloom.outcome': outcome.kind === 'recorded' ? outcome.step.state : outcome.kind },
       isFailed: outcome.kind !== 'recorded',
     })
-    return await inSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, attributes, toEnd }, () =>
-      performStep(name, job, context),
+    return await runInSpan(
+      `step ${name}`,
+      { traceId: job.deliveryId ?? job.id, attributes, describeResult: toEnd },
+      () => performStep(name, job, context),
     )
   } catch (thrown) {
     if (signal.aborted) return { kind: 'aborted' }

@@ -1,7 +1,7 @@
 // Actions: what a delivery becomes. Requests, mappings and transforms share one schema.
 import { z } from 'zod'
 import { type JobKeys, SessionMode } from './job-keys.ts'
-import { fileName, filled } from './values.ts'
+import { fileNamePattern, nonBlank } from './values.ts'
 
 export const wakeModes = ['now', 'next-heartbeat'] as const
 export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
@@ -31,7 +31,7 @@ export const Thinking = z.enum(thinkingLevels)
 export type Thinking = z.infer<typeof Thinking>
 /** `own:<name>` is a channel of `channels.own`, in the operator's code. */
 export type ChannelName = (typeof channelNames)[number] | `own:${string}`
-const ownChannel = new RegExp(fileName.source.replace('^', '^own:'))
+const ownChannel = new RegExp(fileNamePattern.source.replace('^', '^own:'))
 export const ChannelName = z.preprocess(
   (name) => (typeof name === 'string' && Object.hasOwn(channelAliases, name) ? channelAliases[name] : name),
   z
@@ -62,19 +62,19 @@ export function toChannelKey(name: ChannelName): string {
 export const TimeoutSeconds = z.number().positive().max(86_400)
 
 /** The payload of `wake`. Unknown fields are ignored. */
-export const WakePayload = z.object({ text: filled, mode: WakeMode.default('now') })
+export const WakePayload = z.object({ text: nonBlank, mode: WakeMode.default('now') })
 
 /** The payload of `agent`. Unknown fields are ignored. */
 export const AgentPayload = z.object({
-  message: filled,
-  name: filled.optional(),
-  agentId: filled.optional(),
-  sessionKey: filled.optional(),
+  message: nonBlank,
+  name: nonBlank.optional(),
+  agentId: nonBlank.optional(),
+  sessionKey: nonBlank.optional(),
   wakeMode: WakeMode.default('now'),
   deliver: z.boolean().default(true),
   channel: ChannelName.default('last'),
-  to: filled.optional(),
-  model: filled.optional(),
+  to: nonBlank.optional(),
+  model: nonBlank.optional(),
   thinking: Thinking.optional(),
   timeoutSeconds: TimeoutSeconds.optional(),
 })

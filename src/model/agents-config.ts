@@ -1,7 +1,7 @@
 // `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from './action.ts'
-import { duration, filePath, filled, httpUrl, RetryConfig } from './values.ts'
+import { duration, filePath, nonBlank, httpUrl, RetryConfig } from './values.ts'
 
 const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
 
@@ -11,7 +11,7 @@ export const HeartbeatConfig = z.strictObject({
     .describe(
       'Time between two regular heartbeats, such as 45s, 30m or 1h. A plain number is minutes. 0 turns heartbeats off.',
     ),
-  prompt: filled
+  prompt: nonBlank
     .optional()
     .describe('What the agent is asked at each heartbeat. With it, a turn runs even if nothing waits.'),
   ackMaxChars: z
@@ -30,7 +30,7 @@ export const HeartbeatConfig = z.strictObject({
     .strictObject({
       start: clock.describe('Time of day when the hours begin, such as 08:00.'),
       end: clock.describe('Time of day when the hours end, such as 20:00. A time before `start` is on the next day.'),
-      timezone: filled
+      timezone: nonBlank
         .optional()
         .refine((zone) => zone === undefined || isTimezone(zone), 'must be a time zone such as Europe/Berlin')
         .describe('IANA time zone, such as Europe/Berlin. Without it, the time zone of the machine.'),
@@ -55,18 +55,18 @@ const agentKeys = {
     .describe(
       'Folder of the agent, relative to the config directory, with AGENTS.md and HEARTBEAT.md. Commands run there. Without it, agents/<id>.',
     ),
-  model: filled.optional().describe('Model of the turns, as <provider>/<model> or an alias.'),
-  runner: filled
+  model: nonBlank.optional().describe('Model of the turns, as <provider>/<model> or an alias.'),
+  runner: nonBlank
     .optional()
     .describe(
       'What performs the turns: ai, claude, codex, echo, or a name in `runners`. Without it, ai if there is a model, else echo.',
     ),
-  system: filled.optional().describe('System text. The AGENTS.md of the workspace is added to it.'),
+  system: nonBlank.optional().describe('System text. The AGENTS.md of the workspace is added to it.'),
   thinking: Thinking.optional().describe('Thinking level of runs that name none.'),
 }
 
 export const AgentConfig = z.strictObject({
-  id: filled.describe('Id of the agent, as requests and mappings name it.'),
+  id: nonBlank.describe('Id of the agent, as requests and mappings name it.'),
   default: z
     .boolean()
     .default(false)
@@ -80,7 +80,7 @@ export const AgentsConfig = z.strictObject({
   defaults: z
     .strictObject({
       models: z
-        .array(filled)
+        .array(nonBlank)
         .optional()
         .describe(
           'Models that a request, mapping or transform may name. Without the key: any model of your providers.',
@@ -113,7 +113,7 @@ export const ProviderConfig = z.strictObject({
   baseUrl: httpUrl
     .optional()
     .describe('URL of the API, such as http://127.0.0.1:11434/v1. Required for openai-compatible.'),
-  apiKey: filled.optional().describe('Key of the API, such as "${OPENAI_API_KEY}".'),
+  apiKey: nonBlank.optional().describe('Key of the API, such as "${OPENAI_API_KEY}".'),
   headers: z.record(z.string(), z.string()).optional().describe('Additional headers of every call.'),
   stream: z
     .boolean()
@@ -130,7 +130,7 @@ export type ProviderConfig = z.infer<typeof ProviderConfig>
 
 export const ModelsConfig = z.strictObject({
   aliases: z
-    .record(z.string(), filled)
+    .record(z.string(), nonBlank)
     .default({})
     .describe('Short names for models, each with its <provider>/<model>. They ignore case.'),
   providers: z
@@ -174,12 +174,12 @@ export const CommandRunnerConfig = z.strictObject({
     .enum(['text', 'json', 'jsonl'])
     .optional()
     .describe('What the program prints: plain text, one JSON document, or JSON lines.'),
-  textField: filled.optional().describe('Path of the reply in the JSON output.'),
-  sessionField: filled
+  textField: nonBlank.optional().describe('Path of the reply in the JSON output.'),
+  sessionField: nonBlank
     .optional()
     .describe('Path of the session id in the JSON output. Set it if the program makes the id.'),
   env: z
-    .array(filled)
+    .array(nonBlank)
     .optional()
     .describe('Names of environment variables that the program can read, in addition to PATH, HOME, LANG and TMPDIR.'),
   killAfterMs: z
@@ -194,7 +194,7 @@ export type CommandRunnerConfig = z.infer<typeof CommandRunnerConfig>
 export const OpenClawRunnerConfig = z.strictObject({
   kind: z.literal('openclaw').describe('A running OpenClaw gateway. It performs the turn and delivers the reply.'),
   baseUrl: httpUrl.describe('URL of its hooks, such as http://127.0.0.1:18789/hooks.'),
-  token: filled.describe('The hook token of OpenClaw.'),
+  token: nonBlank.describe('The hook token of OpenClaw.'),
   timeoutMs: z
     .int()
     .positive()

@@ -2,18 +2,18 @@
 import { type ChannelName, isOwnChannel } from './action.ts'
 import { channelSections } from './channels-config.ts'
 import type { Config } from './config.ts'
-import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
-import { nearestOf } from '../base/text.ts'
-import { isModelName, toModelName } from './permission.ts'
+import { type ConfigIssue, type ConfigPath, findDuplicates, toIssue } from './issue.ts'
+import { findNearest } from '../base/text.ts'
+import { isModelName, resolveModelName } from './permission.ts'
 
 /** Runners that need no section in the configuration. */
 export const builtInRunners = ['ai', 'claude', 'codex', 'echo'] as const
 
-export function toAgentIssues(config: Config): ConfigIssue[] {
+export function findAgentIssues(config: Config): ConfigIssue[] {
   const { agents } = config
   const defaults = agents.list.flatMap((agent, index) => (agent.default ? [index] : []))
   return [
-    ...toDuplicates(
+    ...findDuplicates(
       agents.list.map((agent) => agent.id),
       (index) => ['agents', 'list', index, 'id'],
     ),
@@ -25,19 +25,19 @@ export function toAgentIssues(config: Config): ConfigIssue[] {
           `is true, and so is agents.list[${defaults[0]}].default. Only one agent can be the default.`,
         ),
       ),
-    ...toPerformerIssues(agents.defaults, config, ['agents', 'defaults']),
-    ...agents.list.flatMap((agent, index) => toPerformerIssues(agent, config, ['agents', 'list', index])),
+    ...findRunnerIssues(agents.defaults, config, ['agents', 'defaults']),
+    ...agents.list.flatMap((agent, index) => findRunnerIssues(agent, config, ['agents', 'list', index])),
     ...(agents.defaults.models ?? []).flatMap((model, index) =>
-      toOfferedModelIssues(model, config, ['agents', 'defaults', 'models', index]),
+      findAllowedModelIssues(model, config, ['agents', 'defaults', 'models', index]),
     ),
-    ...toProviderIssues(config),
-    ...toRunnerIssues(config),
-    ...toRouteIssues(config),
+    ...findProviderIssues(config),
+    ...findRunnerSectionIssues(config),
+    ...findRouteIssues(config),
   ]
 }
 
 /** The runner and the model of an agent, or of all. */
-function toPerformerIssues(
+function findRunnerIssues(
   { model, runner }: Pick<Config['agents']['defaults'], 'model' | 'runner'>,
   config: Config,
   at: ConfigPath,
@@ -47,28 +47,32 @@ function toPerformerIssues(
   const known = [...builtInRunners, ...Object.keys(runners)]
   if (runner !== undefined && !known.includes(runner)) {
     issues.push(
-      toIssue([...at, 'runner'], `names the runner "${runner}", which does not exist. ${toHint(runner, known)}`, [
-        'runners',
-        runner,
-      ]),
+      toIssue(
+        [...at, 'runner'],
+        `names the runner "${runner}", which does not exist. ${describeAlternatives(runner, known)}`,
+        ['runners', runner],
+      ),
     )
   }
   if (model === undefined || (runner ?? config.agents.defaults.runner ?? 'ai') !== 'ai') return issues
-  return [...issues, ...toModelNameIssues(model, config, [...at, 'model'])]
+  return [...issues, ...findModelNameIssues(model, config, [...at, 'model'])]
 }
 
 /** A model, or an alias of one, without a configured provider. */
-export function toModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
-  const name = toModelName(model, models.aliases)
+export function findModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
+  const name = resolveModelName(model, models.aliases)
   if (!isModelName(name)) {
     const aliases = Object.keys(models.aliases)
     return [
-      toIssue(at, `must be <provider>/<model> or an alias, found "${model}". ${toHint(model, aliases)}`.trimEnd()),
+      toIssue(
+        at,
+        `must be <provider>/<model> or an alias, found "${model}". ${describeAlternatives(model, aliases)}`.trimEnd(),
+      ),
     ]
   }
   const provider = toProviderName(name)
   if (Object.hasOwn(models.providers, provider)) return []
-  const near = nearestOf(provider, Object.keys(models.providers))
+  const near = findNearest(provider, Object.keys(models.providers))
   const next = near === undefined ? `Add models.providers.${provider}.` : `Did you mean "${near}"?`
   return [
     toIssue(at, `names the provider "${provider}", which is not in models.providers. ${next}`, [
@@ -84,7 +88,7 @@ function toProviderName(model: string): string {
 }
 
 /** The runner of an agent's turns. Until there is a model, it is `echo`, which asks none. */
-export function toRunnerName({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
+export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
   const own = list.find(({ id }) => id === agentId)
   const model = own?.model ?? defaults.model
   return own?.runner ?? defaults.runner ?? (model === undefined ? 'echo' : 'ai')
@@ -94,11 +98,11 @@ export function toRunnerName({ agents: { defaults, list } }: Pick<Config, 'agent
  * Why no turn of an agent can use a model. A command and OpenClaw have model names of their own. `echo` asks no model, so the provider
  * only counts once one is configured.
  */
-export function whyNotModel(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
-  const runner = toRunnerName(config, agentId)
+export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
+  const runner = chooseRunner(config, agentId)
   if (runner !== 'ai' && runner !== 'echo') return undefined
   const { aliases, providers } = config.models
-  const name = toModelName(model, aliases)
+  const name = resolveModelName(model, aliases)
   if (!isModelName(name)) return 'name'
   if (runner === 'echo' && Object.keys(providers).length === 0) return undefined
   return Object.hasOwn(providers, toProviderName(name)) ? undefined : 'provider'
@@ -106,7 +110,7 @@ export function whyNotModel(model: string, agentId: string, config: Config): 'na
 
 /** Whether another gateway runs the turns of an agent and delivers the replies, to channels of its own. */
 export function isForwarded(agentId: string, config: Config): boolean {
-  const runner = toRunnerName(config, agentId)
+  const runner = chooseRunner(config, agentId)
   return Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
 }
 
@@ -114,20 +118,20 @@ export function isForwarded(agentId: string, config: Config): boolean {
  * The models that a hook may name: aliases and the allowed models. Only checked if `ai` performs every
  * turn: a command has its own model names, and `echo` asks no model.
  */
-export function toOfferedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+export function findAllowedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents, models } = config
   const runners = [agents.defaults, ...agents.list].map(({ runner = 'ai' }) => runner)
   const isAsked = Object.keys(models.providers).length > 0 && runners.every((runner) => runner === 'ai')
-  return model === undefined || !isAsked ? [] : toModelNameIssues(model, config, at)
+  return model === undefined || !isAsked ? [] : findModelNameIssues(model, config, at)
 }
 
-function toHint(word: string, known: readonly string[]): string {
-  const near = nearestOf(word, known)
+function describeAlternatives(word: string, known: readonly string[]): string {
+  const near = findNearest(word, known)
   if (near !== undefined) return `Did you mean "${near}"?`
   return known.length === 0 ? '' : `Known: ${known.join(', ')}.`
 }
 
-function toProviderIssues({ models }: Config): ConfigIssue[] {
+function findProviderIssues({ models }: Config): ConfigIssue[] {
   return Object.entries(models.providers).flatMap(([name, { kind, baseUrl }]) =>
     kind === 'openai-compatible' && baseUrl === undefined
       ? [
@@ -140,7 +144,7 @@ function toProviderIssues({ models }: Config): ConfigIssue[] {
   )
 }
 
-function toRunnerIssues({ runners }: Config): ConfigIssue[] {
+function findRunnerSectionIssues({ runners }: Config): ConfigIssue[] {
   return Object.entries(runners).flatMap(([name, runner]) => {
     if (name === 'ai' || name === 'echo')
       return [toIssue(['runners', name], 'is built in. Give this runner another name.')]
@@ -149,15 +153,15 @@ function toRunnerIssues({ runners }: Config): ConfigIssue[] {
   })
 }
 
-function toRouteIssues(config: Config): ConfigIssue[] {
+function findRouteIssues(config: Config): ConfigIssue[] {
   return [
-    ...toChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel']),
-    ...toChannelIssues(config.hooks.alerts?.channel, config, ['hooks', 'alerts', 'channel']),
+    ...findChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel']),
+    ...findChannelIssues(config.hooks.alerts?.channel, config, ['hooks', 'alerts', 'channel']),
   ]
 }
 
 /** Whether a channel has a section, or needs none. */
-export function isChannelSet(name: ChannelName, { channels }: Pick<Config, 'channels'>): boolean {
+export function isChannelConfigured(name: ChannelName, { channels }: Pick<Config, 'channels'>): boolean {
   if (name === 'last' || name === 'console') return true
   return isOwnChannel(name)
     ? Object.hasOwn(channels.own, name.slice('own:'.length))
@@ -165,18 +169,18 @@ export function isChannelSet(name: ChannelName, { channels }: Pick<Config, 'chan
 }
 
 /** No channel has a section, and the console was not chosen either: replies have nowhere to go. */
-export function isWithoutChannels(config: Config): boolean {
+export function hasNoChannel(config: Config): boolean {
   const { default: route, own } = config.channels
   if (Object.keys(own).length > 0 || (route !== undefined && route.channel !== 'last')) return false
   return Object.keys(channelSections).every((name) => Reflect.get(config.channels, name) === undefined)
 }
 
-export const withoutChannels =
+export const noChannelWarning =
   'no channel is configured: replies are kept and not sent. Set channels.default and the section of its channel.'
 
 /** A channel that has no section. */
-export function toChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
-  if (name === undefined || isChannelSet(name, config)) return []
+export function findChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  if (name === undefined || isChannelConfigured(name, config)) return []
   const missed = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]
   return [toIssue(at, `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed)]
 }

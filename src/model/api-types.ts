@@ -3,7 +3,7 @@
 export type State = 'pending' | 'parked' | 'accepted' | 'skipped' | 'dropped'
 export type JobState = 'queued' | 'running' | 'done' | 'dead'
 export type Fault = { readonly code: string; readonly detail: string; readonly frame?: string }
-export type Tried = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
+export type TriedMapping = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
 
 export type DeliverySummary = {
   readonly deliveryId: string
@@ -95,7 +95,7 @@ export type ShownFields = DeliveryFields & {
   readonly answer: { readonly status: number; readonly body: string }
   readonly jobs: readonly JobFields[]
   readonly problem: Fault | null
-  readonly trace: readonly Tried[]
+  readonly trace: readonly TriedMapping[]
   readonly log: readonly string[]
 }
 
@@ -139,7 +139,7 @@ export type RefusalFields = {
   readonly status: number
   readonly code: string
   readonly error: string
-  readonly trace: readonly Tried[]
+  readonly trace: readonly TriedMapping[]
 }
 
 export type SessionFields = {
@@ -184,7 +184,7 @@ export type MinuteFields = {
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null
 }
 
-export type BrokenFields = {
+export type ProblemFields = {
   readonly detail: string
   readonly code?: string
   readonly frame?: string | undefined
@@ -200,7 +200,7 @@ export type HealthFields = {
   readonly generation: string
   readonly degraded: boolean
   readonly held: boolean
-  readonly problems: readonly BrokenFields[]
+  readonly problems: readonly ProblemFields[]
   readonly lastReloadAt: string | null
   readonly lastGoodAt: string | null
   /** The gateways on the store. */
@@ -242,4 +242,8 @@ export type StatusFields = {
   readonly lastReloadAt: string | null
 }
 
-export type Retried = { readonly deliveryId: string | null; readonly state: string; readonly jobs: readonly string[] }
+export type RetryFields = {
+  readonly deliveryId: string | null
+  readonly state: string
+  readonly jobs: readonly string[]
+}

@@ -1,5 +1,5 @@
 // Decides how a body is read: once, for the proof in it and for the payload alike.
-import { toJson } from '../base/json.ts'
+import { tryParseJson } from '../base/json.ts'
 import { Problem } from './problem.ts'
 
 /** The bodies that a hook accepts besides JSON. */
@@ -28,8 +28,8 @@ export type SentBody = {
  * How a body is read. A sender signs bytes, and not the media type: with another media type a captured request would be another
  * payload. So the bytes decide about a proved body, and the media type about any other. Throws `media-type-unsupported`.
  */
-export function toSentSyntax({ bytes, contentType, isProved }: SentBody, accepts: Accepts): BodySyntax | 'multipart' {
-  return isProved ? toShownSyntax(bytes, accepts) : toDeclaredSyntax(contentType, accepts)
+export function chooseSyntax({ bytes, contentType, isProved }: SentBody, accepts: Accepts): BodySyntax | 'multipart' {
+  return isProved ? detectSyntax(bytes, accepts) : readDeclaredSyntax(contentType, accepts)
 }
 
 const [quote, less, equals, brace, bracket] = Buffer.from('"<={[')
@@ -39,11 +39,11 @@ const blanks: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n'))
  * An object, an array or a string of JSON is never anything else, unless the hook accepts text and it is not complete. So no text
  * in signed JSON can pass for a form, and no signed form for JSON.
  */
-function toShownSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }: Accepts): BodySyntax | 'multipart' {
+function detectSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }: Accepts): BodySyntax | 'multipart' {
   const first = bytes[findStart(bytes)]
   if (first === brace || first === bracket || first === quote) return plain && !isJson(bytes) ? 'text' : 'json'
   if (xml && first === less) return 'xml'
-  if (forms && toShownBoundary(bytes) !== undefined) return 'multipart'
+  if (forms && findBoundary(bytes) !== undefined) return 'multipart'
   // where text is accepted, a sentence with "=" in it is text
   if (forms && bytes.includes(equals ?? 0) && (!plain || isGraphic(bytes))) return 'form'
   return plain ? 'text' : 'json'
@@ -51,7 +51,7 @@ function toShownSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }:
 
 /** Whether every hook that accepts forms reads a proved body as URL-encoded fields, whatever else it accepts. */
 export function isUrlEncoded(bytes: Uint8Array): boolean {
-  return toShownSyntax(bytes, { forms: true, plain: true, xml: true }) === 'form'
+  return detectSyntax(bytes, { forms: true, plain: true, xml: true }) === 'form'
 }
 
 /** Behind a byte order mark and the blanks of JSON. */
@@ -62,7 +62,7 @@ function findStart(bytes: Uint8Array): number {
 }
 
 function isJson(bytes: Uint8Array): boolean {
-  return toJson(new TextDecoder().decode(bytes)) !== undefined
+  return tryParseJson(new TextDecoder().decode(bytes)) !== undefined
 }
 
 /** Whether every byte is a visible character of ASCII, as URL-encoding leaves no other. */
@@ -71,7 +71,7 @@ function isGraphic(bytes: Uint8Array): boolean {
 }
 
 /** The boundary in the first line of a multipart form. */
-export function toShownBoundary(bytes: Uint8Array): string | undefined {
+export function findBoundary(bytes: Uint8Array): string | undefined {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 300)).toString('latin1')
   return /^(?:\r\n)*--([!#-[\]-~]{1,200})\r\ncontent-/i.exec(start)?.[1]
 }
@@ -79,7 +79,7 @@ export function toShownBoundary(bytes: Uint8Array): string | undefined {
 const multipart = 'multipart/form-data'
 
 /** JSON for `application/json`, any `+json` type and no type. */
-function toDeclaredSyntax(contentType: string | undefined, accepts: Accepts): BodySyntax | 'multipart' {
+function readDeclaredSyntax(contentType: string | undefined, accepts: Accepts): BodySyntax | 'multipart' {
   // the usual type
   if (contentType === 'application/json') return 'json'
   const { forms, plain = false, xml = false } = accepts
@@ -91,10 +91,10 @@ function toDeclaredSyntax(contentType: string | undefined, accepts: Accepts): Bo
   if (forms && media === 'application/x-www-form-urlencoded') return 'form'
   if (xml && (media === 'text/xml' || /^application\/([\w.!#$&^+-]+\+)?xml$/.test(media))) return 'xml'
   if (plain && media !== 'text/xml' && /^text\/[\w.!#$&^+-]+$/.test(media)) return 'text'
-  throw notAccepted(accepts)
+  throw toMediaTypeProblem(accepts)
 }
 
-export function notAccepted({ forms, plain, xml }: Accepts): Problem {
+export function toMediaTypeProblem({ forms, plain, xml }: Accepts): Problem {
   const expected = [
     'application/json',
     ...(forms ? ['application/x-www-form-urlencoded', multipart] : []),

@@ -81,6 +81,6 @@ export type OwnChannel =
       /** Of its code. */
       readonly hash: string
       /** What was thrown, and where: `a TypeError at zulip.ts:12`. */
-      toThrown(thrown: unknown): string
+      describeThrown(thrown: unknown): string
     }
   | { readonly kind: 'broken'; readonly name: string; readonly problem: ProblemRecord }

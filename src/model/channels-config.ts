@@ -1,10 +1,10 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
 import { ChannelName } from './action.ts'
-import { endpointUrl, FileName, filled, httpUrl, pathPart, RetryConfig } from './values.ts'
+import { endpointUrl, FileName, nonBlank, httpUrl, pathPart, RetryConfig } from './values.ts'
 
 const shared = {
-  to: filled.optional().describe('Recipient of replies that name none.'),
+  to: nonBlank.optional().describe('Recipient of replies that name none.'),
   timeoutMs: z
     .int()
     .positive()
@@ -33,7 +33,7 @@ export const channelSections = {
     .describe('Telegram, through a bot. `to`: a chat id, @name or <chat id>:topic:<n>.'),
   discord: z
     .strictObject({
-      botToken: filled.describe('Token of the bot, from the Developer Portal.'),
+      botToken: nonBlank.describe('Token of the bot, from the Developer Portal.'),
       baseUrl: httpUrl
         .default('https://discord.com/api/v10')
         .describe('URL of the HTTP API. Change it only for a proxy.'),
@@ -43,7 +43,7 @@ export const channelSections = {
     .describe('Discord, through a bot. `to`: a channel id, channel:<id> or user:<id>.'),
   slack: z
     .strictObject({
-      botToken: filled.describe('Bot token, xoxb-…, with the scope chat:write.'),
+      botToken: nonBlank.describe('Bot token, xoxb-…, with the scope chat:write.'),
       baseUrl: httpUrl.default('https://slack.com/api').describe('URL of the Web API. Change it only for a proxy.'),
       ...shared,
     })
@@ -51,7 +51,7 @@ export const channelSections = {
     .describe('Slack, through an app. `to`: a channel id, channel:<id> or user:<id>.'),
   mattermost: z
     .strictObject({
-      token: filled.describe('Token of a bot account.'),
+      token: nonBlank.describe('Token of a bot account.'),
       baseUrl: httpUrl.describe('URL of the server, such as https://chat.example.com.'),
       ...shared,
     })
@@ -59,8 +59,8 @@ export const channelSections = {
     .describe('Mattermost, through a bot account. `to`: a channel id, channel:<id>, user:<id> or @name.'),
   msteams: z
     .strictObject({
-      appId: filled.describe('App id of the Azure bot.'),
-      appPassword: filled.describe('Client secret of the Azure bot.'),
+      appId: nonBlank.describe('App id of the Azure bot.'),
+      appPassword: nonBlank.describe('Client secret of the Azure bot.'),
       tenantId: pathPart
         .default('botframework.com')
         .describe('Tenant id of the Azure bot. Set it for a single-tenant bot.'),
@@ -76,13 +76,13 @@ export const channelSections = {
     .describe('Microsoft Teams, through a bot. `to`: a conversation id.'),
   whatsapp: z
     .strictObject({
-      accessToken: filled.describe('Token of a system user.'),
+      accessToken: nonBlank.describe('Token of a system user.'),
       phoneNumberId: pathPart.describe('Id of the sending phone number, not the number itself.'),
       baseUrl: httpUrl.default('https://graph.facebook.com/v25.0').describe('URL of the Graph API, with its version.'),
       template: z
         .strictObject({
-          name: filled.describe('Name of an approved template with one variable in its body.'),
-          language: filled.default('en').describe('Language code of the template, such as en_US.'),
+          name: nonBlank.describe('Name of an approved template with one variable in its body.'),
+          language: nonBlank.default('en').describe('Language code of the template, such as en_US.'),
         })
         .optional()
         .describe('Message template for recipients who have not written for 24 hours.'),
@@ -92,7 +92,7 @@ export const channelSections = {
     .describe('WhatsApp, through the Cloud API. `to`: a phone number with country code.'),
   signal: z
     .strictObject({
-      account: filled.optional().describe('The sending phone number. Set it if the daemon has several accounts.'),
+      account: nonBlank.optional().describe('The sending phone number. Set it if the daemon has several accounts.'),
       baseUrl: httpUrl
         .default('http://127.0.0.1:8080')
         .describe('URL of signal-cli, which runs as a daemon with --http.'),
@@ -102,7 +102,7 @@ export const channelSections = {
     .describe('Signal, through signal-cli. `to`: a phone number, uuid:<id>, username:<name> or group:<id>.'),
   imessage: z
     .strictObject({
-      password: filled.describe('Password of the BlueBubbles server.'),
+      password: nonBlank.describe('Password of the BlueBubbles server.'),
       baseUrl: httpUrl.describe('URL of the BlueBubbles server, such as http://mac.local:1234.'),
       ...shared,
     })
@@ -115,7 +115,7 @@ export const channelSections = {
           z.string(),
           z.strictObject({
             url: endpointUrl.describe('URL that receives the replies.'),
-            secret: filled
+            secret: nonBlank
               .regex(/^(?!whsec_)|^whsec_[A-Za-z0-9+/]+={0,2}$/, 'must go on in base64 after whsec_')
               .describe(
                 'Secret that signs the replies by Standard Webhooks: whsec_… or plain text, of at least 16 bytes.',
@@ -133,7 +133,9 @@ export const ChannelsConfig = z.strictObject({
   default: z
     .strictObject({
       channel: ChannelName.describe('Channel that `last` means while the main session has no last recipient.'),
-      to: filled.optional().describe('Recipient on this channel. Without it, the recipient of the channel’s section.'),
+      to: nonBlank
+        .optional()
+        .describe('Recipient on this channel. Without it, the recipient of the channel’s section.'),
     })
     .optional()
     .describe('What `last` means while the main session has no last recipient.'),

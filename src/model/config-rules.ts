@@ -1,16 +1,16 @@
 // Rules of a configuration beyond the types of its keys. Pure: templates, presets and modules are checked where they are loaded.
 import {
   isForwarded,
-  toAgentIssues,
-  toChannelIssues,
-  toModelNameIssues,
-  toOfferedModelIssues,
-  whyNotModel,
+  findAgentIssues,
+  findChannelIssues,
+  findModelNameIssues,
+  findAllowedModelIssues,
+  findModelFault,
 } from './agents-rules.ts'
-import { type Config, toDefaultAgentId, toHookTokens } from './config.ts'
-import { type ConfigIssue, type ConfigPath, toDuplicates, toIssue } from './issue.ts'
+import { type Config, findDefaultAgentId, listHookTokens } from './config.ts'
+import { type ConfigIssue, type ConfigPath, findDuplicates, toIssue } from './issue.ts'
 import type { Mapping } from './mapping.ts'
-import { toConditionIssues, normalizeHookName, toKeyUseIssues } from './mapping-rules.ts'
+import { findConditionIssues, normalizeHookName, findKeyUseIssues } from './mapping-rules.ts'
 import {
   isAgentAllowed,
   isBeginningAllowed,
@@ -23,27 +23,27 @@ import type { SecretEncoding } from './verify.ts'
 
 const builtInHooks = ['wake', 'agent']
 
-export function toConfigIssues(config: Config): ConfigIssue[] {
+export function findConfigIssues(config: Config): ConfigIssue[] {
   return [
-    ...toTokenIssues(config),
+    ...findTokenIssues(config),
     ...toSecretIssues(config),
-    ...toStoreIssues(config),
-    ...toDefaultKeyIssues(config),
-    ...toAgentIssues(config),
-    ...toAliasIssues(config),
-    ...toDuplicates(
+    ...findStoreIssues(config),
+    ...findDefaultKeyIssues(config),
+    ...findAgentIssues(config),
+    ...findAliasIssues(config),
+    ...findDuplicates(
       config.hooks.mappings.map((mapping) => mapping.id),
       (index) => ['hooks', 'mappings', index, 'id'],
     ),
     ...config.hooks.mappings.flatMap((mapping, index) =>
-      toMappingIssues(mapping, config, ['hooks', 'mappings', index]),
+      findMappingIssues(mapping, config, ['hooks', 'mappings', index]),
     ),
-    ...toModelIssues(config.hooks.gmail ?? {}, config, ['hooks', 'gmail', 'model']),
+    ...findModelIssues(config.hooks.gmail ?? {}, config, ['hooks', 'gmail', 'model']),
   ]
 }
 
 /** The rules of one mapping, of `hooks.mappings` or of a preset. `at` is its path. */
-export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { hooks } = config
   const issues: ConfigIssue[] = []
   const hook = normalizeHookName(mapping.match.path ?? '')
@@ -55,8 +55,8 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
       ),
     )
   }
-  issues.push(...toConditionIssues(mapping, hooks.path, at), ...toKeyUseIssues(mapping, at))
-  issues.push(...toKeyIssues(mapping.sessionKey, config, [...at, 'sessionKey']))
+  issues.push(...findConditionIssues(mapping, hooks.path, at), ...findKeyUseIssues(mapping, at))
+  issues.push(...findSessionKeyIssues(mapping.sessionKey, config, [...at, 'sessionKey']))
   const hasKey = mapping.sessionKey !== undefined || hooks.defaultSessionKey !== undefined
   if (
     mapping.action === 'agent' &&
@@ -76,22 +76,22 @@ export function toMappingIssues(mapping: Mapping, config: Config, at: ConfigPath
       toIssue([...at, 'agentId'], 'is not in hooks.allowedAgentIds, so every delivery would be refused. Add it there.'),
     )
   }
-  return [...issues, ...toModelIssues(mapping, config, [...at, 'model']), ...toReplyIssues(mapping, config, at)]
+  return [...issues, ...findModelIssues(mapping, config, [...at, 'model']), ...findReplyIssues(mapping, config, at)]
 }
 
 /** A channel that no reply could reach. A transform may still choose another one. */
-function toReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+function findReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const isSent = mapping.action === 'agent' && mapping.deliver && mapping.transform === undefined
-  return isSent && !isForwarded(toMappingAgentId(mapping, config), config)
-    ? toChannelIssues(mapping.channel, config, [...at, 'channel'])
+  return isSent && !isForwarded(findMappingAgentId(mapping, config), config)
+    ? findChannelIssues(mapping.channel, config, [...at, 'channel'])
     : []
 }
 
-function toTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
+function findTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
   if (hooks.token !== undefined && hooks.tokens !== undefined) {
     return [toIssue(['hooks', 'tokens'], 'and hooks.token are both set. Remove one of them.')]
   }
-  const tokens = toHookTokens(hooks)
+  const tokens = listHookTokens(hooks)
   if (tokens.length === 0) {
     if (!hooks.enabled) return []
     return [
@@ -137,20 +137,20 @@ function toSecretIssues({ hooks, gateway, channels }: Config): ConfigIssue[] {
   })
 }
 
-function toStoreIssues({ store: { file, url } }: Config): ConfigIssue[] {
+function findStoreIssues({ store: { file, url } }: Config): ConfigIssue[] {
   if (file === undefined || url === undefined) return []
   return [toIssue(['store', 'url'], 'and store.file are both set. Remove one of them: a gateway has one store.')]
 }
 
-function toDefaultKeyIssues(config: Config): ConfigIssue[] {
+function findDefaultKeyIssues(config: Config): ConfigIssue[] {
   const key = config.hooks.defaultSessionKey
   const at = ['hooks', 'defaultSessionKey']
   if (key?.includes('{{') === true) return [toIssue(at, 'must be a fixed key, found a template.')]
-  return toKeyIssues(key, config, at)
+  return findSessionKeyIssues(key, config, at)
 }
 
 /** Checks a fixed key. Of a template, only the fixed text at its beginning is checked. */
-function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath): ConfigIssue[] {
+function findSessionKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath): ConfigIssue[] {
   if (key === undefined) return []
   const [beginning = '', ...rest] = key.trimStart().split('{{')
   const isTemplate = rest.length > 0
@@ -167,24 +167,24 @@ function toKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath)
   return [toIssue(at, `must begin with one of hooks.allowedSessionKeyPrefixes (${listed}).`)]
 }
 
-function toModelIssues(mapping: Pick<Mapping, 'agentId' | 'model'>, config: Config, at: ConfigPath): ConfigIssue[] {
+function findModelIssues(mapping: Pick<Mapping, 'agentId' | 'model'>, config: Config, at: ConfigPath): ConfigIssue[] {
   const { model } = mapping
   if (model === undefined) return []
   if (!isModelAllowed(model, config)) {
     return [toIssue(at, 'is not in agents.defaults.models, so every delivery would be refused. Add it there.')]
   }
-  return whyNotModel(model, toMappingAgentId(mapping, config), config) === undefined
+  return findModelFault(model, findMappingAgentId(mapping, config), config) === undefined
     ? []
-    : toModelNameIssues(model, config, at)
+    : findModelNameIssues(model, config, at)
 }
 
 /** The agent of a mapping. An unknown one is the default agent. */
-export function toMappingAgentId({ agentId }: Pick<Mapping, 'agentId'>, config: Config): string {
+export function findMappingAgentId({ agentId }: Pick<Mapping, 'agentId'>, config: Config): string {
   const named = agentId?.trim()
-  return config.agents.list.find(({ id }) => id === named)?.id ?? toDefaultAgentId(config)
+  return config.agents.list.find(({ id }) => id === named)?.id ?? findDefaultAgentId(config)
 }
 
-function toAliasIssues(config: Config): ConfigIssue[] {
+function findAliasIssues(config: Config): ConfigIssue[] {
   const { models } = config
   const folded = Object.keys(models.aliases).map((alias) => alias.toLowerCase())
   return Object.entries(models.aliases).flatMap(([alias, model], index) => {
@@ -198,6 +198,6 @@ function toAliasIssues(config: Config): ConfigIssue[] {
     if (!/^[^/\s]+\/\S+$/.test(model)) return [toIssue(at, 'must be <provider>/<model>.')]
     return alias.includes('/') || alias.trim() === '' || alias !== alias.trim()
       ? [toIssue(at, 'must have a short name: not blank, without "/" and without spaces around it.')]
-      : toOfferedModelIssues(model, config, at)
+      : findAllowedModelIssues(model, config, at)
   })
 }

@@ -1,11 +1,11 @@
 // What a valid configuration names in vain. Nothing here stops a gateway: `check` and `doctor` print it.
 import { isJsonObject } from '../base/json.ts'
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import { isOwnChannel } from './action.ts'
-import { isForwarded, toChannelIssues, toModelNameIssues, whyNotModel } from './agents-rules.ts'
+import { isForwarded, findChannelIssues, findModelNameIssues, findModelFault } from './agents-rules.ts'
 import type { Config } from './config.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
-import { toMappingAgentId } from './config-rules.ts'
+import { findMappingAgentId } from './config-rules.ts'
 import type { Mapping } from './mapping.ts'
 import { normalizeHookName } from './mapping-rules.ts'
 
@@ -13,47 +13,47 @@ import { normalizeHookName } from './mapping-rules.ts'
  * Names in a valid configuration that lead nowhere, though a request, a transform or an earlier delivery may still choose others; and
  * mappings that no request reaches.
  */
-export function toConfigWarnings(config: Config): ConfigIssue[] {
+export function findConfigWarnings(config: Config): ConfigIssue[] {
   const { hooks } = config
   const at = (index: number): ConfigPath => ['hooks', 'mappings', index]
   return [
     ...(hooks.allowedAgentIds ?? []).flatMap((id, index) =>
-      id === '*' ? [] : toAgentIdIssues(id, config, ['hooks', 'allowedAgentIds', index]),
+      id === '*' ? [] : findAgentIdIssues(id, config, ['hooks', 'allowedAgentIds', index]),
     ),
     ...hooks.mappings.flatMap((mapping, index) => [
-      ...toAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
-      ...toUnaskedModelIssues(mapping, config, [...at(index), 'model']),
-      ...(mapping.transform === undefined || isForwarded(toMappingAgentId(mapping, config), config)
+      ...findAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
+      ...findUnusedModelIssues(mapping, config, [...at(index), 'model']),
+      ...(mapping.transform === undefined || isForwarded(findMappingAgentId(mapping, config), config)
         ? []
-        : toChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
-      ...toShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
+        : findChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
+      ...findShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
     ]),
-    ...toRecipientIssues(config),
+    ...findRecipientIssues(config),
   ]
 }
 
-function toAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {
+function findAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {
   const known = agents.list.length === 0 ? ['main'] : agents.list.map((agent) => agent.id)
   if (id === undefined || known.includes(id.trim())) return []
-  const near = nearestOf(id, known)
+  const near = findNearest(id, known)
   const next = near === undefined ? 'Add it to agents.list.' : `Did you mean "${near}"?`
   return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
 }
 
 /** A model whose provider is not configured, of a mapping whose agent has the runner ai. What is an error already is left out. */
-function toUnaskedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents } = config
   const own = agents.list.find(({ id }) => id === agentId)
   if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
-  return whyNotModel(model, toMappingAgentId({ agentId }, config), config) === undefined
-    ? toModelNameIssues(model, config, at)
+  return findModelFault(model, findMappingAgentId({ agentId }, config), config) === undefined
+    ? findModelNameIssues(model, config, at)
     : []
 }
 
 /** Channels that need no recipient, or have it from elsewhere. */
 const withoutRecipient = ['last', 'console', 'webhook']
 
-function toRecipientIssues({ channels }: Config): ConfigIssue[] {
+function findRecipientIssues({ channels }: Config): ConfigIssue[] {
   const { default: route } = channels
   if (route === undefined || route.to !== undefined || withoutRecipient.includes(route.channel)) return []
   const section: unknown = Reflect.get(channels, route.channel)
@@ -63,7 +63,7 @@ function toRecipientIssues({ channels }: Config): ConfigIssue[] {
   return [toIssue(['channels', 'default'], `has no recipient. Replies that name no recipient cannot be sent. ${next}`)]
 }
 
-function toShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {
+function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {
   const index = earlier.findIndex((other) => isShadowed(mapping, other))
   if (index < 0) return []
   return [

@@ -5,13 +5,13 @@ import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
 import { ChannelsConfig } from './channels-config.ts'
 import { HooksConfig } from './hooks-config.ts'
 import { logLevels } from './log.ts'
-import { filePath, filled, network } from './values.ts'
+import { filePath, nonBlank, network } from './values.ts'
 
 const port = z.int().min(0).max(65_535)
 const milliseconds = z.int().positive()
 
 /** The valid hook tokens; commands send the first one. */
-export function toHookTokens({ token, tokens }: Pick<HooksConfig, 'token' | 'tokens'>): readonly string[] {
+export function listHookTokens({ token, tokens }: Pick<HooksConfig, 'token' | 'tokens'>): readonly string[] {
   return tokens ?? (token === undefined ? [] : [token])
 }
 
@@ -22,7 +22,7 @@ export const Config = z.strictObject({
     .describe('File or URL of the JSON Schema, for completion and help in editors. `hookloom schema` prints it.'),
   server: z
     .strictObject({
-      host: filled
+      host: nonBlank
         .default('127.0.0.1')
         .describe('IP address or host name of the hook endpoints. Change it only if your proxy is on another machine.'),
       port: port.default(8790).describe('Port of the hook endpoints. 0 takes any free port.'),
@@ -57,7 +57,7 @@ export const Config = z.strictObject({
     .describe('The HTTP servers.'),
   gateway: z
     .strictObject({
-      token: filled
+      token: nonBlank
         .optional()
         .describe(
           'Token for /api of the admin port, which commands use, of at least 16 bytes. It must differ from `hooks.token`.',
@@ -106,7 +106,7 @@ export const Config = z.strictObject({
 export type Config = z.infer<typeof Config>
 
 /** The agent of runs that name none: the one with `default`, else the first, else `main`. */
-export function toDefaultAgentId(config: Config): string {
+export function findDefaultAgentId(config: Config): string {
   const { list } = config.agents
   return (list.find((agent) => agent.default) ?? list[0])?.id ?? 'main'
 }

@@ -1,17 +1,17 @@
 // Schemas of what modules of integrators must export. They are checked when a module is loaded, because types do not reach that far.
 import { z } from 'zod'
 import type { ChannelDefinition } from './channel.ts'
-import { toDottedPath, toIssueSentence } from './issue.ts'
+import { toDottedPath, describeIssue } from './issue.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
-import { FileName, filled } from './values.ts'
+import { FileName, nonBlank } from './values.ts'
 
 const aFunction = z.custom<unknown>((value) => typeof value === 'function', 'must be a function')
 const headerNames = z.array(z.string().regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header'))
 
 const VerifierShape = z.looseObject({
   scheme: FileName,
-  source: filled.optional(),
+  source: nonBlank.optional(),
   headers: headerNames,
   secretHeaders: headerNames.optional(),
   minSecretBytes: z.int().positive().optional(),
@@ -20,8 +20,8 @@ const VerifierShape = z.looseObject({
 })
 
 const PresetShape = z.looseObject({
-  name: filled,
-  title: filled,
+  name: nonBlank,
+  title: nonBlank,
   options: z.custom<unknown>(isSchema, 'must be a schema with safeParse, such as one of zod'),
   setup: z
     .looseObject({
@@ -44,45 +44,45 @@ const ChannelShape = z.looseObject({
 
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
-export type Parsed<T> =
+export type ParseResult<T> =
   | { readonly ok: true; readonly value: T }
   /** One sentence for each, beginning with its path where it has one. */
   | { readonly ok: false; readonly faults: readonly string[] }
 
-export function parsePreset(value: unknown): Parsed<Preset> {
+export function parsePreset(value: unknown): ParseResult<Preset> {
   // the schema looks at all that is called or read; a copy of it would lose the object's `this`
-  return toParsed(PresetShape, value, () => value as Preset)
+  return parseShape(PresetShape, value, () => value as Preset)
 }
 
-export function parseVerifier(value: unknown): Parsed<VerifierDefinition> {
+export function parseVerifier(value: unknown): ParseResult<VerifierDefinition> {
   // as above
-  return toParsed(VerifierShape, value, () => value as VerifierDefinition)
+  return parseShape(VerifierShape, value, () => value as VerifierDefinition)
 }
 
-export function parseChannel(value: unknown): Parsed<ChannelDefinition<unknown>> {
+export function parseChannel(value: unknown): ParseResult<ChannelDefinition<unknown>> {
   // as above
-  return toParsed(ChannelShape, value, () => value as ChannelDefinition<unknown>)
+  return parseShape(ChannelShape, value, () => value as ChannelDefinition<unknown>)
 }
 
 /** The result of `build`. Its mappings are parsed one by one. */
-export function parsePresetParts(value: unknown): Parsed<z.infer<typeof PartsShape>> {
-  return toParsed(PartsShape, value, (parts) => parts)
+export function parsePresetParts(value: unknown): ParseResult<z.infer<typeof PartsShape>> {
+  return parseShape(PartsShape, value, (parts) => parts)
 }
 
 /** The issues of a failed parse as sentences, each with its path. */
-export function toFaults(error: z.ZodError, input: unknown, at: readonly PropertyKey[] = []): string[] {
+export function describeIssues(error: z.ZodError, input: unknown, at: readonly PropertyKey[] = []): string[] {
   return error.issues.map((issue) => {
     const path = toDottedPath([...at, ...issue.path])
     const isOwn = issue.message.startsWith('must ')
-    return isOwn ? `${path} ${issue.message}`.trim() : toIssueSentence(issue, input, at)
+    return isOwn ? `${path} ${issue.message}`.trim() : describeIssue(issue, input, at)
   })
 }
 
-function toParsed<Shape, T>(shape: z.ZodType<Shape>, value: unknown, toValue: (parsed: Shape) => T): Parsed<T> {
+function parseShape<Shape, T>(shape: z.ZodType<Shape>, value: unknown, toValue: (parsed: Shape) => T): ParseResult<T> {
   const parsed = shape.safeParse(value)
   return parsed.success
     ? { ok: true, value: toValue(parsed.data) }
-    : { ok: false, faults: toFaults(parsed.error, value) }
+    : { ok: false, faults: describeIssues(parsed.error, value) }
 }
 
 function isSchema(value: unknown): boolean {

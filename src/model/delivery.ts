@@ -14,12 +14,12 @@ export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'drop
 export type DeliveryState = (typeof deliveryStates)[number]
 
 /** Characters of a hook name. A longer name is no hook: names are stored, logged and listed. */
-export const longestHook = 512
+export const maxHookChars = 512
 /** Characters of a source. A longer `payload.source` names none. */
-export const longestSource = 256
+export const maxSourceChars = 256
 
 /** What a parked delivery waits for if no mapping takes it any more. Others wait for a module; no module has this name. */
-export const someMapping = 'mapping:'
+export const missingMappingModule = 'mapping:'
 
 /** The sender's delivery id that a signature covers. `signer`: who proved it, as in `Admitted`. */
 export type SignedId = { readonly signer: string; readonly source: string; readonly id: string }

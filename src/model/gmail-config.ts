@@ -1,8 +1,8 @@
 // `hooks.gmail` of the configuration: what the gmail preset makes of mails, and how the gateway watches the mailbox.
 import { z } from 'zod'
 import { Thinking } from './action.ts'
-import { gmailModes, leastRenewMinutes } from './gmail-modes.ts'
-import { filePath, filled, httpUrl } from './values.ts'
+import { gmailModes, minRenewMinutes } from './gmail-modes.ts'
+import { filePath, nonBlank, httpUrl } from './values.ts'
 
 /** The keys that the gmail preset reads. */
 export const GmailPresetConfig = z.strictObject({
@@ -15,12 +15,12 @@ export const GmailPresetConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe('Dangerous. If it is true, mails reach the agent without the boundary. Anybody can send you a mail.'),
-  instructions: filled
+  instructions: nonBlank
     .optional()
     .describe(
       'Your own fixed text for the agent, outside the boundary. Without it, the agent is asked to summarize the mail.',
     ),
-  model: filled.optional().describe('Model of the runs, as <provider>/<model> or an alias.'),
+  model: nonBlank.optional().describe('Model of the runs, as <provider>/<model> or an alias.'),
   thinking: Thinking.optional().describe('Thinking level of the runs.'),
 })
 
@@ -48,7 +48,7 @@ export const GmailEndpoints = z.strictObject({
 export type GmailEndpoints = z.infer<typeof GmailEndpoints>
 
 const push = z.strictObject({
-  host: filled
+  host: nonBlank
     .default('127.0.0.1')
     .describe('IP address or host name of the push receiver, which is separate from the hook endpoints.'),
   port: z.int().min(0).max(65_535).default(8788).describe('Port of the push receiver. 0 takes any free port.'),
@@ -58,8 +58,8 @@ const push = z.strictObject({
     .default('/gmail-pubsub')
     .describe('Path of the push receiver.'),
   endpoint: httpUrl.optional().describe('Mode push: the public URL of the push receiver, behind your proxy.'),
-  audience: filled.optional().describe('Audience of the tokens of pushes. Without it, the value of `endpoint`.'),
-  serviceAccount: filled
+  audience: nonBlank.optional().describe('Audience of the tokens of pushes. Without it, the value of `endpoint`.'),
+  serviceAccount: nonBlank
     .optional()
     .describe('Mode push: the e-mail address of the service account that signs the pushes.'),
 })
@@ -84,21 +84,21 @@ export const GmailConfig = z
       .regex(/^[a-z][a-z0-9-]{4,28}[a-z0-9]$/, 'must be the id of a Google Cloud project')
       .optional()
       .describe('Id of the Google Cloud project of the OAuth client. Required for pull and push.'),
-    topic: filled.default('hookloom-gmail').describe('Name of the Pub/Sub topic.'),
-    subscription: filled.default('hookloom-gmail').describe('Name of the Pub/Sub subscription.'),
+    topic: nonBlank.default('hookloom-gmail').describe('Name of the Pub/Sub topic.'),
+    subscription: nonBlank.default('hookloom-gmail').describe('Name of the Pub/Sub subscription.'),
     labels: z
-      .array(filled)
+      .array(nonBlank)
       .min(1)
       .default(['INBOX'])
       .describe('Label ids, such as INBOX or Label_12. Only mails with one of them count.'),
-    query: filled.optional().describe('Gmail search, such as "from:billing". Only mails that it finds count.'),
+    query: nonBlank.optional().describe('Gmail search, such as "from:billing". Only mails that it finds count.'),
     includeBody: z
       .boolean()
       .default(true)
       .describe('Whether the agent gets the text of a mail. false: only subject and snippet.'),
     renewMinutes: z
       .int()
-      .min(leastRenewMinutes, `must be at least ${leastRenewMinutes}: the gateway checks the watch that often`)
+      .min(minRenewMinutes, `must be at least ${minRenewMinutes}: the gateway checks the watch that often`)
       .max(1_440)
       .default(720)
       .describe('Minutes after which the watch at Google is renewed. Without renewal it ends after seven days.'),

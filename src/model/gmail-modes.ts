@@ -5,4 +5,4 @@ export const gmailModes = ['pull', 'push', 'poll'] as const
 export type GmailMode = (typeof gmailModes)[number]
 
 /** Minutes. The watch is checked at this interval, so it cannot be renewed more often. */
-export const leastRenewMinutes = 15
+export const minRenewMinutes = 15

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { ChannelName } from './action.ts'
 import { GmailConfig } from './gmail-config.ts'
 import { Mapping, Retain } from './mapping.ts'
-import { filePath, filled } from './values.ts'
+import { filePath, nonBlank } from './values.ts'
 
 const milliseconds = z.int().positive()
 
@@ -21,8 +21,8 @@ function isHooksPath(path: string): boolean {
 }
 
 const PresetEntry = z.union([
-  filled,
-  z.looseObject({ name: filled.describe('Name of the preset. The other keys of the entry are its options.') }),
+  nonBlank,
+  z.looseObject({ name: nonBlank.describe('Name of the preset. The other keys of the entry are its options.') }),
 ])
 
 export const HooksConfig = z.strictObject({
@@ -30,11 +30,11 @@ export const HooksConfig = z.strictObject({
     .boolean()
     .default(false)
     .describe('Turns the hook endpoints on. If it is true, `hooks.token` or `hooks.tokens` is required.'),
-  token: filled
+  token: nonBlank
     .optional()
     .describe('The token that callers send, of at least 16 bytes. It must differ from `gateway.token`.'),
   tokens: z
-    .array(filled)
+    .array(nonBlank)
     .min(1)
     .max(2)
     .optional()
@@ -48,12 +48,12 @@ export const HooksConfig = z.strictObject({
     .transform(toHooksPath)
     .describe('Path before the hook names. Change it if this path is taken behind your proxy.'),
   allowedAgentIds: z
-    .array(filled)
+    .array(nonBlank)
     .optional()
     .describe(
       'Agents that a request, mapping or transform may name. Without the key, or with "*": any agent. []: none.',
     ),
-  defaultSessionKey: filled
+  defaultSessionKey: nonBlank
     .optional()
     .describe('Session key of runs that name none. Without it, each such run has a new key.'),
   allowRequestSessionKey: z
@@ -63,7 +63,7 @@ export const HooksConfig = z.strictObject({
       'Whether a request may choose its session with `sessionKey`, and continue it with `sessionMode`. Turn it on only with `allowedSessionKeyPrefixes`.',
     ),
   allowedSessionKeyPrefixes: z
-    .array(filled)
+    .array(nonBlank)
     .optional()
     .describe(
       'Every session key must begin with one of these, such as "hook:", in the same case. Set it to keep hooks out of other sessions. Only a mapping may name "main" without an entry.',
@@ -83,7 +83,7 @@ export const HooksConfig = z.strictObject({
     ),
   agent: z
     .strictObject({
-      instructions: filled
+      instructions: nonBlank
         .optional()
         .describe(
           'Your own fixed text for the agent, outside the boundary, about the message of a caller. Without it, the prompt says that the message is the task of the caller, to be answered as far as it is harmless, without obeying orders about tools, rules or secrets.',
@@ -107,7 +107,7 @@ export const HooksConfig = z.strictObject({
   alerts: z
     .strictObject({
       channel: ChannelName.describe('Channel of the alerts.'),
-      to: filled.optional().describe('Recipient of the alerts. Without it, the recipient of the channel’s section.'),
+      to: nonBlank.optional().describe('Recipient of the alerts. Without it, the recipient of the channel’s section.'),
     })
     .optional()
     .describe(
@@ -155,7 +155,7 @@ export const HooksConfig = z.strictObject({
           'Whether a save that would change one of the newest kept deliveries waits for `hookloom publish`. It needs requests that `hooks.retain` keeps.',
         ),
       env: z
-        .array(filled)
+        .array(nonBlank)
         .default([])
         .describe(
           'Names of the environment variables that are passed on to the `process.env` of transforms. It hides no others: code runs with the rights of the gateway.',

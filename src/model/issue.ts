@@ -1,22 +1,22 @@
 // Schema issues as sentences: the field, what was expected, and the kind of value that was found. Never the value: it may be a secret.
 import type { z } from 'zod'
-import { toKindOf } from '../base/json.ts'
-import { nearestOf } from '../base/text.ts'
+import { describeValueKind } from '../base/json.ts'
+import { findNearest } from '../base/text.ts'
 
 /** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
-export function toFirstIssue(error: z.ZodError, input: unknown): string {
+export function describeFirstIssue(error: z.ZodError, input: unknown): string {
   const issue = error.issues[0]
-  return issue === undefined ? 'it does not match the schema' : toIssueSentence(issue, input)
+  return issue === undefined ? 'it does not match the schema' : describeIssue(issue, input)
 }
 
 /** `at`: the path of the input. */
-export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
+export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
   const where = toDottedPath([...at, ...issue.path])
   if (issue.code === 'unrecognized_keys') {
     return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a known field`
   }
   const found = readAt(input, issue.path)
-  const sentence = `expected ${toExpectation(issue)}, found ${toKindOf(found)}`
+  const sentence = `expected ${describeExpectation(issue)}, found ${describeValueKind(found)}`
   return where === '' ? sentence : `${where}: ${sentence}`
 }
 
@@ -24,18 +24,18 @@ export function toIssueSentence(issue: z.core.$ZodIssue, input: unknown, at: rea
  * For keys of the configuration. A word that is close to an allowed one is shown next to it. Other values are not shown: an enum may
  * have been given a secret by mistake, and a secret is close to no word. A number out of its bounds is shown.
  */
-export function toConfigSentence(issue: z.core.$ZodIssue, input: unknown): string {
+export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): string {
   const found = readAt(input, issue.path)
   if (typeof found === 'number' && (issue.code === 'too_small' || issue.code === 'too_big')) {
-    return `${toDottedPath(issue.path)}: expected ${toExpectation(issue)}, found ${found}`
+    return `${toDottedPath(issue.path)}: expected ${describeExpectation(issue)}, found ${found}`
   }
-  if (issue.code !== 'invalid_value' || typeof found !== 'string') return toIssueSentence(issue, input)
-  const near = nearestOf(
+  if (issue.code !== 'invalid_value' || typeof found !== 'string') return describeIssue(issue, input)
+  const near = findNearest(
     found,
     issue.values.filter((value) => typeof value === 'string'),
   )
-  if (near === undefined) return toIssueSentence(issue, input)
-  return `${toDottedPath(issue.path)}: expected ${toExpectation(issue)}, found ${JSON.stringify(found)}. Did you mean ${JSON.stringify(near)}?`
+  if (near === undefined) return describeIssue(issue, input)
+  return `${toDottedPath(issue.path)}: expected ${describeExpectation(issue)}, found ${JSON.stringify(found)}. Did you mean ${JSON.stringify(near)}?`
 }
 
 /** `hooks.mappings[0].match` */
@@ -48,7 +48,7 @@ export function toDottedPath(path: readonly PropertyKey[]): string {
   return text
 }
 
-function toExpectation(issue: z.core.$ZodIssue): string {
+function describeExpectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':
       return withArticle(issue.expected)
@@ -57,11 +57,11 @@ function toExpectation(issue: z.core.$ZodIssue): string {
     case 'too_small':
       return issue.origin === 'number' || issue.origin === 'int'
         ? `a number ${issue.inclusive === true ? 'of at least' : 'above'} ${issue.minimum}`
-        : `at least ${toCount(issue.minimum, issue.origin)}`
+        : `at least ${formatCount(issue.minimum, issue.origin)}`
     case 'too_big':
       return issue.origin === 'number' || issue.origin === 'int'
         ? `a number of at most ${issue.maximum}`
-        : `at most ${toCount(issue.maximum, issue.origin)}`
+        : `at most ${formatCount(issue.maximum, issue.origin)}`
     case 'custom':
       return issue.message === 'must not be blank' ? 'a string that is not blank' : `a value that ${issue.message}`
     default:
@@ -69,7 +69,7 @@ function toExpectation(issue: z.core.$ZodIssue): string {
   }
 }
 
-function toCount(count: number | bigint, origin: string): string {
+function formatCount(count: number | bigint, origin: string): string {
   const [one, many] = origin === 'array' ? ['entry', 'entries'] : ['character', 'characters']
   return `${count} ${Number(count) === 1 ? one : many}`
 }
@@ -99,7 +99,10 @@ export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): Co
 }
 
 /** Every name that occurs a second time. */
-export function toDuplicates(names: readonly (string | undefined)[], at: (index: number) => ConfigPath): ConfigIssue[] {
+export function findDuplicates(
+  names: readonly (string | undefined)[],
+  at: (index: number) => ConfigPath,
+): ConfigIssue[] {
   return names.flatMap((name, index) => {
     const first = names.indexOf(name)
     if (name === undefined || first === index) return []

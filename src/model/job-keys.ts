@@ -1,9 +1,9 @@
 // The keys of a mapping that go unchanged into the jobs of its agent runs. A new one is declared here and nowhere else: the pipe
 // carries all of them as one value, and a replay compares them.
 import { z } from 'zod'
-import { filled } from './values.ts'
+import { nonBlank } from './values.ts'
 
-/** What is true of a key besides its type. `toKeyUseIssues` of mapping-rules.ts reports it. */
+/** What is true of a key besides its type. `findKeyUseIssues` of mapping-rules.ts reports it. */
 export type KeyRules = {
   /** A wake does not use it. Only for a key without a default, which counts as set. */
   readonly onlyForAgent?: true
@@ -20,7 +20,7 @@ export const JobKeys = z.object({
   sessionMode: SessionMode.default('isolated').describe(
     'isolated: each run starts with an empty history. persistent: a run continues the transcript of its session key. With the session key main it is always persistent.',
   ),
-  instructions: filled
+  instructions: nonBlank
     .optional()
     .describe('Your own fixed text for the agent, outside the boundary. It is never a template.'),
 })

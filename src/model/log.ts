@@ -35,18 +35,18 @@ export function withoutQuotes(log: Log): Log {
     (name: keyof Log) =>
     (fields: object, message: string): void => {
       const isQuoting = 'err' in fields || 'frame' in fields
-      log[name](isQuoting ? toUnquoted(fields) : fields, message)
+      log[name](isQuoting ? removeQuotes(fields) : fields, message)
     }
   return { debug: from('debug'), info: from('info'), warn: from('warn'), error: from('error') }
 }
 
-function toUnquoted(fields: object): object {
+function removeQuotes(fields: object): object {
   const kept = Object.entries(fields).filter(([name]) => name !== 'frame')
   return Object.fromEntries(kept.map(([name, value]) => [name, name === 'err' ? toLoggedError(value) : value]))
 }
 
 /** The counters, each with its labels. `hook` is a configured name, see `toHookLabel`: a label that requests choose would have no end. */
-export type Counted = {
+export type MeterLabels = {
   /** Accepted requests, by outcome. `duplicate`: it repeats a delivery. */
   readonly deliveries: { readonly outcome: DeliveryState | 'duplicate'; readonly hook: string }
   /** Refused requests, by problem code. */
@@ -60,6 +60,6 @@ export type Counted = {
 }
 
 /** Counts one. `seconds`: how long it took, for the histograms of deliveries and steps. */
-export type Meter = <Name extends keyof Counted>(name: Name, labels: Counted[Name], seconds?: number) => void
+export type Meter = <Name extends keyof MeterLabels>(name: Name, labels: MeterLabels[Name], seconds?: number) => void
 
 export const silentMeter: Meter = () => {}

@@ -14,14 +14,14 @@ export function normalizeHookName(path: string): string {
   return trimSlashes(path.trim())
 }
 
-export function toConditionIssues({ match }: Mapping, hooksPath: string, at: ConfigPath): ConfigIssue[] {
+export function findConditionIssues({ match }: Mapping, hooksPath: string, at: ConfigPath): ConfigIssue[] {
   return [
-    ...toPathIssues(match.path, hooksPath, [...at, 'match', 'path']),
-    ...Object.keys(match.headers ?? {}).flatMap((name) => toHeaderIssues(name, [...at, 'match', 'headers', name])),
+    ...findPathIssues(match.path, hooksPath, [...at, 'match', 'path']),
+    ...Object.keys(match.headers ?? {}).flatMap((name) => findHeaderIssues(name, [...at, 'match', 'headers', name])),
   ]
 }
 
-function toPathIssues(path: string | undefined, hooksPath: string, at: ConfigPath): ConfigIssue[] {
+function findPathIssues(path: string | undefined, hooksPath: string, at: ConfigPath): ConfigIssue[] {
   const name = normalizeHookName(path ?? '')
   const prefix = `${hooksPath.slice(1)}/`
   if (/^https?:\/\//i.test(name)) {
@@ -43,7 +43,7 @@ function toPercentEncoded(text: string): string {
   return Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&')
 }
 
-function toHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
+function findHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
   if (!headerName.test(name)) return [toIssue(at, 'is not a header name.')]
   const isHidden = credentialHeaders.has(name.toLowerCase()) || senderSecrets.has(name.toLowerCase())
   return isHidden ? [toIssue(at, 'is a credential, which conditions cannot read. Check the sender with "verify".')] : []
@@ -54,7 +54,7 @@ const keys = Object.keys(Mapping.shape) as readonly (keyof Mapping)[]
 const agentKeys = keys.filter((key) => keyRules.get(Mapping.shape[key])?.onlyForAgent)
 const literalKeys = keys.filter((key) => keyRules.get(Mapping.shape[key])?.isLiteral)
 
-export function toKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[] {
+export function findKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[] {
   const { action } = mapping
   const issues: ConfigIssue[] = []
   const report = (key: keyof Mapping, rest: string) => issues.push(toIssue([...at, key], rest))

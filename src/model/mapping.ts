@@ -3,14 +3,14 @@ import { z } from 'zod'
 import { trimSlashes } from '../base/text.ts'
 import { VerifySettings } from './verify.ts'
 import { ChannelName, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
-import { longestHook, longestSource } from './delivery.ts'
+import { maxHookChars, maxSourceChars } from './delivery.ts'
 import { JobKeys, keyRules } from './job-keys.ts'
-import { filled } from './values.ts'
+import { nonBlank } from './values.ts'
 
 /** The most requests of one mapping that a number keeps; `true` keeps all of them. */
-const mostRetained = 1_000
+const maxRetained = 1_000
 /** How many requests are kept after they are done: all, none, or the newest n of a mapping. */
-export const Retain = z.union([z.boolean(), z.int().min(1).max(mostRetained)])
+export const Retain = z.union([z.boolean(), z.int().min(1).max(maxRetained)])
 export type Retain = z.infer<typeof Retain>
 
 const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
@@ -19,19 +19,19 @@ const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
 export const Match = z.strictObject({
   path: z
     .string()
-    .refine((path) => trimSlashes(path).length <= longestHook, `must have at most ${longestHook} characters`)
+    .refine((path) => trimSlashes(path).length <= maxHookChars, `must have at most ${maxHookChars} characters`)
     .optional()
     .describe(
       'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping is for every name except `wake` and `agent`.',
     ),
-  source: filled
-    .max(longestSource)
+  source: nonBlank
+    .max(maxSourceChars)
     .optional()
     .describe(
       'The sender: the one whose signature is valid, else payload.source, else the sender that the headers show.',
     ),
   event: z
-    .union([filled, z.array(filled).min(1)])
+    .union([nonBlank, z.array(nonBlank).min(1)])
     .optional()
     .describe('Event type as the sender calls it, such as "push", or a list of them.'),
   headers: z
@@ -60,7 +60,7 @@ export const TransformRef = z.strictObject({
     .describe(
       'Path of the module inside the transforms folder, such as "build.ts". Extensions: .ts .mts .js .mjs .cjs.',
     ),
-  export: filled
+  export: nonBlank
     .optional()
     .describe(
       'Name of the export to call. Without it, `default`, else `transform`, else the name of the file, such as `pullRequest` for pull-request.ts.',
@@ -69,7 +69,7 @@ export const TransformRef = z.strictObject({
 export type TransformRef = z.infer<typeof TransformRef>
 
 export const Mapping = z.strictObject({
-  id: filled
+  id: nonBlank
     .optional()
     .describe('The name by which commands and logs show the mapping. Default: `mapping-<n>`, by its position.'),
   match: Match.default({}).describe('Conditions. The mapping takes a delivery if all of them are true.'),
@@ -80,16 +80,16 @@ export const Mapping = z.strictObject({
   wakeMode: WakeMode.default('now').describe(
     'When the agent reads the event, or the summary of the run. now: at once. next-heartbeat: at the next regular heartbeat.',
   ),
-  name: filled.optional().describe('Template. Name for people, which the summary shows: `Hook <name>: …`.'),
+  name: nonBlank.optional().describe('Template. Name for people, which the summary shows: `Hook <name>: …`.'),
   verify: VerifySettings.optional().describe(
     'How to verify the sender. If it is set, only requests with a valid signature, or another proof of the sender, are accepted; the hook token alone is refused.',
   ),
-  messageTemplate: filled
+  messageTemplate: nonBlank
     .optional()
     .describe(
       'Template of the message, for the action agent. Without it, the message is the payload, or what the transform returns.',
     ),
-  textTemplate: filled
+  textTemplate: nonBlank
     .optional()
     .describe(
       'Template of the text, for the action wake. Without it, the text is the payload, or what the transform returns.',
@@ -106,11 +106,11 @@ export const Mapping = z.strictObject({
     .regex(/^[^.[\]]+$/, 'must name one top-level array of the payload, without "." or brackets')
     .optional()
     .describe('Name of a top-level array of the payload. Each item becomes one action.'),
-  agentId: filled
+  agentId: nonBlank
     .optional()
     .describe('Id of the agent that runs the turn. Without it, or if it is unknown: the default agent.')
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
-  sessionKey: filled
+  sessionKey: nonBlank
     .optional()
     .describe(
       'Template of the session key. It must begin with fixed text, unless `hooks.allowRequestSessionKey` is true.',
@@ -121,13 +121,13 @@ export const Mapping = z.strictObject({
   channel: ChannelName.default('last').describe(
     "Channel of the reply. Default: `last`. This is the channel of the last recipient of the agent's main session; else `channels.default`; else the only channel whose section has `to`; else WhatsApp, if it has a recipient.",
   ),
-  to: filled
+  to: nonBlank
     .optional()
     .describe(
       'Recipient on the channel, such as a chat id. Default: the last recipient of the main session, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
     )
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),
-  model: filled
+  model: nonBlank
     .optional()
     .describe('Model of the run, as <provider>/<model> or an alias. Without it, the model of the agent.')
     .register(keyRules, { onlyForAgent: true, isLiteral: true }),

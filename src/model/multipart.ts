@@ -1,11 +1,11 @@
 // Parses a multipart form. Node does it: the whole body is in memory already.
 import { MIMEType } from 'node:util'
 import type { JsonObject, JsonValue } from '../base/json.ts'
-import { type SentBody, toShownBoundary } from './body-syntax.ts'
-import { toFormPayload } from './parse-body.ts'
+import { type SentBody, findBoundary } from './body-syntax.ts'
+import { buildFormPayload } from './parse-body.ts'
 import { Problem } from './problem.ts'
 
-const mostParts = 1_000
+const maxParts = 1_000
 
 /**
  * The payload of a multipart form, as `parseBody` gives that of any form. A file becomes its name, type and size. The boundary of
@@ -15,30 +15,30 @@ export async function parseMultipart(
   bytes: Uint8Array<ArrayBuffer>,
   { contentType = '', isProved }: Omit<SentBody, 'bytes'>,
 ): Promise<JsonValue> {
-  const boundary = isProved ? toShownBoundary(bytes) : toDeclaredBoundary(contentType)
-  if (boundary === undefined) throw incomplete()
+  const boundary = isProved ? findBoundary(bytes) : readDeclaredBoundary(contentType)
+  if (boundary === undefined) throw toIncompleteProblem()
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   // each part costs about 10 µs on the main thread
   let parts = 0
   for (let at = body.indexOf(`--${boundary}`); at >= 0; at = body.indexOf(`--${boundary}`, at + 1)) {
     parts += 1
-    if (parts > mostParts + 1) throw new Problem('body-invalid', `The form has more than ${mostParts} parts.`)
+    if (parts > maxParts + 1) throw new Problem('body-invalid', `The form has more than ${maxParts} parts.`)
   }
   // only the counted boundary: the parser must not find another one in a media type
   const headers = { 'content-type': `multipart/form-data; boundary="${boundary}"` }
   const form = await new Response(bytes, { headers }).formData().catch(() => undefined)
-  if (form === undefined) throw incomplete()
+  if (form === undefined) throw toIncompleteProblem()
   const fields = [...form].map(([name, value]): [string, string | JsonObject] =>
     typeof value === 'string' ? [name, value] : [name, { name: value.name, type: value.type, size: value.size }],
   )
   // invalid bytes of a field become U+FFFD
   const isReplaced = fields.some(([, value]) => typeof value === 'string' && value.includes('\uFFFD'))
   if (isReplaced && !body.includes('\uFFFD')) throw new Problem('body-invalid', 'A field of the form is not UTF-8.')
-  return toFormPayload(fields)
+  return buildFormPayload(fields)
 }
 
 /** The boundary in a media type: the one that every reader of MIME finds. Undefined for one that no sender uses. */
-function toDeclaredBoundary(contentType: string): string | undefined {
+function readDeclaredBoundary(contentType: string): string | undefined {
   try {
     const boundary = new MIMEType(contentType).params.get('boundary') ?? ''
     return /^[ !#-[\]-~]{1,200}$/.test(boundary) ? boundary : undefined
@@ -47,6 +47,6 @@ function toDeclaredBoundary(contentType: string): string | undefined {
   }
 }
 
-function incomplete(): Problem {
+function toIncompleteProblem(): Problem {
   return new Problem('body-invalid', 'The body is not a complete multipart form.')
 }

@@ -1,7 +1,7 @@
 // Keys of OpenClaw configurations that do not exist here, each with its counterpart, for people who bring such a file along.
 
 /** By path, with `[]` for any index and `*` for any name. Each text is the rest of a sentence that begins with the path. */
-const elsewhere: Readonly<Record<string, string>> = {
+const counterparts: Readonly<Record<string, string>> = {
   'gateway.auth': 'is gateway.token here: the token of the admin port.',
   'gateway.bind': 'is server.host here, an address such as "127.0.0.1".',
   'gateway.mode': 'is a key of OpenClaw that Hookloom does not have. Remove it.',
@@ -28,9 +28,9 @@ const elsewhere: Readonly<Record<string, string>> = {
 }
 
 /** The rest of a sentence about a key of OpenClaw; undefined for any other key. */
-export function toCounterpart(path: readonly (string | number)[]): string | undefined {
+export function findCounterpart(path: readonly (string | number)[]): string | undefined {
   let key = ''
   for (const part of path) key += typeof part === 'number' ? '[]' : key === '' ? part : `.${part}`
   const ofAny = key.replace(/^channels\.[^.[\]]+\./, 'channels.*.')
-  return Object.hasOwn(elsewhere, ofAny) ? elsewhere[ofAny] : undefined
+  return Object.hasOwn(counterparts, ofAny) ? counterparts[ofAny] : undefined
 }

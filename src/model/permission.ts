@@ -2,7 +2,7 @@
 import { mainSessionKey } from './action.ts'
 import type { Config } from './config.ts'
 
-const longestKey = 512
+const maxKeyChars = 512
 
 /** Whether `hooks.allowedAgentIds` lets a hook name this agent. No list, or "*" in it, means any. */
 export function isAgentAllowed(agentId: string, allowed: readonly string[] | undefined): boolean {
@@ -37,7 +37,7 @@ export function isBeginningAllowed(beginning: string, prefixes: readonly string[
 
 /** Keys are printed, logged and compared: a line break in one is an attack. */
 export function isPlainSessionKey(key: string): boolean {
-  return key.length <= longestKey && !/\p{Cc}/u.test(key)
+  return key.length <= maxKeyChars && !/\p{Cc}/u.test(key)
 }
 
 /** `<provider>/<model>`. No path, no query: a hook may choose the name, and Google's goes into a URL. */
@@ -48,7 +48,7 @@ export function isModelName(name: string): boolean {
 }
 
 /** The model of a name: an alias, in any case, is resolved once; any other name is the model. */
-export function toModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
+export function resolveModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
   const name = asked.trim()
   if (name.includes('/')) return name
   const folded = name.toLowerCase()
@@ -59,6 +59,6 @@ export function toModelName(asked: string, aliases: Readonly<Record<string, stri
 export function isModelAllowed(asked: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
   const allowed = agents.defaults.models
   if (allowed === undefined) return true
-  const model = toModelName(asked, models.aliases)
-  return allowed.some((name) => toModelName(name, models.aliases) === model)
+  const model = resolveModelName(asked, models.aliases)
+  return allowed.some((name) => resolveModelName(name, models.aliases) === model)
 }

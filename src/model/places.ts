@@ -1,6 +1,6 @@
 // The files of a config directory.
 import { join, resolve } from 'node:path'
-import { toShownDatabase } from '../base/postgres-url.ts'
+import { describeDatabase } from '../base/postgres-url.ts'
 import type { Config } from './config.ts'
 
 /** The address of a running gateway, for commands. It is removed at the stop. */
@@ -13,20 +13,20 @@ export function toMemoryFile(dir: string): string {
   return join(dir, 'state', 'config.json')
 }
 
-type OfStore = { readonly store: Pick<Config['store'], 'file' | 'url'> }
+type StoreSection = { readonly store: Pick<Config['store'], 'file' | 'url'> }
 
-/** Where the store is. `file` is absolute. `url` may contain a password: show `toShownPlace` of it. */
+/** Where the store is. `file` is absolute. `url` may contain a password: show `describeStorePlace` of it. */
 export type StorePlace =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'url'; readonly url: string }
 
-export function toStorePlace(dir: string, { store: { file = 'state/hookloom.db', url } }: OfStore): StorePlace {
+export function toStorePlace(dir: string, { store: { file = 'state/hookloom.db', url } }: StoreSection): StorePlace {
   return url === undefined ? { kind: 'file', file: resolve(dir, file) } : { kind: 'url', url }
 }
 
 /** The file, or the URL without its user, password and parameters. */
-export function toShownPlace(place: StorePlace): string {
-  return place.kind === 'file' ? place.file : `postgres://${toShownDatabase(place.url)}`
+export function describeStorePlace(place: StorePlace): string {
+  return place.kind === 'file' ? place.file : `postgres://${describeDatabase(place.url)}`
 }
 
 /** The store file, and the files that SQLite and the lock of the store keep next to it. None of a database. */
@@ -38,6 +38,6 @@ export function toStoreFiles(dir: string, config: Config): string[] {
 }
 
 /** Secrets that senders gave in handshakes. */
-export function toHandedFile(dir: string): string {
+export function toHandedSecretsFile(dir: string): string {
   return join(dir, 'state', 'handed-secrets.json')
 }

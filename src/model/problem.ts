@@ -106,7 +106,7 @@ export class Problem extends Error {
   }
 
   /** The same problem with the reasons of the mappings. */
-  because(trace: readonly TraceEntry[]): Problem {
+  withTrace(trace: readonly TraceEntry[]): Problem {
     const { code, message, cause, retryAfterSeconds, frame } = this
     return new Problem(code, message, {
       cause,

@@ -74,16 +74,16 @@ export interface Runner {
 export type RunFailure = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
 
 /** Another try would not help. */
-export function permanent(detail: string): RunFailure {
+export function permanentFailure(detail: string): RunFailure {
   return { status: 'error', retryable: false, detail }
 }
 
 /** It may pass; `retryAfterMs` where the other side says when. */
-export function retryable(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
+export function retryableFailure(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'error', retryable: true, detail, ...wait }
 }
 
 /** Nothing was done, and the other side may come back; `retryAfterMs` if it says when. */
-export function runnerUnavailable(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
+export function unavailableFailure(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'unavailable', detail, ...wait }
 }

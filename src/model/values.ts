@@ -2,17 +2,17 @@
 import { z } from 'zod'
 
 /** A text that is not blank. */
-export const filled = z.string().refine((text) => text.trim() !== '', 'must not be blank')
+export const nonBlank = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
 /** The path of a file, a folder or a program. Service files and terminals would obey a control character in it. */
-export const filePath = filled.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
+export const filePath = nonBlank.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
 
 /** A name that is valid for a file and cannot lead to another folder. */
-export const fileName = /^[A-Za-z\d][\w.-]{0,99}$/
-export const FileName = z.string().regex(fileName, 'must be made of letters, digits, ".", "_" and "-"')
+export const fileNamePattern = /^[A-Za-z\d][\w.-]{0,99}$/
+export const FileName = z.string().regex(fileNamePattern, 'must be made of letters, digits, ".", "_" and "-"')
 
 /** Why a URL cannot be requested; undefined if it can. The reason does not show the URL. */
-function whyNoUrl(text: string): string | undefined {
+function findUrlFault(text: string): string | undefined {
   if (!URL.canParse(text)) return 'must be an http or https URL'
   const { username, password } = new URL(text)
   if (username === '' && password === '') return undefined
@@ -27,7 +27,7 @@ export const httpUrl = z
   .string()
   .regex(/^https?:\/\/[^\s?#\\]+$/i, { error: 'must be an http or https URL without query', abort: true })
   .check(({ value, issues }) => {
-    const why = whyNoUrl(value) ?? (dotSegment.test(value) ? 'must not have "." or ".." in its path' : undefined)
+    const why = findUrlFault(value) ?? (dotSegment.test(value) ? 'must not have "." or ".." in its path' : undefined)
     if (why !== undefined) issues.push({ code: 'custom', message: why, input: value })
   })
   .transform((text) => text.replace(/\/+$/, ''))
@@ -37,7 +37,7 @@ export const endpointUrl = z
   .string()
   .regex(/^https?:\/\/\S+$/i, { error: 'must be an http or https URL', abort: true })
   .check(({ value, issues }) => {
-    const why = whyNoUrl(value)
+    const why = findUrlFault(value)
     if (why !== undefined) issues.push({ code: 'custom', message: why, input: value })
   })
 
@@ -57,12 +57,12 @@ export const network = z
 /** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
 export const duration = z
   .union([z.string(), z.number().nonnegative()])
-  .refine((given) => toDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
-  .transform((given) => toDurationMs(given) ?? 0)
+  .refine((given) => parseDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
+  .transform((given) => parseDurationMs(given) ?? 0)
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-function toDurationMs(given: string | number): number | undefined {
+function parseDurationMs(given: string | number): number | undefined {
   const [, amount, unit = 'm'] = /^(\d{1,6}(?:\.\d+)?)\s*([smhd])?$/.exec(String(given).trim()) ?? []
   if (amount === undefined) return undefined
   return Number(amount) * (unitMs[unit] ?? 0)

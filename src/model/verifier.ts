@@ -77,12 +77,12 @@ export type PinRule = {
 }
 
 /** Why a fetch failed. `sender`: the URL is not allowed or does not exist. `gateway`: it could not be reached. */
-export type Fetched =
+export type PinnedFetchResult =
   | { readonly ok: true; readonly body: string }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
 /** GET of a URL that a request or the operator names, only to hosts that the scheme allows. */
-export type PinnedFetch = (url: string, rule: PinRule) => Promise<Fetched>
+export type PinnedFetch = (url: string, rule: PinRule) => Promise<PinnedFetchResult>
 
 /** `secrets` are those of the mapping, newest first. `now` is in milliseconds since the epoch. */
 export type VerifierContext = {
@@ -125,6 +125,6 @@ export type DefinedVerifier =
       /** Hash of its code. */
       readonly hash: string
       /** Names an exception and its place without a text that may quote a request: `a TypeError at acme.ts:12`. */
-      toThrown(thrown: unknown): string
+      describeThrown(thrown: unknown): string
     }
   | { readonly kind: 'broken'; readonly scheme: string; readonly problem: ProblemRecord }

@@ -1,6 +1,6 @@
 // `verify` of a mapping: the scheme of its sender, and the keys.
 import { z } from 'zod'
-import { filled } from './values.ts'
+import { nonBlank } from './values.ts'
 
 /** RFC 9110 token: the characters of a header name. */
 const headerName = z
@@ -19,23 +19,23 @@ export type SecretEncoding = (typeof secretEncodings)[number]
 
 /** `createVerifier` knows the schemes, and checks which of these keys a scheme needs. */
 export const VerifySettings = z.strictObject({
-  scheme: filled.describe(
+  scheme: nonBlank.describe(
     'How the sender signs: the name of a scheme, generic-hmac, token, basic, or the file name of your own verifier.',
   ),
-  secret: filled
+  secret: nonBlank
     .optional()
     .describe(
       'The secret that you and the sender share, of at least 16 bytes. For basic and other schemes with user and password: user:password.',
     ),
   secrets: z
-    .array(filled)
+    .array(nonBlank)
     .min(1)
     .max(2)
     .optional()
     .describe(
       'Two valid secrets, in place of `secret`, while you change one for the other. The first one answers handshakes.',
     ),
-  publicKey: filled.optional().describe('Public key of the sender, in the format in which the sender shows it.'),
+  publicKey: nonBlank.optional().describe('Public key of the sender, in the format in which the sender shows it.'),
   publicUrl: z
     .string()
     .regex(/^https?:\/\/[^\s/?#]+/i, 'must be an http or https URL')
@@ -54,18 +54,20 @@ export const VerifySettings = z.strictObject({
   header: headerName
     .optional()
     .describe('Name of the header with the token or the signature, for schemes where you choose it.'),
-  webhookId: filled.optional().describe('PayPal: the id of the webhook, which is part of the signed text.'),
-  topicArn: filled
+  webhookId: nonBlank.optional().describe('PayPal: the id of the webhook, which is part of the signed text.'),
+  topicArn: nonBlank
     .optional()
     .describe('SNS: the ARN of your topic. Any AWS account can make valid signatures, but not for your topic.'),
-  audience: filled.optional().describe('JWT: the audience that the token must name.'),
-  email: filled.optional().describe('JWT of Google: the e-mail address of the service account that sends the pushes.'),
+  audience: nonBlank.optional().describe('JWT: the audience that the token must name.'),
+  email: nonBlank
+    .optional()
+    .describe('JWT of Google: the e-mail address of the service account that sends the pushes.'),
   jwksUrl: z
     .string()
     .regex(/^https:\/\/[^\s/?#@:[\]]*[a-z][^\s/?#@:[\]]*(\/|$)/i, 'must be an https URL with a host name')
     .optional()
     .describe('JWT: the URL of the public keys. Set it if the scheme has no URL, or another one.'),
-  verifyToken: filled
+  verifyToken: nonBlank
     .optional()
     .describe('Meta and Strava: the token that you set at the sender, and that it repeats in its handshake.'),
   also: z.literal('token').optional().describe('"token": the request must also carry the hook token.'),
@@ -79,7 +81,7 @@ export const VerifySettings = z.strictObject({
     .string()
     .optional()
     .describe('generic-hmac: the text before the signature in the header, such as "sha256=".'),
-  template: filled
+  template: nonBlank
     .optional()
     .describe(
       'generic-hmac: the signed text, made of {body} {timestamp} {method} {url} {header:name}. Default: {body}.',

@@ -1,5 +1,5 @@
 // A hook name and everything that takes its requests. It is looked up once for each request and handed on.
-import { type Admitted, type Delivery, longestHook } from '../model/delivery.ts'
+import { type Admitted, type Delivery, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
 import type { Verifier } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
@@ -41,7 +41,7 @@ export function createHooks(router: Router<CompiledMapping>, limit: number): (pa
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
-    if (path === '' || path.length > longestHook) return nameless
+    if (path === '' || path.length > maxHookChars) return nameless
     const hookMappings = router.mappingsFor(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known

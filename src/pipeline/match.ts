@@ -1,7 +1,7 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
 import { cut } from '../base/text.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { toKindOf, type JsonValue } from '../base/json.ts'
+import { describeValueKind, type JsonValue } from '../base/json.ts'
 import type { Mapping, Match } from '../model/mapping.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
@@ -152,11 +152,11 @@ type Scalar = string | number | boolean | null
 function toPayloadCondition(id: string, expression: string, wanted: readonly Scalar[]): Condition {
   const path = parsePayloadPath(id, expression)
   const choice = describeChoice(wanted)
-  const kinds = new Set(wanted.map(toKindOf))
+  const kinds = new Set(wanted.map(describeValueKind))
   return ({ body }) => {
     const value = readPath(readPayload(body), path)
     if (isScalar(value) && wanted.includes(value)) return undefined
-    const kind = toKindOf(value)
+    const kind = describeValueKind(value)
     const found = kinds.has(kind) ? kind.replace(/^an? /, 'another ') : kind
     return `payload.${expression} is ${found}, this mapping takes ${choice}`
   }

@@ -7,9 +7,9 @@ import { type TransformCall, AgentResult, WakeResult } from '../model/transform.
 import { findSender, readCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
-import { toFirstIssue } from '../model/issue.ts'
-import { isJsonObject, toKindOf } from '../base/json.ts'
-import { nearestOf } from '../base/text.ts'
+import { describeFirstIssue } from '../model/issue.ts'
+import { isJsonObject, describeValueKind } from '../base/json.ts'
+import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { KeyOrigin } from '../model/permission.ts'
@@ -61,7 +61,7 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
       'transform-result-invalid',
       result === undefined
         ? `${module} returned undefined. Return {} to keep the mapping's action, or null to skip.`
-        : `${module} returned ${toKindOf(result)}, expected an object, an array of objects, or null to skip.`,
+        : `${module} returned ${describeValueKind(result)}, expected an object, an array of objects, or null to skip.`,
     )
   }
   if (Object.hasOwn(result, 'allowUnsafeExternalContent')) {
@@ -95,14 +95,14 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
 /** Why a result is invalid. An unknown field is a misspelling, or a field of the other action. */
 function describeFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): string {
   const [issue] = error.issues
-  if (issue?.code !== 'unrecognized_keys') return `${toFirstIssue(error, result)}.`
+  if (issue?.code !== 'unrecognized_keys') return `${describeFirstIssue(error, result)}.`
   const [field = ''] = issue.keys
   const fields = { wake: Object.keys(WakeResult.shape), agent: Object.keys(AgentResult.shape) }
   const other = kind === 'wake' ? 'agent' : 'wake'
   const what = `the field ${JSON.stringify(field.slice(0, 60))}, which the action "${kind}" does not have`
   if (fields[other].includes(field))
     return `${what}. It is a field of the action "${other}": return kind: "${other}" too.`
-  const near = nearestOf(field, fields[kind])
+  const near = findNearest(field, fields[kind])
   return near === undefined ? `${what}. It has ${fields[kind].join(', ')}.` : `${what}. Did you mean "${near}"?`
 }
 
@@ -110,7 +110,7 @@ function describeFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent
 export function parseAction({ fields }: ActionDraft): Action {
   const parsed = Action.safeParse(fields)
   if (parsed.success) return parsed.data
-  throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, fields)}.`)
+  throw new Problem('payload-invalid', `${describeFirstIssue(parsed.error, fields)}.`)
 }
 
 export function toTemplateScope(delivery: Delivery): TemplateScope {

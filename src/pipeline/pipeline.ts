@@ -3,9 +3,9 @@ import { type PlannedAction, type Action, AgentRequest, WakePayload } from '../m
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { toFirstIssue } from '../model/issue.ts'
+import { describeFirstIssue } from '../model/issue.ts'
 import { JobKeys } from '../model/job-keys.ts'
-import { isJsonObject, type JsonObject, toKindOf } from '../base/json.ts'
+import { isJsonObject, type JsonObject, describeValueKind } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { Retain } from '../model/mapping.ts'
 import type { Transform } from '../model/transform.ts'
@@ -71,10 +71,13 @@ function parseBuiltInAction({ path, body }: Delivery, config: Config): { action:
   const payload = readPayload(body)
   if (!isJsonObject(payload)) {
     const example = path === 'wake' ? '{"text": "…"}' : '{"message": "…"}'
-    throw new Problem('payload-invalid', `The body: expected an object such as ${example}, found ${toKindOf(payload)}.`)
+    throw new Problem(
+      'payload-invalid',
+      `The body: expected an object such as ${example}, found ${describeValueKind(payload)}.`,
+    )
   }
   const parsed = (path === 'wake' ? WakePayload : AgentRequest).safeParse(payload)
-  if (!parsed.success) throw new Problem('payload-invalid', `${toFirstIssue(parsed.error, payload)}.`)
+  if (!parsed.success) throw new Problem('payload-invalid', `${describeFirstIssue(parsed.error, payload)}.`)
   if ('text' in parsed.data) {
     return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: noJobKeys }
   }

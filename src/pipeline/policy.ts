@@ -10,8 +10,8 @@ import {
   type PlannedAction,
   toChannelKey,
 } from '../model/action.ts'
-import { isChannelSet, isForwarded, whyNotModel } from '../model/agents-rules.ts'
-import { type Config, toDefaultAgentId } from '../model/config.ts'
+import { isChannelConfigured, isForwarded, findModelFault } from '../model/agents-rules.ts'
+import { type Config, findDefaultAgentId } from '../model/config.ts'
 import type { JobKeys, SessionMode } from '../model/job-keys.ts'
 import {
   isAgentAllowed,
@@ -19,7 +19,7 @@ import {
   isPlainSessionKey,
   isSessionKeyAllowed,
   type KeyOrigin,
-  toModelName,
+  resolveModelName,
 } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
 
@@ -59,7 +59,7 @@ export function chooseSessionMode(
 export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
   const { origin, jobKeys } = input
   if (action.kind === 'wake') {
-    return { kind: 'wake', action, agentId: toDefaultAgentId(config), sessionKey: mainSessionKey, origin }
+    return { kind: 'wake', action, agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, origin }
   }
   const agentId = resolveAgent(action, config)
   const model = resolveModel(action, config)
@@ -83,7 +83,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
 export function requireUsable(planned: PlannedAction, config: Config): void {
   if (planned.kind !== 'agent') return
   const { agentId, action } = planned
-  const why = action.model === undefined ? undefined : whyNotModel(action.model, agentId, config)
+  const why = action.model === undefined ? undefined : findModelFault(action.model, agentId, config)
   if (why === 'name') {
     throw new Problem('payload-invalid', 'model: expected an alias of models.aliases or <provider>/<model>.')
   }
@@ -94,7 +94,7 @@ export function requireUsable(planned: PlannedAction, config: Config): void {
     )
   }
   const { channel, deliver } = action
-  if (!deliver || isChannelSet(channel, config) || isForwarded(agentId, config)) return
+  if (!deliver || isChannelConfigured(channel, config) || isForwarded(agentId, config)) return
   const key = isOwnChannel(channel) ? 'it' : toChannelKey(channel)
   throw new Problem(
     'payload-invalid',
@@ -103,7 +103,7 @@ export function requireUsable(planned: PlannedAction, config: Config): void {
 }
 
 function resolveAgent(action: AgentAction, config: Config): string {
-  const fallback = toDefaultAgentId(config)
+  const fallback = findDefaultAgentId(config)
   if (action.agentId === undefined) return fallback
   const named = action.agentId.trim()
   if (!isAgentAllowed(named, config.hooks.allowedAgentIds)) {
@@ -124,7 +124,7 @@ function resolveModel(action: AgentAction, config: Config): string | undefined {
       'model: this model is not in agents.defaults.models. Name one of that list, or leave the field out.',
     )
   }
-  return toModelName(action.model, config.models.aliases)
+  return resolveModelName(action.model, config.models.aliases)
 }
 
 function resolveSession(

@@ -1,5 +1,5 @@
 // Makes a verifier from the settings of a mapping. Invalid settings are reported when they are loaded, not with a delivery.
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { DefinedVerifier, PinnedFetch, Verifier } from '../model/verifier.ts'
 import type { VerifySettings } from '../model/verify.ts'
@@ -42,7 +42,7 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
   if (defined?.kind === 'sound') return createDefinedVerifier(defined, settings, tools)
   if (defined?.kind === 'broken') return createBrokenVerifier(defined.scheme, defined.problem)
   const known = [...schemeNames, ...(tools.defined ?? []).map((other) => other.scheme)]
-  const near = nearestOf(settings.scheme, known)
+  const near = findNearest(settings.scheme, known)
   throw new Problem(
     'config-invalid',
     `The scheme ${JSON.stringify(settings.scheme)} does not exist.` +

@@ -5,12 +5,12 @@ import { createDefinitions } from '../transforms/definitions.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
-import { toMappingIssues } from '../model/config-rules.ts'
-import { parsePresetParts, toFaults } from '../model/definitions.ts'
+import { findMappingIssues } from '../model/config-rules.ts'
+import { parsePresetParts, describeIssues } from '../model/definitions.ts'
 import { toGmailPresetOptions } from '../model/gmail-config.ts'
-import { toConfigSentence } from '../model/issue.ts'
+import { describeConfigIssue } from '../model/issue.ts'
 import { Mapping } from '../model/mapping.ts'
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { toIdentity } from '../pipeline/identity.ts'
@@ -144,8 +144,8 @@ function buildPackMappings(
     const own = mappings.length === 1 ? preset.name : `${preset.name}-${at + 1}`
     const mapping = Mapping.safeParse(input)
     if (!mapping.success)
-      throw createInvalidValueProblem(pack, toWhere(index), toFaults(mapping.error, input, ['mappings', at]))
-    const [issue] = toMappingIssues(mapping.data, config, ['hooks', 'presets', index])
+      throw createInvalidValueProblem(pack, toWhere(index), describeIssues(mapping.error, input, ['mappings', at]))
+    const [issue] = findMappingIssues(mapping.data, config, ['hooks', 'presets', index])
     if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
     const isUnnamed = mapping.data.id === undefined && mappings.length > 1
     return { ...mapping.data, id: mapping.data.id ?? own, ...(isUnnamed && { isUnnamed }), maxBodyBytes }
@@ -173,7 +173,7 @@ export function buildPack(pack: Pack, options: object, where: string) {
     const lines = parsed.error.issues.flatMap((issue) =>
       issue.code === 'unrecognized_keys' && issue.path.length === 0
         ? issue.keys.map((key) => `${where}: ${describeUnknownOption(key, known)}`)
-        : `${where}: ${toConfigSentence(issue, options)}`.replace(/[^?]$/, '$&.'),
+        : `${where}: ${describeConfigIssue(issue, options)}`.replace(/[^?]$/, '$&.'),
     )
     throw new Problem('config-invalid', `The options of preset "${preset.name}" are invalid`, {
       frame: lines.join('\n'),
@@ -185,7 +185,7 @@ export function buildPack(pack: Pack, options: object, where: string) {
 }
 
 function describeUnknownOption(key: string, known: readonly string[]): string {
-  const near = nearestOf(key, known)
+  const near = findNearest(key, known)
   const hint = near === undefined ? `Options: ${known.join(', ')}.` : `Did you mean ${near}?`
   return `${JSON.stringify(key.slice(0, 60))} is not an option of this preset.${known.length === 0 ? '' : ` ${hint}`}`
 }

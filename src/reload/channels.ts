@@ -4,8 +4,8 @@ import { listNames, toNamedLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
 import type { OwnChannel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
-import { parseChannel, toFaults } from '../model/definitions.ts'
-import { nearestOf } from '../base/text.ts'
+import { parseChannel, describeIssues } from '../model/definitions.ts'
+import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import { type ModuleReport, chooseVersion } from './gate.ts'
 
@@ -32,7 +32,7 @@ export async function loadChannels(
 }
 
 function reportMissing(module: string, name: string, known: readonly string[]): Problem {
-  const near = nearestOf(name, known)
+  const near = findNearest(name, known)
   const hint = near === undefined ? 'Create it, or remove the section.' : `Did you mean "${near}"?`
   return new Problem('channel-failed', `${module} does not exist, and channels.own.${name} needs it. ${hint}`)
 }
@@ -56,11 +56,11 @@ function checkChannel({ name, module, section }: Wanted, definition: Definition 
   if (options?.success === false) {
     const where = ['channels', 'own', name]
     throw new Problem('config-invalid', `The options of channels.own.${name} are invalid for ${module}`, {
-      frame: toFaults(options.error, section, where).join('\n'),
+      frame: describeIssues(options.error, section, where).join('\n'),
     })
   }
   const given = options === undefined ? withoutOurKeys(section) : options.data
-  return { kind: 'sound', name, definition: parsed.value, options: given, hash, toThrown }
+  return { kind: 'sound', name, definition: parsed.value, options: given, hash, describeThrown: toThrown }
 }
 
 function createBroken(name: string, detail: string, frame?: string): OwnChannel {

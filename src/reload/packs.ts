@@ -3,7 +3,7 @@ import { presets } from '../../presets/index.ts'
 import { findPresetFile, findPresetPackage, type PresetFile } from '../transforms/definition-files.ts'
 import { createDefinitions, type Definition, type Definitions } from '../transforms/definitions.ts'
 import { parsePreset } from '../model/definitions.ts'
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import type { Preset } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
 import { type ModuleReport, createReport } from './gate.ts'
@@ -52,7 +52,7 @@ export function reportPacks(packs: readonly Pack[], serving: readonly Pack[] = [
 /** Suggests the most similar name, or the file of a new preset. */
 export function describeUnknownPreset(name: string): string {
   const names = presets.map((preset) => preset.name)
-  const near = nearestOf(name, names)
+  const near = findNearest(name, names)
   if (near !== undefined) return `there is no preset "${name}". Did you mean ${near}?`
   const own = `your own: hooks/presets/${name}.ts, or a package in node_modules`
   return `there is no preset "${name}". Presets: ${names.join(', ')}; ${own}.`

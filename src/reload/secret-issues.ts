@@ -1,5 +1,5 @@
 // Secrets of mappings that are too short, each with its place in the configuration.
-import { toLeaves } from '../config/warnings.ts'
+import { listLeaves } from '../config/warnings.ts'
 import type { Config } from '../model/config.ts'
 import { toDottedPath } from '../model/issue.ts'
 import { Problem } from '../model/problem.ts'
@@ -13,7 +13,7 @@ export function refuseShortSecrets(
   mappings: readonly NamedMapping[],
   verifiers: readonly DefinedVerifier[],
 ): void {
-  const ofPresets = toLeaves({ hooks: { presets: hooks.presets } }, [])
+  const ofPresets = listLeaves({ hooks: { presets: hooks.presets } }, [])
   const toPlace = (index: number, secret: string, key: string): string => {
     if (index < hooks.mappings.length) return `hooks.mappings[${index}].verify.${key}`
     const found = ofPresets.find(({ value }) => value === secret)

@@ -3,7 +3,7 @@
 import { isPlainName, listNames, toNamedLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
 import { parseVerifier } from '../model/definitions.ts'
-import { nearestOf } from '../base/text.ts'
+import { findNearest } from '../base/text.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
@@ -51,7 +51,7 @@ export async function loadVerifiers(
   const results = wanted.flatMap((scheme, index) => {
     const found = loaded[index]
     if (found !== undefined) return [checkDefinition(scheme, found.label, found.definition)]
-    return nearestOf(scheme, schemeNames) === undefined ? [reportMissing(scheme, own)] : []
+    return findNearest(scheme, schemeNames) === undefined ? [reportMissing(scheme, own)] : []
   })
   const chosen = results.map(({ module, verifier }) =>
     chooseVersion(
@@ -71,7 +71,7 @@ function listPackVerifiers({ name, preset, origin }: Pack): DefinedVerifier[] {
   const { label, hash, toThrown } = origin
   return (preset.verifiers ?? []).map((definition) => {
     requireNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
-    return { kind: 'sound', scheme: definition.scheme, definition, hash, toThrown }
+    return { kind: 'sound', scheme: definition.scheme, definition, hash, describeThrown: toThrown }
   })
 }
 
@@ -83,7 +83,7 @@ function requireNotBuiltIn(scheme: string, what: string): void {
 type Result = { readonly module: string; readonly verifier: DefinedVerifier }
 
 function reportMissing(scheme: string, own: readonly string[]): Result {
-  const near = nearestOf(scheme, own)
+  const near = findNearest(scheme, own)
   const module = toNamedLabel('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return createBroken(
@@ -109,7 +109,10 @@ function checkDefinition(scheme: string, label: string, definition: Definition |
     const detail = `${label} must define the scheme "${scheme}", found another one: a verifier must have the name of its file.`
     return createBroken(scheme, label, new Problem('verifier-failed', detail))
   }
-  return { module: label, verifier: { kind: 'sound', scheme, definition: parsed.value, hash, toThrown } }
+  return {
+    module: label,
+    verifier: { kind: 'sound', scheme, definition: parsed.value, hash, describeThrown: toThrown },
+  }
 }
 
 function createBroken(scheme: string, module: string, problem: Problem): Result {

@@ -3,7 +3,7 @@ import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
-import { toFirstIssue } from '../model/issue.ts'
+import { describeFirstIssue } from '../model/issue.ts'
 import type { JsonValue } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { codeFolderMode, privateMode } from '../base/files.ts'
@@ -83,7 +83,7 @@ export function parseFixture(text: string): Fixture | string {
     return `it is not JSON: ${error instanceof Error ? error.message.slice(0, 200) : ''}`
   }
   const parsed = Fixture.safeParse(value)
-  return parsed.success ? parsed.data : toFirstIssue(parsed.error, value)
+  return parsed.success ? parsed.data : describeFirstIssue(parsed.error, value)
 }
 
 /**

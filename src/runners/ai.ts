@@ -4,7 +4,7 @@ import type { Thinking } from '../model/action.ts'
 import type { ModelsConfig } from '../model/agents-config.ts'
 import type { Usage } from '../model/job.ts'
 import type { JsonObject } from '../base/json.ts'
-import { permanent, retryable, type Runner, type RunResult } from '../model/runner.ts'
+import { permanentFailure, retryableFailure, type Runner, type RunResult } from '../model/runner.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import { callModel, type Reply, toConversation } from './ai/call.ts'
@@ -31,7 +31,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
 
     async run(request, { signal, log }) {
       const choice = chooseModel(request.model, models)
-      if (!choice.ok) return permanent(choice.reason)
+      if (!choice.ok) return permanentFailure(choice.reason)
       const { provider, model } = choice
       const bounded = boundFetch(fetch, maxAnswerBytes)
       const { stream } = provider.config
@@ -79,17 +79,18 @@ function toProviderOptions(
 }
 
 function toRunResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
-  if (finish === 'none') return retryable(describeCutConnection(name))
-  if (finish === 'error') return retryable(`${name} ended its reply with an error. If this continues, look at its log.`)
+  if (finish === 'none') return retryableFailure(describeCutConnection(name))
+  if (finish === 'error')
+    return retryableFailure(`${name} ended its reply with an error. If this continues, look at its log.`)
   if (finish === 'content-filter') {
-    return permanent(
+    return permanentFailure(
       `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
     )
   }
   const said = config.kind === 'openai-compatible' ? removeThoughts(text) : text
   if (said.trim() === '') {
     const detail = `${name} gave an empty reply (finish reason ${finish}). ${describeEmptyRemedy(finish)}`
-    return finish === 'stop' ? retryable(detail) : permanent(detail)
+    return finish === 'stop' ? retryableFailure(detail) : permanentFailure(detail)
   }
   if (Buffer.byteLength(said) > maxReplyBytes) return failTooLong({ name }, maxReplyBytes)
   return { status: 'ok', text: said, model: `${name}/${toShownName(model)}`, ...toUsage(usage) }
@@ -123,7 +124,7 @@ function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDeta
 }
 
 function failTooLong({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
-  return permanent(
+  return permanentFailure(
     `${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less, or choose another model.`,
   )
 }
@@ -134,5 +135,5 @@ function failStopped({ reason }: AbortSignal): RunResult {
         status: 'timeout',
         detail: 'The model did not answer in time. Raise timeoutSeconds of the mapping or of the agent.',
       }
-    : retryable('The run was stopped before the model had answered.')
+    : retryableFailure('The run was stopped before the model had answered.')
 }

@@ -1,20 +1,20 @@
 // A running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. We only learn that it was accepted.
 import { type AgentAction, type ChannelName, isOwnChannel } from '../model/action.ts'
 import type { OpenClawRunnerConfig } from '../model/agents-config.ts'
-import { isJsonObject, type JsonObject, toJson } from '../base/json.ts'
-import { readLimitedBody, toRetryAfterMs, toWait } from '../base/http.ts'
+import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
+import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
 import {
   type RunFailure,
-  permanent,
-  retryable,
+  permanentFailure,
+  retryableFailure,
   type Runner,
   type RunRequest,
   type RunResult,
-  runnerUnavailable,
+  unavailableFailure,
 } from '../model/runner.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
-import { toErrorCode } from '../base/exceptions.ts'
+import { findErrorCode } from '../base/exceptions.ts'
 
 const maxNameChars = 500
 /** The most bytes of an answer, which is a run id or a sentence. */
@@ -127,7 +127,7 @@ function describeReply(action: AgentAction): string {
 
 /** Undefined: no JSON object, or too long. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
-  const answer = toJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
+  const answer = tryParseJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
 }
 
@@ -179,20 +179,20 @@ function toAnswerFailure(
   answered: string,
   { status, headers }: Pick<OpenClawAnswer, 'status' | 'headers'>,
 ): RunFailure {
-  const wait = toWait(toRetryAfterMs(headers))
-  if (unavailableStatuses.has(status)) return runnerUnavailable(`${answered}. The run waits.`, wait)
+  const wait = toRetryWait(readRetryAfterMs(headers))
+  if (unavailableStatuses.has(status)) return unavailableFailure(`${answered}. The run waits.`, wait)
   if (status >= 500 || status === 408)
-    return retryable(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
+    return retryableFailure(`${answered}. If this continues, look at the log of OpenClaw.`, wait)
   if (status === 200 || status === 202) {
-    return permanent(
+    return permanentFailure(
       `${answered}, but the answer is not OpenClaw’s. Set runners.${id}.baseUrl to the gateway with its hooks path.`,
     )
   }
   if (status >= 300 && status < 400) {
-    return permanent(`${answered}, a redirect. Set runners.${id}.baseUrl to its target.`)
+    return permanentFailure(`${answered}, a redirect. Set runners.${id}.baseUrl to its target.`)
   }
   const detail = `${answered}. ${remedies[status] ?? 'Check its version and its configuration.'}`
-  return status === 413 ? { status: 'too-long', detail } : permanent(detail)
+  return status === 413 ? { status: 'too-long', detail } : permanentFailure(detail)
 }
 
 /** No answer. A repeat is safe: the idempotency key makes it the same run. */
@@ -205,11 +205,11 @@ function toNetworkFailure(
   if (isStopped) return { status: 'timeout', detail: `The run was stopped before ${gateway} accepted it.` }
   const isLate = thrown instanceof Error && thrown.name === 'TimeoutError'
   if (isLate)
-    return retryable(
+    return retryableFailure(
       `${gateway} did not answer in ${timeoutMs / 1_000} s. Look at its log, or raise runners.${id}.timeoutMs.`,
     )
-  const code = toErrorCode(thrown)
-  const failed = code !== undefined && notConnectedCodes.has(code) ? runnerUnavailable : retryable
+  const code = findErrorCode(thrown)
+  const failed = code !== undefined && notConnectedCodes.has(code) ? unavailableFailure : retryableFailure
   return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, sep } from 'node:path'
 import type { Log } from '../model/log.ts'
-import { toErrorCode } from '../base/exceptions.ts'
+import { findErrorCode } from '../base/exceptions.ts'
 
 /** AGENTS.md is added to the system text. HEARTBEAT.md lists the tasks of a heartbeat. */
 export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
@@ -56,7 +56,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
       await file.close()
     }
   } catch (error) {
-    const code = toErrorCode(error)
+    const code = findErrorCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return {}
     return refuse(`the system reports ${code ?? 'an error'}. Make it readable for the user of the gateway.`)
   }

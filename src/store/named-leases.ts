@@ -1,6 +1,6 @@
 // The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
 import { toErrorName } from '../base/exceptions.ts'
-import { attemptWithin, takeMoment, toPastMs, type Moment } from '../base/time.ts'
+import { attemptWithin, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
 import type { Log } from '../model/log.ts'
 import type { Lease } from './owners.ts'
 import { storeUnavailable } from './rules.ts'
@@ -48,7 +48,7 @@ export function createNamedLeases(parts: {
   const isHeld = (name: string): boolean => {
     const sureAt = held.get(name)?.sureAt
     if (sureAt === undefined || isStopped) return false
-    return toPastMs(sureAt, takeMoment()) < leaseMs
+    return measureElapsedMs(sureAt, readClocks()) < leaseMs
   }
 
   function tick(): Promise<void> {
@@ -77,7 +77,7 @@ export function createNamedLeases(parts: {
   async function extend(): Promise<void> {
     const mine = [...held.values()]
     if (mine.length === 0) return
-    const sureAt = takeMoment()
+    const sureAt = readClocks()
     const leases = mine.map(({ lease }) => lease)
     const still = new Set(await withinCallLimit(store.extendLeases(leases, leaseMs)))
     for (const own of mine) {
@@ -88,7 +88,7 @@ export function createNamedLeases(parts: {
   }
 
   async function take(names: readonly string[]): Promise<string[]> {
-    const sureAt = takeMoment()
+    const sureAt = readClocks()
     const leases = await withinCallLimit(store.lease({ names, leaseMs }))
     for (const lease of leases) held.set(lease.name, { lease, sureAt })
     if (isStopped) await release(leases.map(({ name }) => name))

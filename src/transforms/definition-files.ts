@@ -3,7 +3,7 @@
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
-import { fileName } from '../model/values.ts'
+import { fileNamePattern } from '../model/values.ts'
 import type { ModuleFile } from './modules/build.ts'
 import { isInside, isMissing, moduleExtensions, resolveRealPath } from './root.ts'
 
@@ -25,7 +25,7 @@ export type Named = keyof typeof folders
 
 /** Whether a verifier or a channel in code can have this name. */
 export function isPlainName(name: string): boolean {
-  return fileName.test(name)
+  return fileNamePattern.test(name)
 }
 
 /** The name in messages for the file of a missing one. */
@@ -54,7 +54,7 @@ export async function listNames(dir: string, kind: Named): Promise<string[]> {
 
 /** `<name>.ts` or `<name>/preset.ts` of hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
 export async function findPresetFile(dir: string, name: string): Promise<PresetFile | undefined> {
-  if (!fileName.test(name)) return undefined
+  if (!fileNamePattern.test(name)) return undefined
   const alone = await findFirst(
     dir,
     presetsFolder,

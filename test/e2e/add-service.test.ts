@@ -8,7 +8,7 @@ import {
   renderDockerfile,
   renderDockerignore,
   renderUnit,
-  toInstallation,
+  describeInstallation,
 } from '../../src/cli/scaffold/service.ts'
 import { readBlock } from '../pages.ts'
 import { runCommand } from './command.ts'
@@ -89,7 +89,7 @@ describe('hookloom add service --kind compose', () => {
     const { code, stdout } = await add(dir, 'compose')
     expect({ code, stdout }).toEqual({
       code: 0,
-      stdout: expect.stringContaining(`"trustedProxies": ["${toInstallation(dir).network}"]`),
+      stdout: expect.stringContaining(`"trustedProxies": ["${describeInstallation(dir).network}"]`),
     })
     const compose = read(dir, 'compose.yaml')
     const { uid, gid } = statSync(dir)
@@ -99,8 +99,8 @@ describe('hookloom add service --kind compose', () => {
         .match(/^ {2}\S+(?=:)/gm)
         ?.map((name) => name.trim()),
     ).toEqual(['balancer', 'gateway-1', 'gateway-2', 'postgres', 'default'])
-    expect(compose).toContain(`subnet: ${toInstallation(dir).network} }`)
-    expect(toInstallation(dir)).not.toEqual(toInstallation(`${dir}x`))
+    expect(compose).toContain(`subnet: ${describeInstallation(dir).network} }`)
+    expect(describeInstallation(dir)).not.toEqual(describeInstallation(`${dir}x`))
     expect(compose.match(/ build:/g)).toHaveLength(1)
     expect(read(dir, 'Dockerfile')).toContain('http://127.0.0.1:9001/readyz')
     expect(read(dir, 'Dockerfile.dockerignore')).toMatch(/^\*\*\/\.env\*$/m)
@@ -165,7 +165,9 @@ test('the page for production shows what the command writes', () => {
   const page = 'src/cli/operations/README.md'
   expect(readBlock(page, 'ini', '[Service]')).toBe(renderUnit(shown))
   expect(readBlock(page, 'dockerfile', 'FROM')).toBe(renderDockerfile(shown))
-  expect(readBlock(page, 'jsonc', '172.30.')).toContain(`"trustedProxies": ["${toInstallation(shown.dir).network}"]`)
+  expect(readBlock(page, 'jsonc', '172.30.')).toContain(
+    `"trustedProxies": ["${describeInstallation(shown.dir).network}"]`,
+  )
   expect(readBlock(page, 'text', 'health_uri')).toBe(renderCaddyfile(shown))
 })
 

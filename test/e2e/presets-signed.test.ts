@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { presets } from '../../presets/index.ts'
-import { type Sample, toSample } from '../../src/cli/requests/sample.ts'
+import { type Sample, buildSample } from '../../src/cli/requests/sample.ts'
 import { Config } from '../../src/model/config.ts'
 import type { Preset } from '../../src/model/preset.ts'
 import { hookToken } from './gateway.ts'
@@ -55,7 +55,7 @@ function signedSample(options: Options, { asStranger = false } = {}): Sample {
   if (options.name !== 'discord') {
     const config = Config.parse({ hooks: { presets: [options] } })
     const pack = { name: options.name, preset: presetNamed(options.name), origin: undefined }
-    return toSample(config, pack, { word: file, now: Date.now() })
+    return buildSample(config, pack, { word: file, now: Date.now() })
   }
   const body = JSON.stringify(payload)
   const time = String(Math.floor(Date.now() / 1000))

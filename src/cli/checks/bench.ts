@@ -7,14 +7,14 @@ import { loadConfig, type LoadedConfig } from '../../config/config.ts'
 import { pickEnv } from '../../config/env.ts'
 import { type FixtureFile, readFixtures } from '../../replay/fixture-files.ts'
 import type { Config } from '../../model/config.ts'
-import { nearestOf } from '../../base/text.ts'
+import { findNearest } from '../../base/text.ts'
 import type { BuildInput } from '../../transforms/read.ts'
 import { moduleExtensions, resolveModule, resolveTransformsRoot } from '../../transforms/root.ts'
 import { createTransformRuntime } from '../../transforms/runtime.ts'
 import { silentLog } from '../../model/log.ts'
 import { Problem, type ProblemRecord } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { toCut } from '../terminal/print.ts'
+import { cutLine } from '../terminal/print.ts'
 
 export type BenchModules = {
   /** A real path. */
@@ -72,7 +72,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
   return {
     load,
     async run({ root, parts }, module) {
-      const problem = toProblemOf(parts, module)
+      const problem = findModuleProblem(parts, module)
       if (problem !== undefined) return { module, problem, fixtures: [] }
       const fixtures: ModuleResult['fixtures'][number][] = []
       for (const file of await readFixtures(root, module)) {
@@ -90,14 +90,14 @@ function toSettings({ config, env }: LoadedConfig) {
   return { ...limits, env: pickEnv(limits.env, env) }
 }
 
-function toProblemOf({ transforms }: Parts, module: string): ProblemRecord | undefined {
+function findModuleProblem({ transforms }: Parts, module: string): ProblemRecord | undefined {
   const own = [...transforms.values()].filter((transform) => transform.module === module)
   return own.find(({ problem }) => problem !== undefined)?.problem
 }
 
 /** Takes the name in the configuration, the name without its extension, or a path from the shell. */
 async function findModule(root: string, known: readonly string[], name: string): Promise<string> {
-  for (const word of [name, relative(root, toRealPath(name))]) {
+  for (const word of [name, relative(root, findRealPath(name))]) {
     const endings = extname(word) === '' ? moduleExtensions : ['']
     for (const plain of endings.map((ending) => `${word.replace(/^(\.\/)+/, '')}${ending}`)) {
       const mapped = known.find((module) => module.replace(/^(\.\/)+/, '') === plain)
@@ -109,12 +109,12 @@ async function findModule(root: string, known: readonly string[], name: string):
       if (isThere) return plain
     }
   }
-  const near = nearestOf(name, [...known, ...known.map((module) => module.slice(0, -extname(module).length))])
+  const near = findNearest(name, [...known, ...known.map((module) => module.slice(0, -extname(module).length))])
   const next = near === undefined ? `Looked in ${root}.` : `Did you mean ${near}?`
-  throw new Problem('usage-invalid', `There is no module "${toCut(name, 80)}". ${next}`)
+  throw new Problem('usage-invalid', `There is no module "${cutLine(name, 80)}". ${next}`)
 }
 
-function toRealPath(path: string): string {
+function findRealPath(path: string): string {
   try {
     return realpathSync(path)
   } catch {

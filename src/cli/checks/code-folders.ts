@@ -1,7 +1,7 @@
 // Whether other users of the machine can write the code that the gateway runs.
 import { readdir } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { toFileFacts } from '../../config/warnings.ts'
+import { readFileModes } from '../../config/warnings.ts'
 import { isMissing } from '../../transforms/root.ts'
 import type { CheckFinding } from './findings.ts'
 
@@ -10,7 +10,9 @@ const shown = 5
 /** Looks at the config directory, and at every folder and file of its `hooks`. Installed packages are left to npm. */
 export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
   const name = 'code-permissions'
-  const found = toFileFacts([dir, ...(await listBelow(join(dir, 'hooks')))]).filter(({ mode }) => (mode & 0o022) !== 0)
+  const found = readFileModes([dir, ...(await listBelow(join(dir, 'hooks')))]).filter(
+    ({ mode }) => (mode & 0o022) !== 0,
+  )
   if (found.length === 0) return { name, ok: true, detail: 'only their owner can write the folders and files of code' }
   const names = found.slice(0, shown).map(({ file, mode }) => {
     return `${relative(dir, file) || dir} (mode ${mode.toString(8).padStart(3, '0')})`

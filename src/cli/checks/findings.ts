@@ -3,7 +3,7 @@ import colors from 'picocolors'
 import { type Assembled, assemble } from '../../reload/assemble.ts'
 import { atStart, type FixtureCounts, passGate } from '../../reload/gate.ts'
 import { type LoadedConfig, loadConfig } from '../../config/config.ts'
-import { toFileFacts, toWarnings } from '../../config/warnings.ts'
+import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
@@ -15,7 +15,7 @@ import { schemeNames } from '../../pipeline/verify.ts'
 import { createBench } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
 import { checkPlaceholders } from '../scaffold/placeholders.ts'
-import { toIndented } from '../terminal/print.ts'
+import { indent } from '../terminal/print.ts'
 
 /** A warning does not change the exit code of the command; a failure does. */
 export type CheckFinding = { readonly name: string; readonly detail: string } & (
@@ -45,7 +45,7 @@ export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set 
 
 export function checkWarnings({ config, files, text }: LoadedConfig): CheckFinding[] {
   const off: CheckFinding = { name: 'hooks', ok: false, severity: 'warning', detail: hooksAreOff }
-  const looked = [...toWarnings(config, { files: toFileFacts(files), text }), checkPlaceholders(config)]
+  const looked = [...checkRisks(config, { files: readFileModes(files), text }), checkPlaceholders(config)]
   const warnings = looked.map(({ name, ok, detail }): CheckFinding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
@@ -78,7 +78,7 @@ export async function checkMappings(
     if (!(error instanceof Problem)) throw error
     const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
     const templates = known.map((mapping) => checkTemplates(mapping, []))
-    return [...templates, buildFailure('mappings', toDetail(error), exitCodes[error.kind])]
+    return [...templates, buildFailure('mappings', describeProblem(error), exitCodes[error.kind])]
   }
 }
 
@@ -92,19 +92,19 @@ async function checkModules(context: Context, config: Config): Promise<CheckFind
     const { modules } = await passGate({ root, parts, ...atStart })
     return modules.map(({ module, problem, fixtures }): CheckFinding => {
       const name = `transform ${module}`
-      if (problem !== undefined) return buildFailure(name, toDetail(problem), exitCodes.broken)
+      if (problem !== undefined) return buildFailure(name, describeProblem(problem), exitCodes.broken)
       const hash = [...parts.transforms.values()].find((transform) => transform.module === module)?.hash
-      return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${toPassed(fixtures)}` }
+      return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${describePassed(fixtures)}` }
     })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return [buildFailure('mappings', toDetail(error), exitCodes[error.kind])]
+    return [buildFailure('mappings', describeProblem(error), exitCodes[error.kind])]
   } finally {
     await bench.close()
   }
 }
 
-function toPassed({ passed, notRun }: FixtureCounts): string {
+function describePassed({ passed, notRun }: FixtureCounts): string {
   const text = passed === 0 ? '' : passed === 1 ? ', its fixture passes' : `, its ${passed} fixtures pass`
   return notRun === 0 ? text : `${text}; ${notRun} did not run: out of time`
 }
@@ -112,16 +112,16 @@ function toPassed({ passed, notRun }: FixtureCounts): string {
 function toVerifierFinding(verifier: DefinedVerifier): CheckFinding {
   const name = `verifier ${verifier.scheme}`
   if (verifier.kind === 'sound') return { name, ok: true, detail: `builds and loads (${verifier.hash.slice(0, 12)})` }
-  return buildFailure(name, toDetail(verifier.problem), exitCodes.broken)
+  return buildFailure(name, describeProblem(verifier.problem), exitCodes.broken)
 }
 
 function toChannelFinding(channel: OwnChannel): CheckFinding {
   const name = `channel own:${channel.name}`
   if (channel.kind === 'sound') return { name, ok: true, detail: `builds and loads (${channel.hash.slice(0, 12)})` }
-  return buildFailure(name, toDetail(channel.problem), exitCodes.broken)
+  return buildFailure(name, describeProblem(channel.problem), exitCodes.broken)
 }
 
-function toDetail(problem: Problem | ProblemRecord): string {
+function describeProblem(problem: Problem | ProblemRecord): string {
   const { detail, frame } = problem instanceof Problem ? toProblemRecord(problem) : problem
   return frame === undefined ? detail : `${detail}\n${frame}`
 }
@@ -138,7 +138,7 @@ function checkTemplates(mapping: CompiledMapping['mapping'], defined: readonly D
 }
 
 /** Prints the findings. Returns the exit code: a failure of the configuration comes before others. */
-export function tellFindings(context: Context, findings: readonly CheckFinding[]): number {
+export function printFindings(context: Context, findings: readonly CheckFinding[]): number {
   for (const finding of findings) {
     const { name, ok, detail } = finding
     if (context.json)
@@ -152,6 +152,6 @@ export function tellFindings(context: Context, findings: readonly CheckFinding[]
 function toLine(finding: CheckFinding): string {
   const [first = '', ...frame] = finding.detail.split('\n')
   const mark = finding.ok ? colors.green('✓') : finding.severity === 'warning' ? colors.yellow('!') : colors.red('✗')
-  const line = `${mark} ${toIndented(`${finding.name}: ${first}`).trim()}`
-  return frame.length === 0 ? line : `${line}\n${toIndented(frame.join('\n'))}`
+  const line = `${mark} ${indent(`${finding.name}: ${first}`).trim()}`
+  return frame.length === 0 ? line : `${line}\n${indent(frame.join('\n'))}`
 }

@@ -10,11 +10,11 @@ import type { Config } from '../../model/config.ts'
 import { exitCodes } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
-import { toCut } from '../terminal/print.ts'
+import { cutLine } from '../terminal/print.ts'
 
 const probeMs = 10_000
 
-type Probed = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
+type Probeable = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 
 export async function checkOutlets(
   { dir }: Context,
@@ -31,16 +31,16 @@ export async function checkOutlets(
   const names = [...new Set(agents.map((agent) => agent.runner))]
   return await Promise.all([
     ...names.map((name) => {
-      if (name === 'echo') return toEchoFinding()
+      if (name === 'echo') return buildEchoFinding()
       return probe(`runner-${name}`, runner(name) ?? {})
     }),
-    ...(isAsking ? toAskable(agents).map((agent) => askModel(agent, runner('ai'))) : []),
+    ...(isAsking ? chooseAgentsToAsk(agents).map((agent) => askModel(agent, runner('ai'))) : []),
     ...[...channels].map(([name, channel]) => probe(`channel-${name}`, channel)),
   ])
 }
 
 /** One agent for each model that the runner `ai` asks. */
-function toAskable(agents: readonly Agent[]): readonly Agent[] {
+function chooseAgentsToAsk(agents: readonly Agent[]): readonly Agent[] {
   const asking = agents.filter((agent) => agent.runner === 'ai' && agent.model !== undefined)
   return asking.filter(({ model }, index) => asking.findIndex((other) => other.model === model) === index)
 }
@@ -49,7 +49,7 @@ const askMs = 60_000
 
 /** A real call. The reply is not shown: it may be anything. */
 async function askModel({ id, model = '', thinking }: Agent, runner: Runner | undefined): Promise<CheckFinding> {
-  const name = `model-${toCut(model, 100)}`
+  const name = `model-${cutLine(model, 100)}`
   const notes: string[] = []
   const prompt = 'Answer with the word OK and nothing else.'
   const startedAt = Date.now()
@@ -70,9 +70,9 @@ async function askModel({ id, model = '', thinking }: Agent, runner: Runner | un
     deadline: startedAt + askMs,
   }
   const signal = AbortSignal.timeout(askMs)
-  const result = await runner?.run(request, { signal, log: (note) => void notes.push(toCut(note, 300)) })
+  const result = await runner?.run(request, { signal, log: (note) => void notes.push(cutLine(note, 300)) })
   if (result?.status !== 'ok') {
-    return buildFailure(name, toCut(result?.detail ?? 'it cannot be asked', 500), exitCodes.unavailable)
+    return buildFailure(name, cutLine(result?.detail ?? 'it cannot be asked', 500), exitCodes.unavailable)
   }
   const { usage } = result
   const tokens = usage === undefined ? '' : `, ${usage.inputTokens} tokens in, ${usage.outputTokens} out`
@@ -81,12 +81,12 @@ async function askModel({ id, model = '', thinking }: Agent, runner: Runner | un
   return { name, ok: false, severity: 'warning', detail: [detail, ...notes].join('\n') }
 }
 
-function toEchoFinding(): CheckFinding {
+function buildEchoFinding(): CheckFinding {
   const detail = 'no model is configured, so a run calls no model. Set agents.defaults.model and models.providers.'
   return { name: 'runner-echo', ok: false, severity: 'warning', detail }
 }
 
-async function probe(name: string, { probe: ask }: Probed): Promise<CheckFinding> {
+async function probe(name: string, { probe: ask }: Probeable): Promise<CheckFinding> {
   if (ask === undefined) return { name, ok: true, detail: 'cannot be checked without sending something' }
   const outer = new AbortController().signal
   const ended = await withDeadline({ outer, ms: probeMs }, ask).catch(
@@ -97,7 +97,7 @@ async function probe(name: string, { probe: ask }: Probed): Promise<CheckFinding
   )
   if (ended.kind !== 'finished') return buildFailure(name, `no answer in ${probeMs / 1_000} s`, exitCodes.unavailable)
   const { ok, detail } = ended.value
-  const shown = toCut(detail, 500)
+  const shown = cutLine(detail, 500)
   return ok ? { name, ok, detail: shown } : buildFailure(name, shown, exitCodes.unavailable)
 }
 

@@ -1,24 +1,24 @@
 // What `doctor` looks at in the store: what waits in it, and whether its engine is sound.
 import { existsSync } from 'node:fs'
-import { someMapping } from '../../model/delivery.ts'
+import { missingMappingModule } from '../../model/delivery.ts'
 import type { Config } from '../../model/config.ts'
-import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
+import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import { describeDifference } from '../../deliveries/records.ts'
 import { openReader, readDatabaseFacts } from '../../store/open.ts'
 import { toWaitingText } from '../../store/room.ts'
 import { openDatabase, toTrouble } from '../../store/sqlite/driver.ts'
 import { findRunning } from '../gateway/running.ts'
-import { toRunningPlace } from '../gateway/stored.ts'
+import { chooseStorePlace } from '../gateway/stored.ts'
 import { toPrintable } from '../../base/text.ts'
-import { toCut } from '../terminal/print.ts'
+import { cutLine } from '../terminal/print.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
 
 const oldQueueMs = 60_000
 
 export async function checkStore(dir: string, config: Config): Promise<CheckFinding[]> {
   try {
-    const place = toRunningPlace(findRunning(dir)?.store, toStorePlace(dir, config))
+    const place = chooseStorePlace(findRunning(dir)?.store, toStorePlace(dir, config))
     if (place.kind === 'url') return await checkPostgres(place, config)
     if (existsSync(place.file)) return [await checkContents(place, config), checkIntegrity(place.file)]
     return [{ name: 'store', ok: true, detail: `${place.file} does not exist yet: no gateway has run here` }]
@@ -33,12 +33,12 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
   try {
     const { deliveries, jobs } = await reader.counts()
     const dueForMs = (await reader.dueForMs()) ?? 0
-    const detail = `${toShownPlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
-    const untaken = await reader.parkedFor(someMapping)
+    const detail = `${describeStorePlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
+    const untaken = await reader.parkedFor(missingMappingModule)
     const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
-      ...(dueForMs < oldQueueMs ? [] : [toOldQueue(dueForMs)]),
+      ...(dueForMs < oldQueueMs ? [] : [describeOldQueue(dueForMs)]),
       ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
       ...(untaken === 0 ? [] : [`${untaken} of them wait for a mapping: none takes them.`]),
       ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
@@ -50,7 +50,7 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
   }
 }
 
-function toOldQueue(dueForMs: number): string {
+function describeOldQueue(dueForMs: number): string {
   return (
     `A job has been due for ${Math.floor(dueForMs / 60_000)} minutes. Either no gateway runs, or the gateways have too little time for ` +
     'their jobs. "hookloom list" shows what waits.'
@@ -61,7 +61,7 @@ async function checkPostgres(place: StorePlace & { kind: 'url' }, config: Config
   const name = 'database'
   const { shown, version, latencyMs, schema, faults, warnings } = await readDatabaseFacts(place.url)
   const isNew = schema?.code === 'config-missing'
-  const detail = `Postgres ${toCut(version, 60)} at ${shown}, ${latencyMs} ms for a statement, ${isNew ? 'no tables yet: no gateway has used it' : 'the schema is of this version'}`
+  const detail = `Postgres ${cutLine(version, 60)} at ${shown}, ${latencyMs} ms for a statement, ${isNew ? 'no tables yet: no gateway has used it' : 'the schema is of this version'}`
   const problems = [
     ...faults.map((fault) => `${shown}: ${fault}`),
     ...(schema === undefined || isNew ? [] : [schema.message]),
@@ -95,7 +95,7 @@ function checkIntegrity(file: string): CheckFinding {
     try {
       const found = String(db.get('PRAGMA quick_check(1)')?.['quick_check'])
       const journal = String(db.get('PRAGMA journal_mode')?.['journal_mode'])
-      if (found !== 'ok') return buildFailure(name, `SQLite finds damage: ${toCut(found, 200)}`, exitCodes.broken)
+      if (found !== 'ok') return buildFailure(name, `SQLite finds damage: ${cutLine(found, 200)}`, exitCodes.broken)
       if (journal !== 'wal') return buildFailure(name, `journal_mode is ${journal}, expected wal`, exitCodes.broken)
       return { name, ok: true, detail: 'quick_check finds no damage, journal_mode is wal' }
     } finally {

@@ -26,11 +26,11 @@ export async function watchSaves(
   const { dir } = context
   const changed = new Set<string>()
   const written = new Map<string, string>()
-  const over = new AbortController()
+  const stopping = new AbortController()
   let wake = () => {}
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => {
-      over.abort()
+      stopping.abort()
       wake()
     })
   }
@@ -45,13 +45,13 @@ export async function watchSaves(
   })
 
   let serving: BenchModules | undefined
-  async function look(paths: readonly string[]): Promise<void> {
+  async function runTouched(paths: readonly string[]): Promise<void> {
     try {
       const loaded = await bench.load(names)
       const touched = loaded.modules.filter((module) => isTouched(module, { paths, before: serving, after: loaded }))
       serving = loaded
       if (touched.length === 0) return
-      if (paths.length > 0 && !context.json) context.print(`\n${toSaved(loaded.root, paths)}`)
+      if (paths.length > 0 && !context.json) context.print(`\n${describeSaves(loaded.root, paths)}`)
       for (const [file, text] of (await round(loaded, touched)).written) written.set(file, text)
     } catch (error) {
       // the configuration is invalid, or half written
@@ -62,13 +62,13 @@ export async function watchSaves(
 
   try {
     await watcher.ready()
-    await look([])
+    await runTouched([])
     if (!context.json) context.print('\nWaiting for changes. Press Ctrl-C to stop.')
-    while (!over.signal.aborted) {
+    while (!stopping.signal.aborted) {
       if (changed.size === 0) await new Promise<void>((resolve) => (wake = resolve))
       const paths = [...changed].filter((path) => !isOwn(path, written))
       changed.clear()
-      if (!over.signal.aborted && paths.length > 0) await look(paths)
+      if (!stopping.signal.aborted && paths.length > 0) await runTouched(paths)
     }
     return exitCodes.ok
   } finally {
@@ -106,7 +106,7 @@ function isOwn(path: string, written: ReadonlyMap<string, string>): boolean {
   }
 }
 
-function toSaved(root: string, paths: readonly string[]): string {
+function describeSaves(root: string, paths: readonly string[]): string {
   // an editor's temporary file no longer exists, and a folder is not a save
   const files = paths.filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
   const names = (files.length > 0 ? files : paths).map((path) =>

@@ -1,10 +1,10 @@
 // The rows of `list --follow`: one line for each delivery that is new or changed, as the page shows them.
 import colors from 'picocolors'
 import { z } from 'zod'
-import { toJson } from '../../base/json.ts'
+import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { toCut } from '../terminal/print.ts'
+import { cutLine } from '../terminal/print.ts'
 import { followStream } from './stream.ts'
 
 const Row = z.looseObject({
@@ -22,25 +22,25 @@ const Row = z.looseObject({
 })
 type Row = z.infer<typeof Row>
 
-export type Followed = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
+export type FollowFilters = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
 
 /** Until SIGINT. With `--json` it prints the rows of the API. */
-export async function followDeliveries(context: Context, filters: Followed): Promise<void> {
+export async function followDeliveries(context: Context, filters: FollowFilters): Promise<void> {
   const ended = new AbortController()
   process.once('SIGINT', () => ended.abort())
   for await (const { event, data } of followStream(context, ended.signal)) {
     if (event === 'reset') context.note('Some changes were missed. "hookloom list" shows them.')
     if (event !== 'deliveries') continue
-    const rows = z.array(Row).safeParse(toJson(data))
+    const rows = z.array(Row).safeParse(tryParseJson(data))
     if (!rows.success) throw new Problem('gateway-unreachable', 'The gateway is of another version. Restart it.')
-    for (const row of rows.data.filter((each) => isWanted(each, filters))) {
+    for (const row of rows.data.filter((each) => isSelected(each, filters))) {
       if (context.json) context.printJson(row)
       else context.print(toLine(row))
     }
   }
 }
 
-function isWanted(row: Row, { state, hook, source, search }: Followed): boolean {
+function isSelected(row: Row, { state, hook, source, search }: FollowFilters): boolean {
   const word = search?.trim().toLowerCase() ?? ''
   const searched = [row.hook, row.source, row.event, row.mappingId].join('\n').toLowerCase()
   return (
@@ -56,7 +56,7 @@ function toLine({ receivedAt, state, hook, source, event, code, became, jobs, do
   const outcome = jobs.dead > 0 ? 'dead' : state
   const paint = outcome === 'dead' || outcome === 'parked' ? colors.red : colors.green
   const progress = jobs.failing > 0 ? 'tried again' : doneMs === null ? '' : `done after ${doneMs} ms`
-  const cells = [hook, source ?? '', event ?? '', action || (code ?? ''), progress].map((cell) => toCut(cell, 80))
+  const cells = [hook, source ?? '', event ?? '', action || (code ?? ''), progress].map((cell) => cutLine(cell, 80))
   const text = cells.filter((cell) => cell !== '').join('  ')
   return `${colors.dim(receivedAt.slice(11, 19))}  ${paint(outcome.padEnd(8))}  ${text}  ${colors.dim(deliveryId)}`
 }

@@ -1,11 +1,11 @@
 // How a command finds a running gateway and asks its admin port.
 import { z } from 'zod'
 import type { Config } from '../../model/config.ts'
-import { toJson } from '../../base/json.ts'
+import { tryParseJson } from '../../base/json.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 import { type ConfigParts, loadConfigParts } from '../../config/config-parts.ts'
 import type { Context } from '../terminal/context.ts'
-import { toWarning } from '../terminal/print.ts'
+import { describeWarning } from '../terminal/print.ts'
 import { findRunning, type RunningGateway } from './running.ts'
 
 type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
@@ -14,7 +14,7 @@ type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
 export function findGatewayAddress(dir: string, { server, hooks }: Config): GatewayAddress {
   const running = findRunning(dir)
   if (running !== undefined) return running
-  if (server.port === 0 || server.adminPort === 0) throw toUnreachable(undefined)
+  if (server.port === 0 || server.adminPort === 0) throw toUnreachableProblem(undefined)
   const host = server.host.includes(':') ? `[${server.host}]` : server.host
   return {
     url: `http://${host}:${server.port}${hooks.path}`,
@@ -23,10 +23,10 @@ export function findGatewayAddress(dir: string, { server, hooks }: Config): Gate
 }
 
 /** The admin port of the running gateway, else the configured one. Throws `gateway-unreachable` if it is not known. */
-function toAdminUrl(dir: string, { server }: ConfigParts): string {
+function findAdminUrl(dir: string, { server }: ConfigParts): string {
   const running = findRunning(dir)
   if (running !== undefined) return running.adminUrl
-  if (server.adminPort === 0) throw toUnreachable(undefined)
+  if (server.adminPort === 0) throw toUnreachableProblem(undefined)
   return toLocalUrl(server.adminPort)
 }
 
@@ -50,7 +50,7 @@ export async function callGateway(
     const text = await response.text()
     return { status: response.status, text, isReplay: response.headers.get('idempotent-replay') === 'true' }
   } catch (error) {
-    throw toUnreachable(url, error)
+    throw toUnreachableProblem(url, error)
   }
 }
 
@@ -65,7 +65,7 @@ export async function askAdmin<T>(
     headers: { authorization: `Bearer ${token}` },
   })
   if (status !== 200) throw parseRefusal(status, text)
-  const parsed = answer.safeParse(toJson(text))
+  const parsed = answer.safeParse(tryParseJson(text))
   if (parsed.success) return parsed.data
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
@@ -81,7 +81,7 @@ export async function openAdmin(
     redirect: 'error',
     signal,
   }).catch((error: unknown) => {
-    throw toUnreachable(adminUrl, error)
+    throw toUnreachableProblem(adminUrl, error)
   })
   if (response.status !== 200 || response.body === null) throw parseRefusal(response.status, await response.text())
   return response.body
@@ -89,7 +89,7 @@ export async function openAdmin(
 
 /** The admin port and its token. Throws `config-invalid` if there is no token. */
 export function findAdmin(context: Context): { adminUrl: string; token: string } {
-  const parts = findParts(context)
+  const parts = findConfigParts(context)
   const { token } = parts.gateway
   if (token === undefined && parts.problem !== undefined) throw parts.problem
   if (token === undefined) {
@@ -98,7 +98,7 @@ export function findAdmin(context: Context): { adminUrl: string; token: string }
       'gateway.token is not set, so the admin port takes no commands. Set it in .env.',
     )
   }
-  return { adminUrl: toAdminUrl(context.dir, parts), token }
+  return { adminUrl: findAdminUrl(context.dir, parts), token }
 }
 
 /** Asks for all parked deliveries, or those of one hook, in as many requests as the gateway needs. */
@@ -120,7 +120,7 @@ export async function* askParked<T extends { readonly next?: string | undefined 
 
 /** The Problem that a refusal's body describes. */
 export function parseRefusal(status: number, text: string): Problem {
-  const body = z.object({ error: z.string(), code: z.string() }).safeParse(toJson(text))
+  const body = z.object({ error: z.string(), code: z.string() }).safeParse(tryParseJson(text))
   if (!body.success)
     return new Problem('gateway-unreachable', `The program that answered ${status} is not a Hookloom gateway.`)
   const { error, code } = body.data
@@ -131,7 +131,7 @@ function isProblemCode(code: string): code is ProblemCode {
   return Object.hasOwn(problems, code)
 }
 
-function toUnreachable(url: string | undefined, cause?: unknown): Problem {
+function toUnreachableProblem(url: string | undefined, cause?: unknown): Problem {
   const where = url === undefined ? 'No gateway runs here' : `No gateway answers at ${new URL(url).origin}`
   return new Problem(
     'gateway-unreachable',
@@ -159,7 +159,7 @@ const ShownRefusal = z.object({
 export type ShownRefusal = z.infer<typeof ShownRefusal>
 
 /** The refusals that the running gateway remembers, the oldest first. */
-export async function askRefusals(context: Context): Promise<ShownRefusal[]> {
+export async function fetchRefusals(context: Context): Promise<ShownRefusal[]> {
   const answer = z.object({ refusals: z.array(ShownRefusal) })
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
@@ -170,11 +170,11 @@ const knownParts = new WeakMap<Context, ConfigParts>()
  * The part of the configuration that a command next to a running gateway needs: where the store is, and how the gateway is
  * reached. If the rest is invalid, it warns once a command and goes on.
  */
-export function findParts(context: Context): ConfigParts {
+export function findConfigParts(context: Context): ConfigParts {
   const found = knownParts.get(context)
   if (found !== undefined) return found
   const parts = loadConfigParts(context)
   knownParts.set(context, parts)
-  if (parts.problem !== undefined) context.note(toWarning(parts.problem))
+  if (parts.problem !== undefined) context.note(describeWarning(parts.problem))
   return parts
 }

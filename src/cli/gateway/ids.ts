@@ -2,13 +2,13 @@
 import { Problem } from '../../model/problem.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
-import { toCut, toTable, toTime } from '../terminal/print.ts'
+import { cutLine, renderTable, formatTime } from '../terminal/print.ts'
 import { readStore } from './stored.ts'
 
 const newest = 'last'
-const mostShown = 10
+const maxIdsShown = 10
 /** Ids that one beginning may have: a delivery with `forEach` has as many runs as its array has items. */
-export const mostRead = 1_000
+export const maxIdsRead = 1_000
 
 /**
  * The id of the delivery or run that is meant. `last` is the newest delivery. A beginning that only runs of one delivery share
@@ -21,12 +21,15 @@ export async function findId(context: Context, given: string): Promise<string> {
     return delivery.deliveryId
   }
   return readStore(context, given, async (store) => {
-    const found = await store.idsFrom({ prefix: given, limit: mostRead })
+    const found = await store.idsFrom({ prefix: given, limit: maxIdsRead })
     if (found.length === 0 || found.some(({ id }) => id === given)) return given
     const targets = [...new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))]
     const [target = given] = targets
     if (targets.length === 1) return found.length === 1 ? (found[0]?.id ?? target) : target
-    throw toAmbiguous(given, await Promise.all(targets.slice(0, mostShown + 1).map((id) => toRow(store, id))))
+    throw toAmbiguousIdProblem(
+      given,
+      await Promise.all(targets.slice(0, maxIdsShown + 1).map((id) => toRow(store, id))),
+    )
   })
 }
 
@@ -37,23 +40,25 @@ export function findIdAmong(ids: readonly string[], given: string): string {
   if (found.length === 0 || found.includes(given)) return given
   const [only = given] = found
   if (found.length === 1) return only
-  throw toAmbiguous(
+  throw toAmbiguousIdProblem(
     given,
-    found.slice(0, mostShown + 1).map((id) => [id]),
+    found.slice(0, maxIdsShown + 1).map((id) => [id]),
   )
 }
 
 async function toRow(store: StoreReader, id: string): Promise<string[]> {
   const delivery = await store.delivery(id)
-  if (delivery !== undefined) return [id, toTime(delivery.receivedAt), delivery.hook, delivery.state]
+  if (delivery !== undefined) return [id, formatTime(delivery.receivedAt), delivery.hook, delivery.state]
   const job = await store.job(id)
-  return job === undefined ? [id] : [id, toTime(job.createdAt), job.planned.kind, job.state]
+  return job === undefined ? [id] : [id, formatTime(job.createdAt), job.planned.kind, job.state]
 }
 
-function toAmbiguous(given: string, rows: readonly (readonly string[])[]): Problem {
-  const shown = rows.slice(0, mostShown)
-  const [, ...lines] = toTable(['', '', '', ''].slice(0, Math.max(...rows.map((row) => row.length))), shown).split('\n')
-  const more = rows.length > mostShown ? ['…'] : []
-  const sentence = `Several ids begin with "${toCut(given, 60)}". Give more of the id that you mean.`
+function toAmbiguousIdProblem(given: string, rows: readonly (readonly string[])[]): Problem {
+  const shown = rows.slice(0, maxIdsShown)
+  const [, ...lines] = renderTable(['', '', '', ''].slice(0, Math.max(...rows.map((row) => row.length))), shown).split(
+    '\n',
+  )
+  const more = rows.length > maxIdsShown ? ['…'] : []
+  const sentence = `Several ids begin with "${cutLine(given, 60)}". Give more of the id that you mean.`
   return new Problem('conflict', sentence, { frame: [...lines, ...more].join('\n') })
 }

@@ -1,6 +1,6 @@
 // The gateway that runs on a config directory. Every command that reads asks for it, so it loads no schema.
 import { readFileSync } from 'node:fs'
-import { isJsonObject, toJson } from '../../base/json.ts'
+import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import { toGatewayFile } from '../../model/places.ts'
 
 /** `store`: the file of its store, absolute. */
@@ -19,7 +19,7 @@ export function findRunning(dir: string): RunningGateway | undefined {
 
 function readAddress(file: string): RunningGateway | undefined {
   try {
-    const found = toJson(readFileSync(file, 'utf8'))
+    const found = tryParseJson(readFileSync(file, 'utf8'))
     if (!isJsonObject(found)) return undefined
     const { pid, url, adminUrl, store } = found
     const isNamed =

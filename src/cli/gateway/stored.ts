@@ -1,6 +1,6 @@
 // Reads the store of a config directory, with or without a running gateway.
 import { existsSync } from 'node:fs'
-import { type StorePlace, toShownPlace, toStorePlace } from '../../model/places.ts'
+import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { openReader } from '../../store/open.ts'
 import type { StoreReader } from '../../store/store.ts'
@@ -30,12 +30,12 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
 async function findPlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)
   const running = findRunning(context.dir)?.store
-  if (known !== undefined) return toRunningPlace(running, { kind: 'file', file: known })
+  if (known !== undefined) return chooseStorePlace(running, { kind: 'file', file: known })
   // the schema of the configuration takes as long as all the rest of a command
-  const { findParts } = await import('./gateway.ts')
-  const parts = findParts(context)
+  const { findConfigParts } = await import('./gateway.ts')
+  const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
-  const place = toRunningPlace(running, toStorePlace(context.dir, parts))
+  const place = chooseStorePlace(running, toStorePlace(context.dir, parts))
   const isThere = place.kind === 'url' || existsSync(place.file)
   if (parts.problem?.code === 'config-missing' && !isThere) throw parts.problem
   return place
@@ -45,11 +45,11 @@ async function findPlace(context: Context): Promise<StorePlace> {
  * `running`: what a gateway wrote of its store into its address file. That has no password, so the URL of a database comes from the
  * configuration. Throws `conflict` if it names another database now.
  */
-export function toRunningPlace(running: string | undefined, configured: StorePlace): StorePlace {
-  if (running === undefined || running === toShownPlace(configured)) return configured
+export function chooseStorePlace(running: string | undefined, configured: StorePlace): StorePlace {
+  if (running === undefined || running === describeStorePlace(configured)) return configured
   if (!running.startsWith('postgres://')) return { kind: 'file', file: running }
   throw new Problem(
     'conflict',
-    `The running gateway uses ${running}, and the configuration names ${toShownPlace(configured)} now. Restart the gateway.`,
+    `The running gateway uses ${running}, and the configuration names ${describeStorePlace(configured)} now. Restart the gateway.`,
   )
 }

@@ -41,14 +41,14 @@ async function* parseEvents(
     const blocks = (text + decoder.decode(chunk, { stream: true })).split('\n\n')
     text = blocks.pop() ?? ''
     for (const block of blocks) {
-      const fields = new Map(block.split('\n').map((line) => toField(line)))
+      const fields = new Map(block.split('\n').map((line) => parseField(line)))
       const data = fields.get('data')
       if (data !== undefined) yield { event: fields.get('event') ?? 'message', data, id: fields.get('id') }
     }
   }
 }
 
-function toField(line: string): [name: string, value: string] {
+function parseField(line: string): [name: string, value: string] {
   const colon = line.indexOf(': ')
   return colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 2)]
 }

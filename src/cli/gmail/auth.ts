@@ -12,26 +12,26 @@ import { GmailEndpoints } from '../../model/gmail-config.ts'
 import type { GmailMode } from '../../model/gmail-modes.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { type GmailFlags, toAccount, toMode } from './flags.ts'
+import { type GmailFlags, chooseAccount, chooseMode } from './flags.ts'
 
 export async function auth(context: Context, flags: GmailFlags): Promise<number> {
   const { dir, env } = context
   const { gmail } = loadConfig({ dir, env }).config.hooks
   await consent(context, flags, {
-    account: toAccount(flags, gmail),
-    mode: toMode(flags, gmail),
+    account: chooseAccount(flags, gmail),
+    mode: chooseMode(flags, gmail),
     endpoints: gmail?.endpoints ?? GmailEndpoints.parse({}),
   })
   return exitCodes.ok
 }
 
-type Asking = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
+type ConsentRequest = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
 
 /** Throws `gmail-consent-missing` if the person declines, or consents for another mailbox. */
 export async function consent(
   context: Context,
   flags: GmailFlags,
-  { account, mode, endpoints }: Asking,
+  { account, mode, endpoints }: ConsentRequest,
 ): Promise<void> {
   const client = await findClient(context.dir, flags)
   const tools = createTools()
@@ -39,7 +39,7 @@ export async function consent(
     askConsent({
       client,
       account,
-      scopes: toScopes(mode),
+      scopes: listScopes(mode),
       endpoints,
       call: createCall(tools),
       pasted,
@@ -62,13 +62,13 @@ export async function consent(
 }
 
 /** Pub/Sub only if the mode uses it. */
-export function toScopes(mode: GmailMode): string[] {
+export function listScopes(mode: GmailMode): string[] {
   return mode === 'poll' ? [scopes.gmail] : [scopes.gmail, scopes.pubsub]
 }
 
 /** Whether a consent covers the scopes of the mode. */
-export function reaches({ scopes: granted }: Consent, mode: GmailMode): boolean {
-  return toScopes(mode).every((scope) => granted.includes(scope))
+export function hasScopes({ scopes: granted }: Consent, mode: GmailMode): boolean {
+  return listScopes(mode).every((scope) => granted.includes(scope))
 }
 
 export function createTools(): CallTools {

@@ -32,7 +32,7 @@ export type GmailFlags = {
 export type ConfigEdit = { readonly path: readonly string[]; readonly value: unknown }
 
 /** Throws `usage-invalid` if no mailbox is given. */
-export function toAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig | undefined): string {
+export function chooseAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig | undefined): string {
   const account = flags.account ?? gmail?.account
   if (account !== undefined && /^[^\s@/]+@[^\s@/]+$/.test(account)) return account.toLowerCase()
   const found = account === undefined ? 'The mailbox is missing.' : '--account must be a mail address.'
@@ -40,19 +40,19 @@ export function toAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig
 }
 
 /** From the command line, else from the configuration, else by the other options. */
-export function toMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfig | undefined): GmailMode {
+export function chooseMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfig | undefined): GmailMode {
   return mode ?? (isWatched(gmail) ? gmail.mode : pushEndpoint === undefined ? 'pull' : 'push')
 }
 
 /** The keys of `hooks.gmail` that the command line sets. `project`: the default, from a key file. */
-export function toEdits(
+export function buildEdits(
   flags: GmailFlags,
   { dir, gmail, project }: { dir: string; gmail: GmailConfig | undefined; project: string | undefined },
 ): ConfigEdit[] {
-  const mode = toMode(flags, gmail)
+  const mode = chooseMode(flags, gmail)
   const key = flags.serviceAccount === undefined ? undefined : toConfigPath(dir, flags.serviceAccount)
   const values: [string, unknown][] = [
-    ['account', toAccount(flags, gmail)],
+    ['account', chooseAccount(flags, gmail)],
     ['mode', mode],
     ['project', flags.project ?? gmail?.project ?? (mode === 'poll' ? undefined : project)],
     ['topic', flags.topic],

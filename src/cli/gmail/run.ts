@@ -3,7 +3,7 @@ import { createHttpSink } from '../../gmail/http-sink.ts'
 import { toStateFile } from '../../gmail/mail.ts'
 import { startWatcher } from '../../gmail/watcher.ts'
 import { loadConfig } from '../../config/config.ts'
-import { type Config, toHookTokens } from '../../model/config.ts'
+import { type Config, listHookTokens } from '../../model/config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import { createClientLookup } from '../../http/client.ts'
 import { createThrottle } from '../../http/throttle.ts'
@@ -32,7 +32,7 @@ export async function run({ dir, env }: Context): Promise<number> {
 
 /** The URL at which the gateway takes mails now. */
 export function toHooks(dir: string, config: Config): { url: string; token: string } {
-  const [token] = toHookTokens(config.hooks)
+  const [token] = listHookTokens(config.hooks)
   if (token === undefined) {
     throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
   }

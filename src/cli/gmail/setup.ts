@@ -21,9 +21,9 @@ import { assemble } from '../../reload/assemble.ts'
 import type { WatchedGmail } from '../../model/gmail-config.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { consent, createTools, reaches } from './auth.ts'
+import { consent, createTools, hasScopes } from './auth.ts'
 import { isAlive } from '../gateway/running.ts'
-import { type GmailFlags, requireWatched, toEdits, toMode } from './flags.ts'
+import { type GmailFlags, requireWatched, buildEdits, chooseMode } from './flags.ts'
 
 const services = ['gmail.googleapis.com', 'pubsub.googleapis.com']
 const dayMs = 86_400_000
@@ -43,7 +43,7 @@ export async function setup(context: Context, flags: GmailFlags): Promise<number
     if (!isDry) await writeFileAtomic(join(dir, configFile), text, privateMode)
     return 'changed'
   })
-  if (!context.json) context.print(`\n${toNext(loaded, isDry)}`)
+  if (!context.json) context.print(`\n${describeNext(loaded, isDry)}`)
   return exitCodes.ok
 }
 
@@ -51,8 +51,8 @@ export async function setup(context: Context, flags: GmailFlags): Promise<number
 async function planConfig(dir: string, { config, env, text }: LoadedConfig, flags: GmailFlags) {
   const { gmail, presets } = config.hooks
   const project = await findProject(flags)
-  const edits = toEdits(flags, { dir, gmail, project })
-  if (toMode(flags, gmail) !== 'poll' && !edits.some(({ path }) => path.at(-1) === 'project')) {
+  const edits = buildEdits(flags, { dir, gmail, project })
+  if (chooseMode(flags, gmail) !== 'poll' && !edits.some(({ path }) => path.at(-1) === 'project')) {
     throw new Problem(
       'usage-invalid',
       'The Google Cloud project is missing. Give it as in --project my-project, or use --mode poll, which needs no Google Cloud.',
@@ -99,7 +99,7 @@ async function stepConsent(context: Context, flags: GmailFlags, gmail: WatchedGm
 function hasConsent(dir: string, gmail: WatchedGmail): boolean {
   try {
     const credentials = readCredentials(dir, gmail)
-    return credentials.kind === 'service-account' || reaches(credentials, gmail.mode)
+    return credentials.kind === 'service-account' || hasScopes(credentials, gmail.mode)
   } catch {
     return false
   }
@@ -186,7 +186,7 @@ function createStep(context: Context, isDry: boolean): Step {
   }
 }
 
-function toNext({ config }: LoadedConfig, isDry: boolean): string {
+function describeNext({ config }: LoadedConfig, isDry: boolean): string {
   if (isDry) return 'Nothing was changed.'
   if (!config.hooks.enabled)
     return 'hooks.enabled is false, so no mail is accepted. Set it to true, and set hooks.token.'

@@ -9,7 +9,7 @@ import type { Context } from '../terminal/context.ts'
 import { isAlive } from '../gateway/running.ts'
 import { requireWatched } from './flags.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
-import { toFields, toTime } from '../terminal/print.ts'
+import { renderFields, formatTime } from '../terminal/print.ts'
 
 export async function status(context: Context): Promise<number> {
   const { dir, env } = context
@@ -35,7 +35,7 @@ export async function status(context: Context): Promise<number> {
   return state === 'watching' || state === 'starting' ? exitCodes.ok : exitCodes.unavailable
 }
 
-type Said = {
+type StatusReport = {
   readonly gmail: WatchedGmail
   readonly state: string
   readonly problems: readonly string[]
@@ -52,7 +52,7 @@ function toConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefined
   }
 }
 
-function toJson({ gmail: { account, mode }, state, problems, known }: Said): object {
+function toJson({ gmail: { account, mode }, state, problems, known }: StatusReport): object {
   const moment = (at: number | undefined) => (at === undefined ? null : toIsoTime(at))
   return {
     account,
@@ -67,9 +67,9 @@ function toJson({ gmail: { account, mode }, state, problems, known }: Said): obj
   }
 }
 
-function toText({ gmail: { account, mode }, state, problems, known }: Said): string {
-  const time = (at: number | undefined) => (at === undefined ? '' : toTime(at))
-  const fields = toFields([
+function toText({ gmail: { account, mode }, state, problems, known }: StatusReport): string {
+  const time = (at: number | undefined) => (at === undefined ? '' : formatTime(at))
+  const fields = renderFields([
     ['Mailbox', account],
     ['Mode', mode],
     ['State', state],

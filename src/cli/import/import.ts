@@ -13,14 +13,14 @@ import { reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
 import type { Env } from '../../config/env.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
 import { Problem } from '../../model/problem.ts'
-import { type Made, make, makeEditorConfig, schemaFile } from '../scaffold/folder.ts'
-import { type Context, toInvocation, toShellWord, withProgress } from '../terminal/context.ts'
-import { toFields } from '../terminal/print.ts'
+import { type FileResult, createMissingFile, createEditorConfig, schemaFile } from '../scaffold/folder.ts'
+import { type Context, formatInvocation, quoteShellWord, withProgress } from '../terminal/context.ts'
+import { renderFields } from '../terminal/print.ts'
 import type { ImportDraft } from './draft.ts'
 import { createNotes, createSecrets, type Note, readEnv, type Secrets, toEnvText, toNoteLine } from './notes.ts'
 import { convertOpenClaw } from './openclaw.ts'
 import { settle, type Settled } from './settle.ts'
-import { copyTransforms, keepFound, readTransforms, runDry } from './transforms.ts'
+import { copyTransforms, keepExistingTransforms, readTransforms, runDry } from './transforms.ts'
 import { convertWebhook } from './webhook.ts'
 
 type Source =
@@ -47,7 +47,8 @@ export async function importFrom(context: Context, given: string): Promise<void>
     source.kind === 'openclaw'
       ? await readTransforms({ dir: dirname(file), transformsDir: draft.transformsDir, home }, notes)
       : undefined
-  const mappings = source.kind === 'openclaw' ? await keepFound(draft.mappings, transforms, notes) : draft.mappings
+  const mappings =
+    source.kind === 'openclaw' ? await keepExistingTransforms(draft.mappings, transforms, notes) : draft.mappings
   const gateway = { token: secrets.make('HOOKLOOM_GATEWAY_TOKEN') }
   const all: ImportDraft = { ...draft, mappings, config: { ...draft.config, gateway } }
   const added = Object.fromEntries(secrets.added().map(({ name, value }) => [name, value]))
@@ -58,21 +59,21 @@ export async function importFrom(context: Context, given: string): Promise<void>
     const copied = transforms === undefined ? [] : await copyTransforms(dir, transforms)
     // the secrets first: a configuration with an unset variable is invalid
     await writeFileAtomic(join(dir, envFile), toEnvText(envText, secrets.added()), privateMode)
-    const what: Made['what'] = envText === undefined ? 'created' : 'changed'
+    const what: FileResult['what'] = envText === undefined ? 'created' : 'changed'
     return [
-      await make(dir, configFile, render(basename(file), settled.config), privateMode),
+      await createMissingFile(dir, configFile, render(basename(file), settled.config), privateMode),
       { file: envFile, what },
-      await make(dir, schemaFile, renderConfigSchema()),
+      await createMissingFile(dir, schemaFile, renderConfigSchema()),
       ...copied,
-      await makeEditorConfig(dir),
+      await createEditorConfig(dir),
     ]
   })
   context.print(`Config directory ${dir}`)
-  context.print(toFields(made.map((one) => [one.what, one.file])))
+  context.print(renderFields(made.map((one) => [one.what, one.file])))
   printResult(context, { file: basename(file), source, settled, notes: notes.all(), secrets })
   if (transforms === undefined || settled.mappings.every(({ mapping }) => mapping['transform'] === undefined)) return
   if (transforms.files.some(({ name }) => name === 'package.json')) {
-    const folder = toShellWord(join(dir, 'hooks', 'transforms'))
+    const folder = quoteShellWord(join(dir, 'hooks', 'transforms'))
     context.print(`\nThe transforms use npm packages. Install them: npm install --prefix ${folder}`)
   }
   const runs = await withProgress(context, 'Running the transforms', () => runDry(context))
@@ -83,7 +84,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
   }
   if (runs.every(({ ok }) => ok)) return
   const change = 'Here "url" is a text, "query" has its parameters, and a transform returns {} to keep the action.'
-  context.print(`  ${change}\n  Try a real payload: ${toInvocation(context, ['run'])} <hook> <file>`)
+  context.print(`  ${change}\n  Try a real payload: ${formatInvocation(context, ['run'])} <hook> <file>`)
 }
 
 function readSource(file: string): Source {

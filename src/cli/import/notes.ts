@@ -2,9 +2,9 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { parseEnv, toEnvLine, type Env } from '../../config/env.ts'
 import { type ConfigPath, toDottedPath } from '../../model/issue.ts'
-import { toCounterpart } from '../../model/openclaw-keys.ts'
-import { newToken } from '../scaffold/folder.ts'
-import { newPlaceholder } from '../scaffold/placeholders.ts'
+import { findCounterpart } from '../../model/openclaw-keys.ts'
+import { generateToken } from '../scaffold/folder.ts'
+import { generatePlaceholder } from '../scaffold/placeholders.ts'
 
 /** A key of the file, and the rest of a sentence that begins with it: why it is not taken over, and what to do instead. */
 export type Note = { readonly path: ConfigPath; readonly rest: string }
@@ -59,7 +59,7 @@ export function openSection(path: ConfigPath, value: JsonValue | undefined): Sec
 export function noteLeft(notes: Notes, { path, left }: Section, why = ''): void {
   const others: string[] = []
   for (const key of left()) {
-    const counterpart = toCounterpart([...path, key])
+    const counterpart = findCounterpart([...path, key])
     if (counterpart === undefined) others.push(key)
     else notes.add([...path, key], counterpart)
   }
@@ -122,15 +122,15 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
   const need = (name: string): Variable => {
     if (read(name) === undefined) {
       const value = brought(name)
-      added.set(name, { value: value ?? newPlaceholder(), isPlaceholder: value === undefined })
+      added.set(name, { value: value ?? generatePlaceholder(), isPlaceholder: value === undefined })
     }
     return refer(name)
   }
   return {
     keep,
     need,
-    ask: (name) => add(name, newPlaceholder(), true),
-    make: (name) => (read(name) === undefined ? keep(name, newToken()) : refer(name)),
+    ask: (name) => add(name, generatePlaceholder(), true),
+    make: (name) => (read(name) === undefined ? keep(name, generateToken()) : refer(name)),
     has: (name) => read(name) !== undefined || brought(name) !== undefined,
     brought,
     added: () => [...added].map(([name, entry]) => ({ name, ...entry })),

@@ -1,6 +1,6 @@
 // The channels of an openclaw.json: what a reply needs. The rules for incoming chat messages have no counterpart.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
-import { toFirstIssue } from '../../model/issue.ts'
+import { describeFirstIssue } from '../../model/issue.ts'
 import { channelSections } from '../../model/channels-config.ts'
 import { carryKeys, type Fields, keepSecret, type Tools } from './draft.ts'
 import { openSection, type Section, Variable } from './notes.ts'
@@ -105,7 +105,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   // the variables are not substituted yet
   const parsed = channelSections[to].safeParse(withoutVariables(channel))
   if (!parsed.success) {
-    notes.add(section.path, `is not taken over: ${toFirstIssue(parsed.error, channel)}. Set channels.${to}.`)
+    notes.add(section.path, `is not taken over: ${describeFirstIssue(parsed.error, channel)}. Set channels.${to}.`)
     return undefined
   }
   const left = section.left()

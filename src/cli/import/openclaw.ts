@@ -155,7 +155,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
     const text = section.take(key)
     if (typeof text !== 'string' || text.trim() === '') continue
     const template = toLiteralText(toTemplate(text))
-    const fault = toTemplateFault(template)
+    const fault = findTemplateFault(template)
     if (fault === undefined) mapping[key] = template
     else if (key === 'sessionKey') return drop([...path, key], `: ${fault}`)
     else notes.add([...path, key], `: ${fault} A transform can make this text.`)
@@ -231,7 +231,7 @@ function toTemplate(text: string): string {
   })
 }
 
-function toTemplateFault(text: string): string | undefined {
+function findTemplateFault(text: string): string | undefined {
   try {
     compileTemplate(text)
     return undefined

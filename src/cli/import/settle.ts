@@ -1,8 +1,8 @@
 // Makes a draft a configuration that the gateway accepts. A part that it would refuse is left out and listed with the reason.
 import { substituteEnv, type Env } from '../../config/env.ts'
-import { toKeyedIssues } from '../../config/issues.ts'
+import { describeSchemaIssue } from '../../config/issues.ts'
 import { Config } from '../../model/config.ts'
-import { toConfigIssues } from '../../model/config-rules.ts'
+import { findConfigIssues } from '../../model/config-rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileMapping, offline } from '../../pipeline/compile.ts'
@@ -33,8 +33,8 @@ export function settle(draft: ImportDraft, env: Env, notes: Notes): Settled {
   })
   let config: Fields = toWritten(draft.config, onText)
   for (let round = 0; round < mostRounds; round += 1) {
-    const whole = toWhole(config, mappings)
-    const [issue] = toIssues(whole, env)
+    const whole = joinMappings(config, mappings)
+    const [issue] = findIssues(whole, env)
     if (issue === undefined) return { config: whole, mappings }
     const { path } = issue
     if (needed.has(toDottedPath(path)))
@@ -43,7 +43,7 @@ export function settle(draft: ImportDraft, env: Env, notes: Notes): Settled {
     const index = path[0] === 'hooks' && path[1] === 'mappings' ? path[2] : undefined
     const mapping = typeof index === 'number' ? mappings[index] : undefined
     if (mapping === undefined) {
-      config = without(config, path)
+      config = removeKey(config, path)
       notes.add(path, rest.startsWith(':') ? `${rest}. It is left out.` : `${rest} It is left out.`)
       continue
     }
@@ -63,18 +63,18 @@ export function settle(draft: ImportDraft, env: Env, notes: Notes): Settled {
   throw new Problem('config-invalid', 'The file has too many keys that Hookloom does not take. Nothing was written.')
 }
 
-function toWhole(config: Fields, mappings: readonly DraftMapping[]): Fields {
+function joinMappings(config: Fields, mappings: readonly DraftMapping[]): Fields {
   const hooks = config['hooks']
   const settings = typeof hooks === 'object' && hooks !== null ? hooks : {}
   return { ...config, hooks: { ...settings, mappings: mappings.map(({ mapping }) => mapping) } }
 }
 
-function toIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
+function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   const { value, issues } = substituteEnv(whole, env)
   if (issues.length > 0) return issues
   const parsed = Config.safeParse(value)
-  if (!parsed.success) return parsed.error.issues.flatMap((issue) => toKeyedIssues(issue, value))
-  const wrong = toConfigIssues(parsed.data)
+  if (!parsed.success) return parsed.error.issues.flatMap((issue) => describeSchemaIssue(issue, value))
+  const wrong = findConfigIssues(parsed.data)
   if (wrong.length > 0) return wrong
   return parsed.data.hooks.mappings.flatMap((mapping, index) => {
     try {
@@ -89,10 +89,10 @@ function toIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
 }
 
 /** A copy without the key, or without the object in which a key is missing. The sections themselves stay. */
-function without(config: Fields, path: ConfigPath): Fields {
+function removeKey(config: Fields, path: ConfigPath): Fields {
   const copy = structuredClone(config)
   for (let length = path.length; length >= 2; length -= 1) {
-    const parent = path.slice(0, length - 1).reduce<unknown>(toChild, copy)
+    const parent = path.slice(0, length - 1).reduce<unknown>(readChild, copy)
     const key = path[length - 1]
     if (typeof parent !== 'object' || parent === null || key === undefined || !Object.hasOwn(parent, key)) continue
     if (Array.isArray(parent)) parent.splice(Number(key), 1)
@@ -102,6 +102,6 @@ function without(config: Fields, path: ConfigPath): Fields {
   throw new Problem('config-invalid', `The file cannot be taken over: ${toDottedPath(path)} is missing or invalid.`)
 }
 
-function toChild(value: unknown, key: string | number): unknown {
+function readChild(value: unknown, key: string | number): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined
 }

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { findBundledRequest } from '../requests/bundled.ts'
 import { createBench } from '../checks/bench.ts'
-import { type Made, make } from '../scaffold/folder.ts'
+import { type FileResult, createMissingFile } from '../scaffold/folder.ts'
 import type { Context } from '../terminal/context.ts'
 import type { JsonValue } from '../../base/json.ts'
 import { runFixture } from '../../replay/fixtures.ts'
@@ -67,21 +67,21 @@ async function listFiles(root: string, below: string): Promise<string[]> {
 }
 
 /** The mappings whose module can be copied. Of the others, the notes say why. */
-export async function keepFound(
+export async function keepExistingTransforms(
   mappings: readonly DraftMapping[],
   source: Source | undefined,
   notes: Notes,
 ): Promise<DraftMapping[]> {
   const kept: DraftMapping[] = []
   for (const draft of mappings) {
-    const why = await toMissing(draft, source)
+    const why = await findMissing(draft, source)
     if (why === undefined) kept.push(draft)
     else notes.add([...draft.from, 'transform', 'module'], `: ${why} The mapping is not taken over.`)
   }
   return kept
 }
 
-async function toMissing({ mapping }: DraftMapping, source: Source | undefined): Promise<string | undefined> {
+async function findMissing({ mapping }: DraftMapping, source: Source | undefined): Promise<string | undefined> {
   const { transform } = mapping
   if (typeof transform !== 'object' || transform === null) return undefined
   const module: unknown = Reflect.get(transform, 'module')
@@ -97,9 +97,10 @@ async function toMissing({ mapping }: DraftMapping, source: Source | undefined):
 }
 
 /** Overwrites nothing. */
-export async function copyTransforms(dir: string, source: Source): Promise<Made[]> {
-  const made: Made[] = []
-  for (const { name, contents } of source.files) made.push(await make(dir, join('hooks', 'transforms', name), contents))
+export async function copyTransforms(dir: string, source: Source): Promise<FileResult[]> {
+  const made: FileResult[] = []
+  for (const { name, contents } of source.files)
+    made.push(await createMissingFile(dir, join('hooks', 'transforms', name), contents))
   return made
 }
 
@@ -114,7 +115,7 @@ export async function runDry(context: Context): Promise<DryRun[]> {
     for (const module of modules) {
       const mapping = parts.mappings.find(({ transform }) => transform?.module === module)
       if (mapping === undefined) continue
-      const { request, what } = toSample(mapping)
+      const { request, what } = buildTrialRequest(mapping)
       const expect = { decision: 'accept' as const }
       const outcome = await runFixture(parts, module, {
         kind: 'fixture',
@@ -148,7 +149,7 @@ type Sample = {
   payload: JsonValue
 }
 
-function toSample({ match }: Mapping): { request: Sample; what: string } {
+function buildTrialRequest({ match }: Mapping): { request: Sample; what: string } {
   const path = match.path ?? 'sample'
   const bundled = findBundled(path)
   const small = { id: 'sample-1', event: 'sample', title: 'A sample', message: 'A sample', text: 'A sample' }

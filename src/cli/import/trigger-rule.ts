@@ -28,31 +28,36 @@ const withToken: Branch = { ...always, needsToken: true }
  * The mappings of a rule: one for each way in which it is true. Undefined: a part of it has no counterpart, and the notes say which.
  * No part of a rule is left out, except where the hook token is asked for in its place.
  */
-export function toBranches(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
+export function parseRule(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
   if (rule === undefined || rule === null) return [always]
   const [kind = '', ...more] = isJsonObject(rule) ? Object.keys(rule) : []
   const value = isJsonObject(rule) && more.length === 0 ? rule[kind] : undefined
   const path = [...at, kind]
   if ((kind === 'and' || kind === 'or') && Array.isArray(value)) {
-    const parts = value.map((part, index) => toBranches(part, [...path, index], tools))
+    const parts = value.map((part, index) => parseRule(part, [...path, index], tools))
     const sound = parts.filter((part) => part !== undefined)
     if (sound.length < parts.length) return undefined
     const branches = kind === 'or' ? mergeValues(sound.flat()) : joinAll(sound)
-    if (branches === undefined) return refuse(tools, path, 'needs two proofs. Split the hook, or write a verifier.')
-    if (branches.length === 0) return refuse(tools, path, 'is never true.')
+    if (branches === undefined)
+      return noteUnsupported(tools, path, 'needs two proofs. Split the hook, or write a verifier.')
+    if (branches.length === 0) return noteUnsupported(tools, path, 'is never true.')
     return branches.length <= mostBranches
       ? branches
-      : refuse(tools, path, `is true in ${branches.length} ways. Write a transform that returns null for the rest.`)
+      : noteUnsupported(
+          tools,
+          path,
+          `is true in ${branches.length} ways. Write a transform that returns null for the rest.`,
+        )
   }
   if (kind === 'match' && isJsonObject(value)) {
-    const branch = toBranch(value, path, tools)
+    const branch = parseMatchRule(value, path, tools)
     return branch && [branch]
   }
   const what = kind === 'not' ? 'has no counterpart in a mapping' : 'is not a known rule'
-  return refuse(tools, path, `${what}. Write a transform that returns null for requests to be left out.`)
+  return noteUnsupported(tools, path, `${what}. Write a transform that returns null for requests to be left out.`)
 }
 
-function refuse({ notes }: Tools, path: ConfigPath, rest: string): undefined {
+function noteUnsupported({ notes }: Tools, path: ConfigPath, rest: string): undefined {
   notes.add(path, `${rest} The hook is not taken over.`)
   return undefined
 }
@@ -118,32 +123,33 @@ const useToken = 'The hook token is asked for instead: send it as "Authorization
 /** Not every key is a secret: `x-event-key` is the name of an event. */
 const secretName = /token|secret|passw|api[-_]?key|(?:^|[-_.])auth(?:$|[-_.]|orization)/i
 
-function toBranch(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {
+function parseMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {
   const { notes } = tools
   const type = String(match['type'])
   const parameter = isJsonObject(match['parameter']) ? match['parameter'] : {}
   const [source, name] = [String(parameter['source']), String(parameter['name'] ?? '')]
   const hash = /^payload-(?:hash|hmac)-(sha1|sha256|sha512)$/.exec(type)?.[1]
-  if (hash !== undefined) return toSigned(match['secret'], { source, header: name.toLowerCase(), hash }, path, tools)
+  if (hash !== undefined)
+    return parseSignatureRule(match['secret'], { source, header: name.toLowerCase(), hash }, path, tools)
   if (type === 'ip-whitelist') {
     notes.add(path, 'is for the proxy here: let only these addresses through there.')
     return always
   }
   if (type !== 'value') {
-    return refuse(
+    return noteUnsupported(
       tools,
       path,
       `has the type "${type.slice(0, 40)}", which has no counterpart. Write a transform or a verifier.`,
     )
   }
   const value = match['value']
-  if (typeof value !== 'string' || value === '') return refuse(tools, path, 'has no value.')
+  if (typeof value !== 'string' || value === '') return noteUnsupported(tools, path, 'has no value.')
   const id = String(path[0])
   switch (source) {
     case 'payload': {
       const field = toPayloadPath(name)
       if (field === undefined)
-        return refuse(tools, path, 'has a name that is not a valid path here. Write a transform.')
+        return noteUnsupported(tools, path, 'has a name that is not a valid path here. Write a transform.')
       if (!secretName.test(name)) return { ...always, payload: { [field]: toScalars(value) } }
       notes.add(
         path,
@@ -152,20 +158,24 @@ function toBranch(match: { [key: string]: JsonValue }, path: ConfigPath, tools: 
       return { ...always, payload: { [field]: [tools.secrets.keep(`${toVariable(id)}_SECRET`, value)] } }
     }
     case 'header':
-      return toHeaderBranch(name.toLowerCase(), value, path, tools)
+      return buildHeaderBranch(name.toLowerCase(), value, path, tools)
     case 'url':
     case 'query':
       if (!secretName.test(name))
-        return refuse(tools, path, 'is a query parameter. Write a transform that reads query.')
+        return noteUnsupported(tools, path, 'is a query parameter. Write a transform that reads query.')
       notes.add(path, `is a secret in the URL, which ends up in logs. ${useToken}`)
       return withToken
     default:
       if (source === 'request' && name === 'method' && value.toUpperCase() === 'POST') return always
-      return refuse(tools, path, `reads "${source.slice(0, 40)}", which conditions cannot read. Write a transform.`)
+      return noteUnsupported(
+        tools,
+        path,
+        `reads "${source.slice(0, 40)}", which conditions cannot read. Write a transform.`,
+      )
   }
 }
 
-function toHeaderBranch(header: string, value: string, path: ConfigPath, { secrets }: Tools): Branch {
+function buildHeaderBranch(header: string, value: string, path: ConfigPath, { secrets }: Tools): Branch {
   const isCredential = credentialHeaders.has(header) || senderSecrets.has(header) || secretName.test(header)
   if (!isCredential) return { ...always, headers: { [header]: [value] } }
   const name = `${toVariable(String(path[0]))}_SECRET`
@@ -186,14 +196,15 @@ function toHeaderBranch(header: string, value: string, path: ConfigPath, { secre
 }
 
 /** The signature of the raw body, which webhook compares in hexadecimal, with or without `sha256=` before it. */
-function toSigned(
+function parseSignatureRule(
   secret: JsonValue | undefined,
   { source, header, hash }: { source: string; header: string; hash: string },
   path: ConfigPath,
   tools: Tools,
 ): Branch | undefined {
-  if (source !== 'header' || header === '') return refuse(tools, path, 'does not name the header with the signature.')
-  if (typeof secret !== 'string' || secret === '') return refuse(tools, path, 'has no secret.')
+  if (source !== 'header' || header === '')
+    return noteUnsupported(tools, path, 'does not name the header with the signature.')
+  if (typeof secret !== 'string' || secret === '') return noteUnsupported(tools, path, 'has no secret.')
   const kept = tools.secrets.keep(`${toVariable(String(path[0]))}_SECRET`, secret)
   const same = schemes.filter((row) => row.kind === 'hmac' && row.header === header && isBodyHash(row, hash))
   const [only] = same

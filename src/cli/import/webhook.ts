@@ -7,7 +7,7 @@ import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteLeft, openSection, type Section } from './notes.ts'
-import { type Branch, toBranches } from './trigger-rule.ts'
+import { type Branch, parseRule } from './trigger-rule.ts'
 
 /** Every hook has a name: its place in the notes. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
@@ -51,8 +51,8 @@ function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
   const path: ConfigPath = [id]
   const section = openSection(path, hook)
   for (const key of ['id', ...ignored]) section.take(key)
-  const branches = toBranches(section.take('trigger-rule'), [...path, 'trigger-rule'], tools)
-  const messageTemplate = toMessage(section, tools)
+  const branches = parseRule(section.take('trigger-rule'), [...path, 'trigger-rule'], tools)
+  const messageTemplate = buildMessage(section, tools)
   const methods = section.take('http-methods')
   if (Array.isArray(methods) && methods.some((method) => method !== 'POST')) {
     notes.add([...path, 'http-methods'], 'has other methods than POST, which is the only one here.')
@@ -77,13 +77,13 @@ function toAlso({ needsToken }: Branch): { also?: 'token' } {
 function toMatch(path: string, { headers, payload }: Branch): Fields {
   return {
     path,
-    ...(Object.keys(headers).length === 0 ? {} : { headers: toShort(headers) }),
-    ...(Object.keys(payload).length === 0 ? {} : { payload: toShort(payload) }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers: unwrapSingles(headers) }),
+    ...(Object.keys(payload).length === 0 ? {} : { payload: unwrapSingles(payload) }),
   }
 }
 
 /** One value needs no list. */
-function toShort(conditions: Readonly<Record<string, readonly unknown[]>>): Fields {
+function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>): Fields {
   return Object.fromEntries(
     Object.entries(conditions).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
   )
@@ -93,7 +93,7 @@ const listed = ['pass-arguments-to-command', 'pass-environment-to-command']
 const unread = ['pass-file-to-command', 'parse-parameters-as-json']
 
 /** A line for each argument. Undefined: there is none, and the message is the whole payload. */
-function toMessage(section: Section, { notes }: Tools): string | undefined {
+function buildMessage(section: Section, { notes }: Tools): string | undefined {
   const lines = listed.flatMap((key) => {
     const given = section.take(key)
     const all = Array.isArray(given) ? given : []
@@ -125,12 +125,14 @@ function toPlaceholder(source: string, name: string): string | undefined {
     case 'string':
       return toText(name)
     case 'payload':
-      return toSound(`{{payload.${name}}}`)
+      return checkTemplate(`{{payload.${name}}}`)
     case 'header':
-      return credentialHeaders.has(header) || senderSecrets.has(header) ? undefined : toSound(`{{headers.${header}}}`)
+      return credentialHeaders.has(header) || senderSecrets.has(header)
+        ? undefined
+        : checkTemplate(`{{headers.${header}}}`)
     case 'url':
     case 'query':
-      return toSound(`{{query.${name}}}`)
+      return checkTemplate(`{{query.${name}}}`)
     default:
       return undefined
   }
@@ -141,7 +143,7 @@ function toText(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' && !value.includes('{{') ? value : undefined
 }
 
-function toSound(template: string): string | undefined {
+function checkTemplate(template: string): string | undefined {
   try {
     compileTemplate(template)
     return template

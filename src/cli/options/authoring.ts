@@ -1,7 +1,7 @@
 // The commands for mappings and transforms: add, write, try, test. Their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
-import { mostReplays, usualReplays } from '../../model/replay.ts'
+import { maxReplays, defaultReplays } from '../../model/replay.ts'
 import type { ServiceKind } from '../add-service.ts'
 import type { ReplayOptions } from '../replay.ts'
 import {
@@ -12,7 +12,7 @@ import {
   parseSince,
   parseWhole,
   parseWord,
-  toExamples,
+  renderExamples,
 } from '../terminal/usage.ts'
 
 const headerOption = () =>
@@ -37,7 +37,7 @@ function addCreating(program: Command, act: Act): void {
     .description('Adds a preset to hooks.presets and a new secret to .env, and prints what to set up at the sender.')
     .argument('<name>', 'name of the preset')
     .option('--secret-env <NAME>', 'the variable of the secret (default: <NAME>_WEBHOOK_SECRET)')
-    .addHelpText('after', toExamples('hookloom add preset github'))
+    .addHelpText('after', renderExamples('hookloom add preset github'))
     .action(
       act(async (context, name: string, options: { secretEnv?: string }) => {
         const { addPreset } = await import('../add.ts')
@@ -50,7 +50,7 @@ function addCreating(program: Command, act: Act): void {
     .summary('copy a bundled transform')
     .description('Copies a bundled transform and its fixtures into the transforms folder, and prints its mapping.')
     .argument('<name>', 'name of the transform')
-    .addHelpText('after', toExamples('hookloom add transform github-pull-request'))
+    .addHelpText('after', renderExamples('hookloom add transform github-pull-request'))
     .action(act(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name })))
 
   add
@@ -61,7 +61,7 @@ function addCreating(program: Command, act: Act): void {
         'file with Postgres, two gateways and a load balancer. Overwrites nothing.',
     )
     .requiredOption('--kind <kind>', 'systemd, docker or compose', parseWord(['systemd', 'docker', 'compose']))
-    .addHelpText('after', toExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
+    .addHelpText('after', renderExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
     .action(
       act(async (context, options: { kind: ServiceKind }) =>
         (await import('../add-service.ts')).addService(context, options),
@@ -77,7 +77,7 @@ function addCreating(program: Command, act: Act): void {
     .option('--event <name>', 'with a sender: an event or a sample of it')
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom new greet',
         'hookloom new orders --from order.json',
         'hookloom new orders --from last',
@@ -99,7 +99,7 @@ function addCreating(program: Command, act: Act): void {
     .option('--name <name>', 'name of the fixture')
     .option('--module <module>', 'the module that gets the fixture (default: that of the mapping)')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom capture 01a1fb45-0fdd-7713-8f98-02441594b06c --name opened'))
+    .addHelpText('after', renderExamples('hookloom capture 01a1fb45-0fdd-7713-8f98-02441594b06c --name opened'))
     .action(
       act(async (context, id: string, options: { name?: string; module?: string }) => {
         const { capture } = await import('../capture.ts')
@@ -119,7 +119,7 @@ function addTrying(program: Command, act: Act): void {
     .addOption(headerOption())
     .option('--event <name>', 'the event type, instead of the one in the headers')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom run github payload.json --header "x-github-event: push"'))
+    .addHelpText('after', renderExamples('hookloom run github payload.json --header "x-github-event: push"'))
     .action(
       act(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
         const { run } = await import('../run.ts')
@@ -136,8 +136,8 @@ function addTrying(program: Command, act: Act): void {
     )
     .addOption(
       new Option('--last <n>', 'how many of the newest kept requests')
-        .argParser(parseWhole(1, mostReplays))
-        .default(usualReplays),
+        .argParser(parseWhole(1, maxReplays))
+        .default(defaultReplays),
     )
     .option('--hook <name>', 'only requests of this hook')
     .option('--source <sender>', 'only requests of this sender')
@@ -153,7 +153,7 @@ function addTrying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom replay',
         'hookloom replay --hook github --since 2h',
         'hookloom replay --from ../next --fail-on changed',
@@ -166,7 +166,7 @@ function addTrying(program: Command, act: Act): void {
     .summary('make a save live that waits')
     .description('Makes a save live that waits because it changes recent deliveries: see hooks.transforms.hold.')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom publish'))
+    .addHelpText('after', renderExamples('hookloom publish'))
     .action(act(async (context) => (await import('../publish.ts')).publish(context)))
 
   program
@@ -186,7 +186,7 @@ function addTrying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom send greet payload.json',
         'hookloom send github pull_request',
         'hookloom send greet --file -',
@@ -214,7 +214,7 @@ function addTrying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom verify --explain request.json',
         'hookloom verify --explain last',
         'hookloom verify --arm asana',
@@ -239,7 +239,7 @@ function addTrying(program: Command, act: Act): void {
     .option('--watch', 'run again after each save')
     .option('-u, --update', 'write the current results as the expected ones')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom test', 'hookloom test greet --watch', 'hookloom test -u greet'))
+    .addHelpText('after', renderExamples('hookloom test', 'hookloom test greet --watch', 'hookloom test -u greet'))
     .action(
       act(async (context, modules: string[], options: { watch?: boolean; update?: boolean }) => {
         const { test } = await import('../test.ts')

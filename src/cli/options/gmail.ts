@@ -1,8 +1,8 @@
 // `hookloom gmail …`: the options of each command, and their help.
 import { type Command, Option } from 'commander'
-import { gmailModes, leastRenewMinutes } from '../../model/gmail-modes.ts'
+import { gmailModes, minRenewMinutes } from '../../model/gmail-modes.ts'
 import type { GmailFlags } from '../gmail/flags.ts'
-import { type Act, collect, jsonOption, parseWhole, parseWord, toExamples } from '../terminal/usage.ts'
+import { type Act, collect, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
 
 const accountOption = () => new Option('--account <address>', 'the mailbox (default: hooks.gmail.account)')
 const credentialsOption = () =>
@@ -25,7 +25,7 @@ export function addGmailCommands(program: Command, act: Act): void {
       'Watches the mailbox in a separate process, and posts its mails to the hook of a gateway that does not watch it ' +
         '(HOOKLOOM_SKIP_GMAIL=1).',
     )
-    .addHelpText('after', toExamples('hookloom gmail run'))
+    .addHelpText('after', renderExamples('hookloom gmail run'))
     .action(act(async (context) => (await import('../gmail/run.ts')).run(context)))
 
   gmail
@@ -33,7 +33,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .summary('show whether the mailbox is watched')
     .description('Shows whether the mailbox is watched, and what does not work.')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom gmail status'))
+    .addHelpText('after', renderExamples('hookloom gmail status'))
     .action(act(async (context) => (await import('../gmail/status.ts')).status(context)))
 
   gmail
@@ -41,7 +41,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .summary('fetch new mails once, now')
     .description('Fetches the new mails once, and posts them to the gateway.')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom gmail sync'))
+    .addHelpText('after', renderExamples('hookloom gmail sync'))
     .action(act(async (context) => (await import('../gmail/sync.ts')).sync(context)))
 
   gmail
@@ -49,7 +49,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .summary('stop the notifications of Google')
     .description('Ends the notifications that Google sends for the mailbox.')
     .addOption(new Option('--dry-run', 'print the request, and send nothing'))
-    .addHelpText('after', toExamples('hookloom gmail stop'))
+    .addHelpText('after', renderExamples('hookloom gmail stop'))
     .action(act(async (context, flags: GmailFlags) => (await import('../gmail/stop.ts')).stop(context, flags)))
 }
 
@@ -62,7 +62,7 @@ function addGmailSetup(gmail: Command, act: Act): void {
     .addOption(modeOption())
     .addOption(credentialsOption())
     .addOption(noBrowserOption())
-    .addHelpText('after', toExamples('hookloom gmail auth --account desk@example.org --credentials client.json'))
+    .addHelpText('after', renderExamples('hookloom gmail auth --account desk@example.org --credentials client.json'))
     .action(act(async (context, flags: GmailFlags) => (await import('../gmail/auth.ts')).auth(context, flags)))
 
   gmail
@@ -82,7 +82,7 @@ function addGmailSetup(gmail: Command, act: Act): void {
     .addOption(new Option('--max-bytes <n>', 'most bytes of text of one mail').argParser(parseWhole(1, 10_000_000)))
     .addOption(
       new Option('--renew-minutes <n>', 'minutes between renewals of the watch').argParser(
-        parseWhole(leastRenewMinutes, 1_440),
+        parseWhole(minRenewMinutes, 1_440),
       ),
     )
     .addOption(new Option('--poll-seconds <n>', 'mode poll: seconds between polls').argParser(parseWhole(5, 3_600)))
@@ -99,7 +99,7 @@ function addGmailSetup(gmail: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom gmail setup --account desk@example.org --project my-project --credentials client.json',
         'hookloom gmail setup --account desk@example.org --mode poll --credentials client.json',
       ),

@@ -1,7 +1,7 @@
 // The commands that make a config directory, run a gateway on it and check it: their options and their help.
 import { type Command, Option } from 'commander'
 import type { Ports } from '../gateway/serve.ts'
-import { type Act, jsonOption, parseWhole, toExamples } from '../terminal/usage.ts'
+import { type Act, jsonOption, parseWhole, renderExamples } from '../terminal/usage.ts'
 
 const portOption = () =>
   new Option('--port <n>', 'port of the hooks, instead of server.port').argParser(parseWhole(0, 65_535))
@@ -20,7 +20,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .option('--from <file>', 'an openclaw.json, or a hooks.json of webhook')
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom init',
         'hookloom init --config-dir /etc/hookloom',
         'hookloom init --from ~/.openclaw/openclaw.json',
@@ -38,7 +38,7 @@ export function addServingCommands(program: Command, act: Act): void {
     )
     .addOption(portOption())
     .addOption(adminPortOption())
-    .addHelpText('after', toExamples('hookloom dev', 'hookloom dev --port 9000'))
+    .addHelpText('after', renderExamples('hookloom dev', 'hookloom dev --port 9000'))
     .action(act(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports)))
 
   program
@@ -50,7 +50,7 @@ export function addServingCommands(program: Command, act: Act): void {
     )
     .addOption(portOption())
     .addOption(adminPortOption())
-    .addHelpText('after', toExamples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000'))
+    .addHelpText('after', renderExamples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000'))
     .action(act(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports)))
 
   program
@@ -62,7 +62,7 @@ export function addServingCommands(program: Command, act: Act): void {
     )
     .option('--no-browser', 'only print the link')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom open', 'hookloom open --no-browser'))
+    .addHelpText('after', renderExamples('hookloom open', 'hookloom open --no-browser'))
     .action(act(async (context, options: { browser: boolean }) => (await import('../open.ts')).open(context, options)))
 
   program
@@ -70,7 +70,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .summary('check the configuration, the templates and the modules')
     .description('Checks the configuration, every template, and every module with its fixtures. Needs no gateway.')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom check'))
+    .addHelpText('after', renderExamples('hookloom check'))
     .action(act(async (context) => (await import('../check.ts')).check(context)))
 
   program
@@ -82,13 +82,13 @@ export function addServingCommands(program: Command, act: Act): void {
     )
     .option('--ask', 'ask each model of an agent for one word, which costs a few tokens')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom doctor', 'hookloom doctor --ask'))
+    .addHelpText('after', renderExamples('hookloom doctor', 'hookloom doctor --ask'))
     .action(act(async (context, options) => (await import('../doctor.ts')).doctor(context, options)))
 
   program
     .command('schema')
     .summary('print the JSON Schema of hookloom.jsonc')
     .description('Prints the JSON Schema of hookloom.jsonc, for editors and other tools.')
-    .addHelpText('after', toExamples('hookloom schema > hookloom.schema.json'))
+    .addHelpText('after', renderExamples('hookloom schema > hookloom.schema.json'))
     .action(act(async (context) => (await import('../schema.ts')).schema(context)))
 }

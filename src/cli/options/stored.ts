@@ -6,7 +6,15 @@ import type { EventsOptions } from '../events.ts'
 import type { ListOptions } from '../list.ts'
 import type { DropOptions } from '../drop.ts'
 import type { RetryOptions } from '../retry.ts'
-import { type Act, idArgument, jsonOption, parseWhole, parseMoment, parseWord, toExamples } from '../terminal/usage.ts'
+import {
+  type Act,
+  idArgument,
+  jsonOption,
+  parseWhole,
+  parseMoment,
+  parseWord,
+  renderExamples,
+} from '../terminal/usage.ts'
 
 const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
 
@@ -30,7 +38,7 @@ export function addStoredCommands(program: Command, act: Act): void {
     .addOption(limitOption())
     .addOption(beforeMomentOption('at'))
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom events', 'hookloom events --before 2026-01-02T03:04:05.678Z'))
+    .addHelpText('after', renderExamples('hookloom events', 'hookloom events --before 2026-01-02T03:04:05.678Z'))
     .action(act(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options)))
 
   program
@@ -41,7 +49,7 @@ export function addStoredCommands(program: Command, act: Act): void {
     .addOption(limitOption())
     .addOption(beforeMomentOption('updatedAt'))
     .addOption(jsonOption())
-    .addHelpText('after', toExamples('hookloom sessions', 'hookloom sessions hook:inbox'))
+    .addHelpText('after', renderExamples('hookloom sessions', 'hookloom sessions hook:inbox'))
     .action(
       act(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
         (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
@@ -65,7 +73,7 @@ function addStore(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples("hookloom store copy --to '${DATABASE_URL}'", 'hookloom store copy --to state/copy.db'),
+      renderExamples("hookloom store copy --to '${DATABASE_URL}'", 'hookloom store copy --to state/copy.db'),
     )
     .action(
       act(async (context, options: { to: string }) => (await import('../store-copy.ts')).storeCopy(context, options)),
@@ -110,7 +118,7 @@ function addDeliveries(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples(
+      renderExamples(
         'hookloom list',
         'hookloom list --follow',
         'hookloom list --state parked --hook github',
@@ -127,7 +135,7 @@ function addDeliveries(program: Command, act: Act): void {
     .argument('[other]', 'with --diff: the second delivery')
     .option('--diff', 'what differs between two deliveries: their requests, if both are kept, and what they became')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples(`hookloom show ${exampleId}`, `hookloom show --diff ${exampleId} last`))
+    .addHelpText('after', renderExamples(`hookloom show ${exampleId}`, `hookloom show --diff ${exampleId} last`))
     .action(
       act(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
         if ((diff === true) !== (other !== undefined)) {
@@ -151,7 +159,7 @@ function addDeliveries(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      toExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead', 'hookloom retry --parked --hook github'),
+      renderExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead', 'hookloom retry --parked --hook github'),
     )
     .action(
       act(async (context, id: string | undefined, options: RetryOptions) =>
@@ -169,7 +177,7 @@ function addDeliveries(program: Command, act: Act): void {
     .option('--parked', 'all parked deliveries')
     .option('--hook <name>', 'with --parked: only the deliveries of this hook')
     .addOption(jsonOption())
-    .addHelpText('after', toExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github'))
+    .addHelpText('after', renderExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github'))
     .action(
       act(async (context, id: string | undefined, options: DropOptions) =>
         (await import('../drop.ts')).drop(context, id, options),

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from '../../replay/fixture-files.ts'
-import { nearestOf } from '../../base/text.ts'
+import { findNearest } from '../../base/text.ts'
 import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
 import { detectSource, findSender, readEvent } from '../../pipeline/sources.ts'
@@ -16,22 +16,22 @@ export function findBundledRequest(from: string, event?: string): Fixture['reque
   const folders = listFolders()
   const own = folders.filter(({ names }) => names.includes(from))
   const fixtures = own.flatMap(({ folder }) => readFolder(folder))
-  if (event !== undefined && fixtures.length > 0) return findOfEvent(fixtures, { from, event })
+  if (event !== undefined && fixtures.length > 0) return findByEvent(fixtures, { from, event })
   const found = fixtures.find(isAccepted) ?? fixtures[0]
   if (found !== undefined) return found.request
   const known = [...new Set(folders.flatMap(({ names }) => names[0] ?? []))].toSorted()
-  const near = nearestOf(from, known)
+  const near = findNearest(from, known)
   const next = near === undefined ? `Known: ${known.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `There is no bundled request of "${from}". ${next}`)
 }
 
-function findOfEvent(fixtures: readonly Bundled[], { from, event }: { from: string; event: string }) {
+function findByEvent(fixtures: readonly Bundled[], { from, event }: { from: string; event: string }) {
   const named = fixtures.filter(({ name }) => name === event.replace(/\.json$/, ''))
-  const all = named.length > 0 ? named : fixtures.filter(({ request }) => toEventOf(from, request) === event)
+  const all = named.length > 0 ? named : fixtures.filter(({ request }) => findSampleEvent(from, request) === event)
   const found = all.find(isAccepted) ?? all[0]
   if (found !== undefined) return found.request
   const names = [...new Set(fixtures.map(({ name }) => name))].toSorted()
-  const near = nearestOf(event, names)
+  const near = findNearest(event, names)
   const next = near === undefined ? `Known: ${names.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `No bundled request of "${from}" has the event or the name "${event}". ${next}`)
 }
@@ -41,7 +41,7 @@ function isAccepted({ expect }: Fixture): boolean {
 }
 
 /** The event by the headers and the payload. `from` is a sender, or another name. */
-export function toEventOf(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
+export function findSampleEvent(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
   const sender = findSender(from) ?? detectSource(headers)
   return sender && readEvent(sender, { headers, body: toJsonBody(payload) })
 }

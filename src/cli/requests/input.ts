@@ -20,7 +20,7 @@ export async function readInput(
   { stdin }: Pick<Context, 'stdin'>,
   { file, headers }: { file: string; headers: readonly string[] },
 ): Promise<RequestInput> {
-  return toInput(await readBytes(stdin, file), { file, headers })
+  return parseInput(await readBytes(stdin, file), { file, headers })
 }
 
 /** The request of a file as a fixture has it: with the payload as JSON. */
@@ -28,9 +28,9 @@ export async function readRequest(
   { stdin }: Pick<Context, 'stdin'>,
   file: string,
 ): Promise<{ headers: Record<string, string>; payload: JsonValue }> {
-  const value = toJson(await readBytes(stdin, file), file)
-  const request = toFixtureRequest(value)
-  const pairs = request === undefined ? [] : toHeaderPairs(request, file)
+  const value = parsePayloadBytes(await readBytes(stdin, file), file)
+  const request = findFixtureRequest(value)
+  const pairs = request === undefined ? [] : readHeaderPairs(request, file)
   const headers = toHeaders(pairs.filter(([name]) => !isHopHeader(name)).flat())
   return {
     headers: { 'content-type': 'application/json', ...headers },
@@ -49,18 +49,21 @@ async function readBytes(stdin: Context['stdin'], file: string): Promise<Buffer>
 }
 
 /** `readInput` of bytes; `file` is for messages. */
-export function toInput(bytes: Buffer, { file, headers }: { file: string; headers: readonly string[] }): RequestInput {
-  const value = toJson(bytes, file)
-  const request = toFixtureRequest(value)
-  const given = request === undefined ? [] : toHeaderPairs(request, file)
+export function parseInput(
+  bytes: Buffer,
+  { file, headers }: { file: string; headers: readonly string[] },
+): RequestInput {
+  const value = parsePayloadBytes(bytes, file)
+  const request = findFixtureRequest(value)
+  const given = request === undefined ? [] : readHeaderPairs(request, file)
   const asked = headers.map(parseHeader)
   const names = new Set(asked.map(([name]) => name.toLowerCase()))
   const pairs = [...given.filter(([name]) => !names.has(name.toLowerCase()) && !isHopHeader(name)), ...asked]
   const all = { 'content-type': 'application/json', ...dropCredentials(toHeaders(pairs.flat()), new Set()) }
-  return { headers: all, body: toBody(request === undefined ? value : request['payload'], all['content-type']) }
+  return { headers: all, body: serializeBody(request === undefined ? value : request['payload'], all['content-type']) }
 }
 
-function toJson(bytes: Buffer, file: string): JsonValue {
+function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
   try {
     return parseBody(bytes, 'json')
   } catch (error) {
@@ -70,14 +73,14 @@ function toJson(bytes: Buffer, file: string): JsonValue {
 }
 
 /** A payload may have a field `request` too: a fixture has a payload in it, and otherwise only expectations. */
-function toFixtureRequest(value: JsonValue): JsonObject | undefined {
+function findFixtureRequest(value: JsonValue): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value
   const isFixture = request !== undefined && isJsonObject(request) && Object.hasOwn(request, 'payload')
   return isFixture && Object.keys(rest).every((key) => ['expect', 'title', 'about'].includes(key)) ? request : undefined
 }
 
-function toHeaderPairs({ headers = {} }: JsonObject, file: string): [string, string][] {
+function readHeaderPairs({ headers = {} }: JsonObject, file: string): [string, string][] {
   const isMap = isJsonObject(headers) && Object.values(headers).every((value) => typeof value === 'string')
   if (!isMap) throw new Problem('payload-invalid', `${file}: request.headers must be an object of strings.`)
   return Object.entries(headers).map(([name, value]) => [name, String(value)])
@@ -96,7 +99,7 @@ function parseHeader(text: string): [string, string] {
   return [name, value.trim()]
 }
 
-function toBody(payload: JsonValue | undefined, contentType: string | undefined): string {
+function serializeBody(payload: JsonValue | undefined, contentType: string | undefined): string {
   const json = JSON.stringify(payload)
   // GitHub and Slack put the JSON into a form
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')

@@ -7,7 +7,7 @@ import type { NamedMapping } from '../../pipeline/compile.ts'
 import { findId } from '../gateway/ids.ts'
 import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
-import { toCut } from '../terminal/print.ts'
+import { cutLine } from '../terminal/print.ts'
 
 /** `given`: see `findId`. Throws `not-found`, and `conflict` if the payload was not kept. */
 export async function readKept(context: Context, config: Config, given: string): Promise<Kept> {
@@ -23,7 +23,7 @@ async function findKept(context: Context, given: string, mappings: readonly Name
   }))
   const { record, request } = found ?? {}
   if (record === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${toCut(id, 60)}". "hookloom list" shows the ids.`)
+    throw new Problem('not-found', `No delivery or run has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
   }
   if (request !== undefined) return { record, request }
   const mapping = mappings.find((each) => each.id === record.mappingId)

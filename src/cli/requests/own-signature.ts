@@ -2,7 +2,7 @@
 import { assemble } from '../../reload/assemble.ts'
 import type { Config } from '../../model/config.ts'
 import { newId } from '../../base/id.ts'
-import { toHandedFile } from '../../model/places.ts'
+import { toHandedSecretsFile } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { createGeneration, type Generation } from '../../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
@@ -10,26 +10,26 @@ import { toDelivery, toLocalHead } from '../../deliveries/delivery.ts'
 import { createHandedSecrets } from '../../http/handed.ts'
 import type { RequestInput } from './input.ts'
 
-export type Addressed = RequestInput & { readonly path: string }
+export type AddressedInput = RequestInput & { readonly path: string }
 
 /** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
-export type Proved = Addressed & { readonly withToken: boolean; readonly note: string | undefined }
+export type SignedInput = AddressedInput & { readonly withToken: boolean; readonly note: string | undefined }
 
 /**
  * Unsigned if the mapping that takes it does not verify its sender. Throws `usage-invalid` with the reason if only the sender can
  * sign, unless the request has a proof already.
  */
-export async function proveAsSender(
+export async function signAsSender(
   { dir, config }: { dir: string; config: Config },
-  given: Addressed,
-): Promise<Proved> {
+  given: AddressedInput,
+): Promise<SignedInput> {
   const { mappings, verifiers } = await assemble(dir, config)
   const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
-  const taker = findTaker(generation, given)
+  const taker = findMapping(generation, given)
   const { verify } = taker?.mapping ?? {}
   if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
   const now = Date.now()
-  const [handed] = createHandedSecrets({ file: toHandedFile(dir), clock: Date.now }).of(taker.identity.handedAs)
+  const [handed] = createHandedSecrets({ file: toHandedSecretsFile(dir), clock: Date.now }).of(taker.identity.handedAs)
   const hasOwn = verify.secret !== undefined || verify.secrets !== undefined || handed === undefined
   const settings = hasOwn ? verify : { ...verify, secret: handed }
   const withToken = verify.also === 'token'
@@ -48,7 +48,7 @@ export async function proveAsSender(
 }
 
 /** The mapping that would take the request if every proof were valid; else the first one that asks for a proof. */
-function findTaker(generation: Generation, { path, headers, body }: Addressed) {
+function findMapping(generation: Generation, { path, headers, body }: AddressedInput) {
   const hook = generation.hook(path)
   const [first] = hook.signed
   if (first === undefined) return undefined

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { buildPack } from '../../reload/assemble.ts'
 import type { Pack } from '../../reload/packs.ts'
-import { nearestOf } from '../../base/text.ts'
+import { findNearest } from '../../base/text.ts'
 import type { Config } from '../../model/config.ts'
 import type { JsonValue } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
@@ -13,8 +13,8 @@ import type { DefinedVerifier } from '../../model/verifier.ts'
 import { Mapping } from '../../model/mapping.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
-import { toEventOf } from './bundled.ts'
-import { toInput } from './input.ts'
+import { findSampleEvent } from './bundled.ts'
+import { parseInput } from './input.ts'
 import { inPackage } from '../scaffold/package.ts'
 
 const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.string()), payload: z.json() }) })
@@ -33,16 +33,16 @@ export type Sample = {
  * A fixture of an enabled preset by its name, with or without `.json`, or by its event. `headers`: `name: value` each; they replace
  * those of the fixture and of the proof. Throws with the known names.
  */
-export function toSample(
+export function buildSample(
   config: Config,
   pack: Pack,
   asked: { word: string; now: number; headers?: readonly string[]; verifiers?: readonly DefinedVerifier[] },
 ): Sample {
   const { word, now, headers = [], verifiers } = asked
-  const { path, verify } = toOwn(config, pack)
+  const { path, verify } = findPackHook(config, pack)
   const { file, payload } = findFixture(pack, word)
-  const { headers: given } = toInput(readFileSync(file), { file, headers })
-  const body = toBody(verify === undefined ? payload : stampPayload(verify, payload, now), given['content-type'])
+  const { headers: given } = parseInput(readFileSync(file), { file, headers })
+  const body = serializeBody(verify === undefined ? payload : stampPayload(verify, payload, now), given['content-type'])
   if (verify === undefined) return { path, isSigned: false, headers: given, body }
   const url = `${config.hooks.path}/${path}`
   const proof = signRequest(verify, { body: Buffer.from(body), now, method: 'POST', url, headers: given }, verifiers)
@@ -50,7 +50,7 @@ export function toSample(
 }
 
 /** Path and proof of the first entry of the pack. */
-export function toOwn(config: Config, pack: Pack): { path: string; verify: VerifySettings | undefined } {
+export function findPackHook(config: Config, pack: Pack): { path: string; verify: VerifySettings | undefined } {
   const { name } = pack
   const entries = config.hooks.presets
   const index = entries.findIndex((given) => (typeof given === 'string' ? given : given.name) === name)
@@ -77,19 +77,20 @@ function findFixture(pack: Pack, word: string): { file: string; payload: JsonVal
   }
   const all = names.toSorted().map((name) => {
     const file = join(folder, name)
-    return { name: name.slice(0, -'.json'.length), file, ...readRequest(file) }
+    return { name: name.slice(0, -'.json'.length), file, ...readFixtureRequest(file) }
   })
   const wanted = word.replace(/\.json$/, '')
   const found =
-    all.find(({ name }) => name === wanted) ?? all.find((request) => toEventOf(pack.preset.name, request) === word)
+    all.find(({ name }) => name === wanted) ??
+    all.find((request) => findSampleEvent(pack.preset.name, request) === word)
   if (found !== undefined) return found
   const stems = all.map(({ name }) => name)
-  const near = nearestOf(wanted, stems)
+  const near = findNearest(wanted, stems)
   const next = near === undefined ? `Known: ${stems.join(', ')}.` : `Did you mean ${near}?`
   throw new Problem('usage-invalid', `The preset "${preset}" has no fixture or event "${word}". ${next}`)
 }
 
-function readRequest(file: string): FixtureRequest {
+function readFixtureRequest(file: string): FixtureRequest {
   try {
     return Fixture.parse(JSON.parse(readFileSync(file, 'utf8'))).request
   } catch (cause) {
@@ -98,7 +99,7 @@ function readRequest(file: string): FixtureRequest {
 }
 
 /** A form as senders write it, field by field. */
-function toBody(payload: JsonValue, contentType: string | undefined): string {
+function serializeBody(payload: JsonValue, contentType: string | undefined): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return JSON.stringify(payload)
   const fields = z.record(z.string(), z.string()).parse(payload)
   return new URLSearchParams(fields).toString()

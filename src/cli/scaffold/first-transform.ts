@@ -16,7 +16,7 @@ export function renderFirstTransform({ path, headers, payload }: Request): { mod
   const expect =
     found === undefined
       ? { decision: 'skip', actions: [] }
-      : { decision: 'accept', actions: [{ kind: 'agent', message: `${toOpening(steps)} ${found.text}` }] }
+      : { decision: 'accept', actions: [{ kind: 'agent', message: `${renderDestructuring(steps)} ${found.text}` }] }
   const fixture = { request: { path, headers, payload }, expect }
   return { module: renderModule(steps), fixture: `${JSON.stringify(fixture, undefined, 2)}\n` }
 }
@@ -37,12 +37,12 @@ export default defineTransform<Payload>(({ payload }, { log }) => {
     return null // no action: the sender gets 204
   }
   // one action; return an array for several, or {} to keep the values of the mapping
-  return { message: \`${toOpening(steps)} \${${field}}\` }
+  return { message: \`${renderDestructuring(steps)} \${${field}}\` }
 })
 `
 }
 
-function toOpening(steps: readonly string[]): string {
+function renderDestructuring(steps: readonly string[]): string {
   const field = steps.at(-1) ?? ''
   return field === 'name' ? 'Hello' : `Look at this ${field}:`
 }

@@ -15,28 +15,29 @@ export const schemaFile = 'hookloom.schema.json'
 const transformsDir = join('hooks', 'transforms')
 
 /** A file by its path in the directory. */
-export type Made = { readonly file: string; readonly what: 'created' | 'changed' | 'exists' }
+export type FileResult = { readonly file: string; readonly what: 'created' | 'changed' | 'exists' }
 
 /** Throws `config-invalid` if the directory cannot be written. */
-export function makeFolder(dir: string): Promise<Made[]> {
-  return reportUnwritable(dir, () => makeFiles(dir))
+export function createConfigFolder(dir: string): Promise<FileResult[]> {
+  return reportUnwritable(dir, () => createFiles(dir))
 }
 
-async function makeFiles(dir: string): Promise<Made[]> {
+async function createFiles(dir: string): Promise<FileResult[]> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
-  const made = [await make(dir, configFile, renderNewConfig({ schema: `./${schemaFile}` }), privateMode)]
+  const made = [await createMissingFile(dir, configFile, renderNewConfig({ schema: `./${schemaFile}` }), privateMode)]
   // the tokens belong to the new configuration: an existing one would not use them
-  if (made[0]?.what === 'created') made.push(await makeEnv(dir))
+  if (made[0]?.what === 'created') made.push(await createEnv(dir))
   else if (existsSync(join(dir, envFile))) made.push({ file: envFile, what: 'exists' })
-  made.push(await make(dir, schemaFile, renderConfigSchema()))
-  for (const [file, text] of await readSample()) made.push(await make(dir, join(transformsDir, file), text))
-  made.push(await makeEditorConfig(dir))
+  made.push(await createMissingFile(dir, schemaFile, renderConfigSchema()))
+  for (const [file, text] of await readSample())
+    made.push(await createMissingFile(dir, join(transformsDir, file), text))
+  made.push(await createEditorConfig(dir))
   return made
 }
 
 /** The tsconfig.json that lets editors understand the modules of this directory. */
-export function makeEditorConfig(dir: string): Promise<Made> {
-  return make(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
+export function createEditorConfig(dir: string): Promise<FileResult> {
+  return createMissingFile(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
 }
 
 /** The fixtures of the sample, by their paths in the directory. */
@@ -44,7 +45,12 @@ export function toFixturePath(dir: string, name: string): string {
   return join(dir, transformsDir, `${sample}.fixtures`, name)
 }
 
-export async function make(dir: string, file: string, text: string | Uint8Array, mode = codeMode): Promise<Made> {
+export async function createMissingFile(
+  dir: string,
+  file: string,
+  text: string | Uint8Array,
+  mode = codeMode,
+): Promise<FileResult> {
   await mkdir(dirname(join(dir, file)), { recursive: true, mode: codeFolderMode })
   try {
     await writeFile(join(dir, file), text, { flag: 'wx', mode })
@@ -56,9 +62,9 @@ export async function make(dir: string, file: string, text: string | Uint8Array,
 }
 
 /** An existing `.env` keeps its content, and gains the variables that the new configuration reads. */
-async function makeEnv(dir: string): Promise<Made> {
-  const tokens = { token: newToken(), gatewayToken: newToken() }
-  const made = await make(dir, envFile, renderEnv(tokens), privateMode)
+async function createEnv(dir: string): Promise<FileResult> {
+  const tokens = { token: generateToken(), gatewayToken: generateToken() }
+  const made = await createMissingFile(dir, envFile, renderEnv(tokens), privateMode)
   if (made.what === 'created') return made
   const text = await readFile(join(dir, envFile), 'utf8')
   const { values } = parseEnv(text)
@@ -72,7 +78,7 @@ async function makeEnv(dir: string): Promise<Made> {
   return { file: envFile, what: 'changed' }
 }
 
-export function newToken(): string {
+export function generateToken(): string {
   return randomBytes(32).toString('base64url')
 }
 

@@ -1,6 +1,6 @@
 // Placeholders for keys that only the sender can make. They admit no request, and are recognized by their prefix.
 import { randomBytes } from 'node:crypto'
-import { type ConfigFinding, toLeaves } from '../../config/warnings.ts'
+import { type ConfigFinding, listLeaves } from '../../config/warnings.ts'
 import type { Config } from '../../model/config.ts'
 import { toDottedPath } from '../../model/issue.ts'
 
@@ -8,13 +8,13 @@ import { toDottedPath } from '../../model/issue.ts'
 const mark = Buffer.from('placeholder').toString('hex')
 const keyBytes = 32
 
-export function newPlaceholder(): string {
+export function generatePlaceholder(): string {
   return mark + randomBytes(keyBytes - mark.length / 2).toString('hex')
 }
 
 export function checkPlaceholders(config: Config): ConfigFinding {
   const name = 'placeholders'
-  const leaves = toLeaves({ hooks: config.hooks, models: config.models, channels: config.channels }, [])
+  const leaves = listLeaves({ hooks: config.hooks, models: config.models, channels: config.channels }, [])
   const places = leaves.filter(({ value }) => isPlaceholder(value)).map(({ path }) => toDottedPath(path))
   if (places.length === 0) return { name, ok: true, detail: 'every key is set' }
   const are = places.length === 1 ? 'is a placeholder' : 'are placeholders'

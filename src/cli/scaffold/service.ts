@@ -25,7 +25,7 @@ export type ServiceFacts = {
 }
 
 /** The name and the network of an installation: another directory has others, so two of them can run on one machine. */
-export function toInstallation(dir: string): { readonly name: string; readonly network: string } {
+export function describeInstallation(dir: string): { readonly name: string; readonly network: string } {
   const hash = createHash('sha256').update(dir).digest()
   return { name: `hookloom-${hash.toString('hex').slice(0, 6)}`, network: `172.30.${hash[3]}.0/24` }
 }
@@ -142,7 +142,7 @@ function toIgnorePattern(path: string): string {
 
 export function renderCompose(facts: ServiceFacts): string {
   const { dir, program, owner } = facts
-  const { name, network } = toInstallation(dir)
+  const { name, network } = describeInstallation(dir)
   const [first, second] = gateways
   return `name: ${name}
 

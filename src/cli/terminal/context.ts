@@ -34,7 +34,7 @@ export function createContext(
   options: { configDir?: string; json?: boolean },
 ): Context {
   return {
-    dir: toConfigDir(options.configDir, env),
+    dir: resolveConfigDir(options.configDir, env),
     env,
     script,
     stdin,
@@ -46,7 +46,7 @@ export function createContext(
 }
 
 /** `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank value counts as missing. */
-export function toConfigDir(given: string | undefined, env: Env): string {
+export function resolveConfigDir(given: string | undefined, env: Env): string {
   const named = [given, env['HOOKLOOM_HOME']].find((dir) => dir !== undefined && dir.trim() !== '')
   return named === undefined ? toDefaultDir(env) : resolve(named)
 }
@@ -74,18 +74,18 @@ export async function withProgress<T>({ note }: Context, label: string, work: ()
 }
 
 /** The shell command that runs this program with these arguments on this config directory. */
-export function toInvocation({ dir, env, script }: Context, args: readonly string[]): string {
+export function formatInvocation({ dir, env, script }: Context, args: readonly string[]): string {
   const isInstalled = basename(script) === 'hookloom'
   const isThroughNpx = env['npm_command'] === 'exec' || basename(dirname(script)) === '.bin'
   const near = relative(process.cwd(), script)
   const installed = isThroughNpx ? ['npx', 'hookloom'] : ['hookloom']
   const program = isInstalled ? installed : ['node', near.startsWith('..') ? script : near]
   const isFound = env['HOOKLOOM_HOME'] === dir || (env['HOOKLOOM_HOME'] === undefined && dir === toDefaultDir(env))
-  return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(toShellWord).join(' ')
+  return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(quoteShellWord).join(' ')
 }
 
 /** A word of a command line for bash or zsh. Control characters, which a terminal would obey, are written as numbers. */
-export function toShellWord(word: string): string {
+export function quoteShellWord(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word
   if (!/\p{Cc}/u.test(word)) return `'${word.replaceAll("'", `'\\''`)}'`
   const toOctal = (character: string) =>

@@ -9,22 +9,22 @@ const longestLine = 200
 const lead = 40
 
 /** Lines with "-" are of the first value only, lines with "+" of the second. Equal lines at both ends are left out but for one. */
-export function toDiff(before: unknown, after: unknown): string[] {
-  const [old, now] = [toLines(before), toLines(after)]
+export function renderDiff(before: unknown, after: unknown): string[] {
+  const [old, now] = [splitLines(before), splitLines(after)]
   const same = countSame(old, now)
   const rest = Math.min(old.length, now.length) - same
   const end = Math.min(rest, countSame(old.toReversed(), now.toReversed()))
   const [removed, added] = [old.slice(same, old.length - end), now.slice(same, now.length - end)]
-  const from = removed.length === 1 && added.length === 1 ? toStart(removed[0] ?? '', added[0] ?? '') : 0
-  const context = same > 0 ? [`  ${toShown(old[same - 1] ?? '', 0)}`] : []
+  const from = removed.length === 1 && added.length === 1 ? findDivergence(removed[0] ?? '', added[0] ?? '') : 0
+  const context = same > 0 ? [`  ${renderLine(old[same - 1] ?? '', 0)}`] : []
   return [
     ...context.map((line) => colors.dim(line)),
-    ...toSide('-', removed, from).map((line) => colors.red(line)),
-    ...toSide('+', added, from).map((line) => colors.green(line)),
+    ...renderSide('-', removed, from).map((line) => colors.red(line)),
+    ...renderSide('+', added, from).map((line) => colors.green(line)),
   ]
 }
 
-function toLines(value: unknown): string[] {
+function splitLines(value: unknown): string[] {
   if (value === undefined || value === null) return []
   return (typeof value === 'string' ? value : JSON.stringify(value)).split('\n')
 }
@@ -36,20 +36,20 @@ function countSame(one: readonly string[], other: readonly string[]): number {
 }
 
 /** Of two long lines, the place shortly before they part. */
-function toStart(one: string, other: string): number {
+function findDivergence(one: string, other: string): number {
   if (Math.max(one.length, other.length) <= longestLine) return 0
   let same = 0
   while (same < one.length && one[same] === other[same]) same += 1
   return Math.max(0, same - lead)
 }
 
-function toSide(mark: string, lines: readonly string[], from: number): string[] {
-  const shown = lines.slice(0, mostLines).map((line) => `${mark} ${toShown(line, from)}`)
+function renderSide(mark: string, lines: readonly string[], from: number): string[] {
+  const shown = lines.slice(0, mostLines).map((line) => `${mark} ${renderLine(line, from)}`)
   const more = lines.length - shown.length
   return more > 0 ? [...shown, `${mark} … ${more} more lines`] : shown
 }
 
-function toShown(line: string, from: number): string {
+function renderLine(line: string, from: number): string {
   const part = line.slice(from, from + longestLine)
   return toPrintableLine(`${from > 0 ? '…' : ''}${part}${from + part.length < line.length ? '…' : ''}`)
 }

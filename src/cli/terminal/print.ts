@@ -3,15 +3,15 @@ import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
-import { type Context, toInvocation } from './context.ts'
+import { type Context, formatInvocation } from './context.ts'
 
 /** Characters. A sender chooses some of the text, and one long cell would push all columns off the screen. */
-const longestCell = 80
+const maxCellChars = 80
 
 /** Aligned columns under a header. Only the last column is not cut. */
-export function toTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const cells = [header, ...rows].map((row) =>
-    row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : toCut(cell, longestCell))),
+    row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : cutLine(cell, maxCellChars))),
   )
   const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   const lines = cells.map((row) =>
@@ -24,7 +24,7 @@ export function toTable(header: readonly string[], rows: readonly (readonly stri
 }
 
 /** One line for each name and value, with the values aligned. A blank value leaves the line out. */
-export function toFields(fields: readonly (readonly [name: string, value: string])[]): string {
+export function renderFields(fields: readonly (readonly [name: string, value: string])[]): string {
   const filled = fields.filter(([, value]) => value !== '')
   const width = Math.max(0, ...filled.map(([name]) => name.length))
   return filled
@@ -41,29 +41,29 @@ export function printOlder<Row>(
   const [oldest] = found
   if (oldest === undefined || found.length < limit) return
   const args = [...command, '--limit', String(limit), '--before', cursor(oldest)]
-  context.print(`\n${colors.dim(`Older: ${toInvocation(context, args)}`)}`)
+  context.print(`\n${colors.dim(`Older: ${formatInvocation(context, args)}`)}`)
 }
 
 /** UTC to the second. */
-export function toTime(at: number): string {
+export function formatTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
 }
 
 /** How often a delivery was repeated, and when last, without the date if it arrived on that day; empty if it was not. */
-export function toRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 'repeats' | 'repeatedAt'>): string {
+export function describeRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 'repeats' | 'repeatedAt'>): string {
   const { receivedAt, repeats, repeatedAt } = record
   if (repeatedAt === undefined) return ''
-  const [arrived, last] = [toTime(receivedAt), toTime(repeatedAt)]
+  const [arrived, last] = [formatTime(receivedAt), formatTime(repeatedAt)]
   const isSameDay = arrived.slice(0, 10) === last.slice(0, 10)
   return `${repeats === 1 ? 'once' : `${repeats} times`}, last ${isSameDay ? last.slice(11) : last}`
 }
 
-export function toCut(text: string, length: number): string {
+export function cutLine(text: string, length: number): string {
   const characters = [...toPrintableLine(text)]
   return characters.length <= length ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
 }
 
-export function toIndented(text: string): string {
+export function indent(text: string): string {
   return toPrintable(text)
     .split('\n')
     .map((line) => `  ${line}`)
@@ -72,19 +72,19 @@ export function toIndented(text: string): string {
 
 /** A failure for standard error: the sentence, with its frame below. */
 export function describeFailure(thrown: unknown): string {
-  const problem = thrown instanceof Problem ? thrown : toUnexpected(thrown)
+  const problem = thrown instanceof Problem ? thrown : toUnexpectedProblem(thrown)
   const sentence = `${colors.red('✗')} ${toPrintable(problem.message)}`
-  return problem.frame === undefined ? sentence : `${sentence}\n${toIndented(problem.frame)}`
+  return problem.frame === undefined ? sentence : `${sentence}\n${indent(problem.frame)}`
 }
 
 /** A problem that does not stop the command, for standard error: one line, and the command that shows the rest. */
-export function toWarning({ message, frame = '' }: Problem): string {
+export function describeWarning({ message, frame = '' }: Problem): string {
   const [first = ''] = frame.split('\n')
   const said = first === '' ? message : `${message}: ${first}`
   return `${colors.yellow('!')} ${toPrintableLine(said.replace(/[^.?]$/, '$&.'))} "hookloom check" shows more.`
 }
 
-function toUnexpected(thrown: unknown): Problem {
+function toUnexpectedProblem(thrown: unknown): Problem {
   const error = thrown instanceof Error ? thrown : new Error(String(thrown))
   const frame = error.stack ?? error.message
   return new Problem('internal-error', 'Hookloom failed. This is a bug. Please report it with these lines:', {

@@ -1,6 +1,6 @@
 // Options that several commands share, and a wrong command line as one sentence with exit code 64.
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { nearestOf } from '../../base/text.ts'
+import { findNearest } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from './context.ts'
 
@@ -17,7 +17,7 @@ export function jsonOption(): Option {
 }
 
 /** The end of a command's help. */
-export function toExamples(...lines: readonly string[]): string {
+export function renderExamples(...lines: readonly string[]): string {
   return [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  ')
 }
 
@@ -86,7 +86,7 @@ export function parseWord<Word extends string>(words: readonly Word[]): (text: s
   return (text) => {
     const word = words.find((known) => known === text)
     if (word !== undefined) return word
-    const near = nearestOf(text, words)
+    const near = findNearest(text, words)
     throw new InvalidArgumentError(near === undefined ? `Expected one of ${words.join(', ')}` : `Did you mean ${near}?`)
   }
 }

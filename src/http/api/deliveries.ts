@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import { z } from 'zod'
-import { toJson } from '../../base/json.ts'
+import { tryParseJson } from '../../base/json.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
@@ -17,7 +17,7 @@ import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliv
 import { readRequestText, readLimit, readStateParameter, readParameter, type RouteContext } from './query.ts'
 import { reply } from './reply.ts'
 import { toRowFields, toSourceName } from './rows.ts'
-import type { DeliveryRow, MadeBy, Page, RequestFields, Retried, ShownDelivery } from '../../model/api-types.ts'
+import type { DeliveryRow, MadeBy, Page, RequestFields, RetryFields, ShownDelivery } from '../../model/api-types.ts'
 
 export type DeliveryParts = Pick<
   ApiParts,
@@ -207,7 +207,7 @@ async function findHeartbeat(store: Store, ctx: RouteContext): Promise<Job | und
 async function retryDelivery(
   { store, rerunner, lookForJobs }: DeliveryParts,
   record: DeliveryRecord,
-): Promise<Retried> {
+): Promise<RetryFields> {
   const { deliveryId } = record
   const [open] = await store.open({ id: deliveryId, limit: 1 })
   if (open !== undefined) return { deliveryId, state: await rerunner.rerun(open), jobs: [] }
@@ -222,7 +222,7 @@ async function retryDelivery(
   return { deliveryId, state: record.state, jobs }
 }
 
-async function retryHeartbeat({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<Retried> {
+async function retryHeartbeat({ store, lookForJobs }: DeliveryParts, { id, state }: Job): Promise<RetryFields> {
   if (!(await store.requeue(id)))
     throw new Problem('conflict', `The heartbeat cannot be retried: its state is ${state}, not dead.`)
   lookForJobs()
@@ -237,7 +237,7 @@ async function readEditedBody(ctx: RouteContext, { config }: Generation): Promis
   // JSON can escape each byte with six
   const text = await readRequestText(ctx, 6 * maxBodyBytes + 1_024)
   if (text === '') return undefined
-  const edited = EditedBody.safeParse(toJson(text ?? ''))
+  const edited = EditedBody.safeParse(tryParseJson(text ?? ''))
   if (text !== undefined && !edited.success) {
     throw new Problem('usage-invalid', 'The body must be {"body": "<text>"}, or empty to send the same again.')
   }
@@ -252,7 +252,7 @@ async function readEditedBody(ctx: RouteContext, { config }: Generation): Promis
  * A new delivery with the same head, let in as the first one was. It has no dedupe key, so that it is not taken for a duplicate. It
  * is on disk before it runs; what would be refused is parked, where the operator sees why. Throws `body-invalid`.
  */
-async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Promise<Retried> {
+async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Promise<RetryFields> {
   const { store, generation, newId, clock, rerunner } = parts
   const current = generation()
   const hook = current.hook(head.path)

@@ -2,11 +2,11 @@
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
-import { isWithoutChannels, withoutChannels } from '../../model/agents-rules.ts'
+import { hasNoChannel, noChannelWarning } from '../../model/agents-rules.ts'
 import { describeDifference, toIsoTime } from '../../deliveries/records.ts'
 import { findLineInFile } from './deliveries.ts'
 import { reply } from './reply.ts'
-import type { BrokenFields, HealthFields } from '../../model/api-types.ts'
+import type { ProblemFields, HealthFields } from '../../model/api-types.ts'
 
 /** The longest queues: an operator looks at few. */
 const shownLanes = 20
@@ -27,7 +27,7 @@ async function readHealth({ store, generation, status, dir, hooksUrl, minutes }:
     store.nodes(),
   ])
   const { problems, lastReloadAt, lastGoodAt, ...live } = status()
-  const broken = problems.map(async (problem): Promise<BrokenFields> => ({
+  const broken = problems.map(async (problem): Promise<ProblemFields> => ({
     ...problem,
     ...(await findLineInFile(generation(), dir, problem)),
   }))
@@ -40,7 +40,7 @@ async function readHealth({ store, generation, status, dir, hooksUrl, minutes }:
     lastGoodAt: toIsoTimeOrNull(lastGoodAt),
     nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(node.seenAt) })),
     different: describeDifference(nodes) ?? null,
-    withoutChannels: isWithoutChannels(generation().config) ? withoutChannels : null,
+    withoutChannels: hasNoChannel(generation().config) ? noChannelWarning : null,
     hooksUrl: hooksUrl() ?? null,
     store: { trouble: trouble ?? null, warning: warning ?? null, waitingBytes },
     deliveries: counts.deliveries,

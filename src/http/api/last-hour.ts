@@ -1,5 +1,5 @@
 // The last hour by the minute, in memory: what the plots of the page show. Longer histories are Prometheus' work.
-import type { Counted, Meter } from '../../model/log.ts'
+import type { MeterLabels, Meter } from '../../model/log.ts'
 import type { Clock } from '../../store/store.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import type { MinuteFields } from '../../model/api-types.ts'
@@ -11,7 +11,7 @@ const samples = 200
 
 type Minute = {
   readonly at: number
-  readonly deliveries: Record<Counted['deliveries']['outcome'], number>
+  readonly deliveries: Record<MeterLabels['deliveries']['outcome'], number>
   refused: number
   readonly runs: { done: number; retried: number; dead: number }
   readonly reloads: { live: number; refused: number }

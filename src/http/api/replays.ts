@@ -2,9 +2,9 @@
 import type Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { z } from 'zod'
-import { toJson } from '../../base/json.ts'
+import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
-import { mostReplays, usualReplays } from '../../model/replay.ts'
+import { maxReplays, defaultReplays } from '../../model/replay.ts'
 import type { DeliveryRecord, KeptQuery, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
@@ -58,7 +58,7 @@ export function addReplayRoutes(
 /** Throws `usage-invalid`. */
 async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureOptions>> {
   const text = await readRequestText(ctx, mostOptionBytes)
-  const asked = FixtureOptions.safeParse(text === '' ? {} : toJson(text ?? ''))
+  const asked = FixtureOptions.safeParse(text === '' ? {} : tryParseJson(text ?? ''))
   if (asked.success) return asked.data
   throw new Problem(
     'usage-invalid',
@@ -74,9 +74,9 @@ function readIds({ query: { ids } }: Context): string[] {
 /** `last`, `hook`, `source`, and `since`: milliseconds since the epoch, or ISO 8601. Throws `usage-invalid`. */
 function readKeptQuery(query: Readonly<Record<string, unknown>>): KeptQuery {
   const toText = (name: string) => (typeof query[name] === 'string' ? query[name] : undefined)
-  const last = Number(toText('last') ?? usualReplays)
-  if (!Number.isInteger(last) || last < 1 || last > mostReplays) {
-    throw new Problem('usage-invalid', `last: expected a whole number from 1 to ${mostReplays}.`)
+  const last = Number(toText('last') ?? defaultReplays)
+  if (!Number.isInteger(last) || last < 1 || last > maxReplays) {
+    throw new Problem('usage-invalid', `last: expected a whole number from 1 to ${maxReplays}.`)
   }
   return { limit: last, hook: toText('hook'), source: toText('source'), since: readSince(toText('since')) }
 }

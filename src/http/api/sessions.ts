@@ -1,7 +1,7 @@
 // /api/sessions, /api/events and /api/runs: the conversations of the agents.
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
-import { toDefaultAgentId } from '../../model/config.ts'
+import { findDefaultAgentId } from '../../model/config.ts'
 import type { Job } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import type { StoreReader } from '../../store/store.ts'
@@ -56,7 +56,7 @@ async function readPage<Row>(
 
 /** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages and its waiting events. */
 async function readSession({ store, generation }: SessionParts, ctx: RouteContext): Promise<ShownSession> {
-  const agentId = readParameter(ctx, 'agentId') ?? toDefaultAgentId(generation().config)
+  const agentId = readParameter(ctx, 'agentId') ?? findDefaultAgentId(generation().config)
   const sessionKey = ctx.params['key'] ?? ''
   const session = await store.session({ agentId, sessionKey })
   if (session === undefined)

@@ -19,7 +19,7 @@ const Answer = z.union([
 ])
 
 export function createDefinedVerifier(
-  { scheme, definition, toThrown }: Extract<DefinedVerifier, { kind: 'sound' }>,
+  { scheme, definition, describeThrown }: Extract<DefinedVerifier, { kind: 'sound' }>,
   settings: VerifySettings,
   { now }: { readonly now: () => number },
 ): Verifier {
@@ -34,7 +34,7 @@ export function createDefinedVerifier(
       answered = await within(longestMs, answering())
     } catch (thrown) {
       // for example, a comparison throws for a signature of the wrong length: the proof is invalid
-      return refused(`The verifier "${scheme}" threw ${toThrown(thrown)}.`)
+      return refused(`The verifier "${scheme}" threw ${describeThrown(thrown)}.`)
     }
     if (answered === undefined)
       return gatewayFault(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)

@@ -1,7 +1,7 @@
 // Public keys for tokens: the key set of the issuer, or the one key in the settings of the mapping.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
-import { isJsonObject, type JsonObject, toJson } from '../../base/json.ts'
+import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
 import type { PinnedFetch, PinRule } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 import { toSettingProblem } from './proof.ts'
@@ -55,7 +55,7 @@ function senderFault(reason: string): FoundKey {
 }
 
 function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettings): FindKey {
-  const jwk = toJson(text)
+  const jwk = tryParseJson(text)
   const key = isJsonObject(jwk) ? readJwk(jwk, scheme) : readPem(text, scheme)
   if (key === undefined)
     throw toSettingProblem(settings, `needs verify.publicKey as a JSON Web Key or PEM for ${scheme.algorithm}.`)

@@ -1,7 +1,7 @@
 // JSON Web Tokens. The scheme sets the algorithm, not the token.
 import { createHash, createSecretKey, type KeyObject } from 'node:crypto'
 import { compactVerify, type CryptoKey, decodeProtectedHeader } from 'jose'
-import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../base/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
 import {
   isDigest,
@@ -128,7 +128,7 @@ async function verifyToken(
 }
 
 function readClaims(payload: Uint8Array): JsonObject | undefined {
-  const value = toJson(Buffer.from(payload).toString())
+  const value = tryParseJson(Buffer.from(payload).toString())
   // without a prototype, so that a missing claim is missing
   return isJsonObject(value) ? Object.assign(Object.create(null) as JsonObject, value) : undefined
 }

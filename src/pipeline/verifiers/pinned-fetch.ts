@@ -1,6 +1,6 @@
 // Fetches the certificates and keys of a scheme, only from the hosts that the scheme allows: https, no redirect, no private
 // address, 5 s, 64 kB, 4 at a time and 20 a minute. The URL may come from an attacker.
-import type { PinRule, Fetched, PinnedFetch } from '../../model/verifier.ts'
+import type { PinRule, PinnedFetchResult, PinnedFetch } from '../../model/verifier.ts'
 import { lookup } from 'node:dns'
 import { get } from 'node:https'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -16,15 +16,15 @@ const mostPerMinute = 20
 /** One GET that follows no redirect. Rejects if there is no response. */
 export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
 
-type Kept = { readonly at: number; readonly answer: Promise<Fetched>; fetched?: Fetched }
+type Kept = { readonly at: number; readonly answer: Promise<PinnedFetchResult>; fetched?: PinnedFetchResult }
 
 /** The responses and open requests of one rule. Each rule has its own limits, so strangers at one scheme cannot block another. */
 type RuleState = { readonly kept: Map<string, Kept>; misses: readonly number[]; inFlight: number }
 
-const useful = new WeakSet<Fetched>()
+const useful = new WeakSet<PinnedFetchResult>()
 
 /** Call it after a valid proof: then no other URL replaces the response, and the limits do not apply to its renewal. */
-export function markUseful(fetched: Fetched): void {
+export function markUseful(fetched: PinnedFetchResult): void {
   useful.add(fetched)
 }
 
@@ -32,7 +32,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
   const { now, transport = overHttps } = parts
   const states = new Map<string, RuleState>()
 
-  async function fetchAnew(url: URL, room: RuleState): Promise<Fetched> {
+  async function fetchAnew(url: URL, room: RuleState): Promise<PinnedFetchResult> {
     room.misses = [...room.misses, now()]
     room.inFlight += 1
     const fetched = await fetchOnce(transport, url)
@@ -108,7 +108,7 @@ export function readAllowedUrl(text: string, rule: Pick<PinRule, 'host' | 'path'
   return rule.path === undefined || rule.path.test(url.pathname) ? url : undefined
 }
 
-async function fetchOnce(transport: Transport, url: URL): Promise<Fetched> {
+async function fetchOnce(transport: Transport, url: URL): Promise<PinnedFetchResult> {
   let answer: { status: number; body: string }
   try {
     answer = await transport(url)

@@ -93,7 +93,7 @@ function signDefined(
 ): Record<string, string> {
   const { scheme } = verifier
   if (verifier.kind === 'broken') throw new Problem('verifier-failed', verifier.problem.detail)
-  const { definition, toThrown } = verifier
+  const { definition, describeThrown } = verifier
   if (definition.sign === undefined) {
     throw new Problem(
       'usage-invalid',
@@ -104,7 +104,7 @@ function signDefined(
   try {
     headers = definition.sign(request, { secrets: readSecrets(settings, true), settings, now })
   } catch (thrown) {
-    throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" threw ${toThrown(thrown)}.`)
+    throw new Problem('verifier-failed', `sign() of the verifier "${scheme}" threw ${describeThrown(thrown)}.`)
   }
   const parsed = Headers.safeParse(headers)
   if (parsed.success) return lowerCaseNames(parsed.data)

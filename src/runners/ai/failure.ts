@@ -1,10 +1,10 @@
 // The failure of a model as a result: whether and when to retry, and what to check. The words of the provider are matched and
 // never repeated, because they may quote the prompt or the key; only its error codes are shown.
 import { z } from 'zod'
-import { toJson } from '../../base/json.ts'
-import { toRetryAfterMs, toWait } from '../../base/http.ts'
-import { toErrorCode, toErrorName } from '../../base/exceptions.ts'
-import { type RunFailure, permanent, retryable, runnerUnavailable } from '../../model/runner.ts'
+import { tryParseJson } from '../../base/json.ts'
+import { readRetryAfterMs, toRetryWait } from '../../base/http.ts'
+import { findErrorCode, toErrorName } from '../../base/exceptions.ts'
+import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
 import { type Provider, toShownName } from './providers.ts'
 
 /** `begun`: a part of the reply had arrived. */
@@ -62,19 +62,19 @@ const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_
 const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
 
 export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): RunFailure {
-  const code = toErrorCode(thrown)
+  const code = findErrorCode(thrown)
   if (code !== undefined) return toNetworkFailure(code, asked)
   const answered = CallError.safeParse(thrown).data ?? {}
   const error = toProviderError(thrown, answered)
   const status = toStatus(answered, error)
   if (status === undefined) return toUnexpectedFailure(thrown, asked)
-  const retryAfterMs = toRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(error)
+  const retryAfterMs = readRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(error)
   return toStatusFailure({ status, error, retryAfterMs }, asked)
 }
 
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: ModelCall): RunFailure {
-  if (brokenOff.has(code)) return retryable(describeCutConnection(name, code))
-  return runnerUnavailable(
+  if (brokenOff.has(code)) return retryableFailure(describeCutConnection(name, code))
+  return unavailableFailure(
     `${name} cannot be reached at ${new URL(baseUrl).host} (${code}). Check that it runs, and check models.providers.${name}.baseUrl.`,
   )
 }
@@ -86,14 +86,14 @@ export function describeCutConnection(name: string, code?: string): string {
 
 /** Neither the network nor the provider gave a reason. */
 function toUnexpectedFailure(thrown: unknown, { provider: { name }, begun }: ModelCall): RunFailure {
-  if (begun) return retryable(describeCutConnection(name))
+  if (begun) return retryableFailure(describeCutConnection(name))
   const error = toErrorName(thrown)
   if (error === 'AI_InvalidArgumentError') {
-    return permanent(
+    return permanentFailure(
       `${name} does not accept the options of the thinking level. Check models.providers.${name}.thinking.`,
     )
   }
-  return retryable(
+  return retryableFailure(
     `${name} answered, but not in the form of this API (${error}). Check models.providers.${name}.baseUrl and kind.`,
   )
 }
@@ -103,11 +103,11 @@ function toStatusFailure(
   { provider: { name, baseUrl }, ...asked }: ModelCall,
 ): RunFailure {
   const model = toShownName(asked.model)
-  const wait = toWait(retryAfterMs)
+  const wait = toRetryWait(retryAfterMs)
   const said = `(${[status, ...toCodes(error)].join(', ')})`
 
   if (status === 402 || toCodes(error).some((word) => noCredit.test(word))) {
-    return permanent(`${name} says that the account has no credit ${said}. Check its billing.`)
+    return permanentFailure(`${name} says that the account has no credit ${said}. Check its billing.`)
   }
   if (isTooLong(status, error)) {
     return {
@@ -119,24 +119,26 @@ function toStatusFailure(
   }
   if (status === 429) {
     const detail = `${name} limits the rate of calls ${said}. The run waits. A lower agents.defaults.maxConcurrent makes fewer calls at a time.`
-    return runnerUnavailable(detail, wait)
+    return unavailableFailure(detail, wait)
   }
-  if (status === 529) return runnerUnavailable(`${name} is overloaded ${said}. The run waits.`, wait)
+  if (status === 529) return unavailableFailure(`${name} is overloaded ${said}. The run waits.`, wait)
   if (status === 408 || status === 409 || status >= 500) {
-    const failed = asked.begun ? retryable : runnerUnavailable
+    const failed = asked.begun ? retryableFailure : unavailableFailure
     return failed(`${name} failed ${said}. If this continues, look at its log or its status page.`, wait)
   }
-  if (status === 401) return permanent(`${name} refused the key ${said}. Check models.providers.${name}.apiKey.`)
+  if (status === 401) return permanentFailure(`${name} refused the key ${said}. Check models.providers.${name}.apiKey.`)
   if (status === 403) {
-    return permanent(`${name} does not allow "${model}" for this key ${said}. Check models.providers.${name}.apiKey.`)
+    return permanentFailure(
+      `${name} does not allow "${model}" for this key ${said}. Check models.providers.${name}.apiKey.`,
+    )
   }
   if (status === 404) {
     const { host } = new URL(baseUrl)
-    return permanent(
+    return permanentFailure(
       `${name} has no "${model}" at ${host} ${said}. Check the name of the model and models.providers.${name}.baseUrl.`,
     )
   }
-  return permanent(
+  return permanentFailure(
     `${name} refused the request for "${model}" ${said}. Check the thinking level and models.providers.${name}.`,
   )
 }
@@ -155,7 +157,7 @@ function toCodes({ code, type, status, param }: ProviderError): string[] {
 
 /** The body of an answer, or the error itself inside a stream. */
 function toProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
-  const given = thrown instanceof Error ? toJson(responseBody ?? '') : thrown
+  const given = thrown instanceof Error ? tryParseJson(responseBody ?? '') : thrown
   // Google wraps its error into a list when it streams
   const first: unknown = Array.isArray(given) ? given[0] : given
   const wrapped = Wrapped.safeParse(first)

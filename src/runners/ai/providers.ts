@@ -1,12 +1,12 @@
 // The provider and the model of a turn, and the check that a provider answers and accepts its key.
 import type { LanguageModel } from 'ai'
 import type { ModelsConfig, ProviderConfig } from '../../model/agents-config.ts'
-import { cut, nearestOf } from '../../base/text.ts'
-import { isModelName, toModelName } from '../../model/permission.ts'
+import { cut, findNearest } from '../../base/text.ts'
+import { isModelName, resolveModelName } from '../../model/permission.ts'
 import { toLine } from '../../boundary/boundary.ts'
 import type { Fetch } from './fetch.ts'
 import type { Probe } from '../../model/channel.ts'
-import { toErrorCode } from '../../base/exceptions.ts'
+import { findErrorCode } from '../../base/exceptions.ts'
 
 type Kind = ProviderConfig['kind']
 
@@ -41,7 +41,7 @@ export const optionNames: Readonly<Record<Kind, string>> = {
 /** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
 export function chooseModel(asked: string | undefined, models: ModelsConfig): ModelChoice {
   if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
-  const name = toModelName(asked, models.aliases)
+  const name = resolveModelName(asked, models.aliases)
   if (!isModelName(name)) {
     return { ok: false, reason: `"${toShownName(name)}" is not <provider>/<model>, and not a name in models.aliases.` }
   }
@@ -88,7 +88,7 @@ export function findProvider(name: string, { providers }: ModelsConfig): Provide
 function describeUnknownProvider(name: string, known: readonly string[]): string {
   const asked = toShownName(name)
   if (known.length === 0) return `models.providers has no "${asked}"; it is empty. Add models.providers.${asked}.`
-  const near = nearestOf(name, known)
+  const near = findNearest(name, known)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
 }
@@ -167,7 +167,7 @@ async function probeProvider({ name, config, baseUrl }: Provider, fetch: Fetch, 
     const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
     return { ok: false, detail: describeRefusal(name, status) }
   } catch (thrown) {
-    const why = signal.aborted ? 'no answer in time' : (toErrorCode(thrown) ?? 'no HTTP')
+    const why = signal.aborted ? 'no answer in time' : (findErrorCode(thrown) ?? 'no HTTP')
     const { host } = new URL(baseUrl)
     return {
       ok: false,

@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
-import { toErrorCode } from '../../base/exceptions.ts'
+import { findErrorCode } from '../../base/exceptions.ts'
 import { readdir, readFile } from 'node:fs/promises'
 
 /** The time for output that is still in the pipes after the exit. A process that keeps them open for longer is killed. */
@@ -49,11 +49,11 @@ export async function runChild(options: ChildOptions): Promise<ChildEnd> {
   try {
     child = start(options)
   } catch (thrown) {
-    return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
+    return { kind: 'not-started', code: findErrorCode(thrown) ?? 'unknown' }
   }
   if (child.pid === undefined) {
     const [thrown] = await once(child, 'error')
-    return { kind: 'not-started', code: toErrorCode(thrown) ?? 'unknown' }
+    return { kind: 'not-started', code: findErrorCode(thrown) ?? 'unknown' }
   }
   return await supervise(child, child.pid, options)
 }

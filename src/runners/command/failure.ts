@@ -1,7 +1,7 @@
 // Why a command gave no reply, as a sentence for the operator, and whether a retry may help.
 import { cut, toPrintableLine } from '../../base/text.ts'
 import type { ChildEnd } from './child.ts'
-import { type RunFailure, permanent, retryable, runnerUnavailable } from '../../model/runner.ts'
+import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
 
 /** The failed runner, its program, and the values of its environment that no sentence may show. */
 export type FailedCommand = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
@@ -31,25 +31,27 @@ export function toStartFailure({ id, command }: FailedCommand, code: string): Ru
   const program = JSON.stringify(command)
   switch (code) {
     case 'ENOENT':
-      return permanent(
+      return permanentFailure(
         `The program ${program} was not found. Install it, or set runners.${id}.command to its full path.`,
       )
     case 'EACCES':
-      return permanent(`The program ${program} may not be executed. Check the file that runners.${id}.command names.`)
+      return permanentFailure(
+        `The program ${program} may not be executed. Check the file that runners.${id}.command names.`,
+      )
     case 'E2BIG':
-      return permanent(
+      return permanentFailure(
         `The arguments for ${program} are longer than the system takes. ` +
           `Set runners.${id}.input to "stdin", or shorten the system text of the agent.`,
       )
     default:
-      return (transientCodes.has(code) ? runnerUnavailable : permanent)(
+      return (transientCodes.has(code) ? unavailableFailure : permanentFailure)(
         `The program ${program} (runners.${id}) could not be started: ${code}.`,
       )
   }
 }
 
 export function toFolderFailure({ id }: FailedCommand, folder: string): RunFailure {
-  return permanent(
+  return permanentFailure(
     `The folder ${JSON.stringify(folder)} in which runners.${id} works does not exist. ` +
       'Create it, or set the workspace of the agent to another folder.',
   )
@@ -63,24 +65,24 @@ export function toStopFailure({ id, command }: FailedCommand, reason: unknown): 
         status: 'timeout',
         detail: `${sentence}: it reached its time limit. Raise timeoutSeconds of the mapping or of the agent.`,
       }
-    : retryable(`${sentence}.`)
+    : retryableFailure(`${sentence}.`)
 }
 
 export function toOutputLimitFailure({ id, command }: FailedCommand, maxBytes: number): RunFailure {
-  return permanent(
+  return permanentFailure(
     `The command ${JSON.stringify(command)} (runners.${id}) printed more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less.`,
   )
 }
 
 export function toJsonFailure({ id, command }: FailedCommand, expected: string): RunFailure {
-  return permanent(
+  return permanentFailure(
     `The command ${JSON.stringify(command)} printed something that is not ${expected.toUpperCase()}. ` +
       `Ask it for JSON in runners.${id}.args, or set runners.${id}.output to "text".`,
   )
 }
 
 export function toTextFailure({ id, command }: FailedCommand, path: string): RunFailure {
-  return permanent(
+  return permanentFailure(
     `The command ${JSON.stringify(command)} printed JSON without ${JSON.stringify(path)}. ` +
       `Set runners.${id}.textField to the path of the reply.`,
   )
@@ -104,7 +106,7 @@ export function toRunFailure(
   if (said !== undefined && limited.test(said))
     return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
   const isHopeless = permanentCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))
-  return { ...(isHopeless ? permanent(detail) : retryable(detail)), quotes }
+  return { ...(isHopeless ? permanentFailure(detail) : retryableFailure(detail)), quotes }
 }
 
 function takeLastLines(complaint: string): string {

@@ -1,5 +1,5 @@
 // Reads the output of a command by paths. It is outside text: nothing in it is trusted, not even its session id.
-import { isJsonObject, type JsonObject, type JsonValue, toJson } from '../../base/json.ts'
+import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Usage } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Path, parsePath, readPath } from '../../pipeline/path.ts'
@@ -56,14 +56,14 @@ export function createPrintedReader({ id, output, text, session, failure, usage 
 
 /** One document; an array of objects is a list of events. */
 function parseDocument(printed: string): JsonObject[] | undefined {
-  const document = toJson(printed)
+  const document = tryParseJson(printed)
   const events = (Array.isArray(document) ? document : [document]).filter(isJsonObject)
   return events.length === 0 ? undefined : events
 }
 
 /** One object on each line; other lines, such as warnings, are ignored. */
 function parseLines(printed: string): JsonObject[] | undefined {
-  const events = printed.split('\n').map(toJson).filter(isJsonObject)
+  const events = printed.split('\n').map(tryParseJson).filter(isJsonObject)
   return events.length === 0 ? undefined : events
 }
 

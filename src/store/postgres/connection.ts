@@ -1,5 +1,5 @@
 // Calls of the database: each in time or refused, with a reason for the operator and none for the sender.
-import { toShownDatabase } from '../../base/postgres-url.ts'
+import { describeDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
 import { storeUnavailable } from '../rules.ts'
@@ -69,7 +69,7 @@ const mostConflicts = 5
 
 export function createConnections(options: ConnectionOptions): Connections {
   const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
-  const shown = toShownDatabase(url)
+  const shown = describeDatabase(url)
   const readOnly = how !== 'migrate'
   const patient = toPatientLimits(own ?? limits)
   const usualMs = options.answerMs ?? own?.answerMs ?? patient.answerMs

@@ -1,5 +1,5 @@
 // A Postgres database as the source and as the target of a copy: one transaction, under a lock that keeps gateways from writing.
-import { toShownDatabase } from '../../base/postgres-url.ts'
+import { describeDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { type ColumnType, type CopiedTable, copiedTables, type CopySource, type CopyTarget } from '../copy.ts'
 import type { Row } from '../rows.ts'
@@ -55,7 +55,7 @@ export function writePostgres<Result>(url: string, run: (target: CopyTarget) => 
       const next = 'Name an empty database or schema.'
       throw new Problem(
         'conflict',
-        `The store in ${toShownDatabase(url)} is not empty: ${name} has ${count} rows. ${next}`,
+        `The store in ${describeDatabase(url)} is not empty: ${name} has ${count} rows. ${next}`,
       )
     }
     const result = await run({
@@ -90,7 +90,7 @@ async function withLock<Result>(
     return await transaction(async ({ query }) => {
       const isRunning = new Problem(
         'store-locked',
-        `A gateway uses the store in ${toShownDatabase(url)}. Stop every gateway that uses it first. One that was killed counts for 20 seconds more.`,
+        `A gateway uses the store in ${describeDatabase(url)}. Stop every gateway that uses it first. One that was killed counts for 20 seconds more.`,
       )
       await query(`SET LOCAL lock_timeout = ${lockMs}`)
       await query(

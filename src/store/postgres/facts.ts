@@ -1,5 +1,5 @@
-// What an operator should know about a database before it causes trouble: for `hookloom doctor`, read-only, and also where no gateway has run yet.
-import { toShownDatabase } from '../../base/postgres-url.ts'
+// What an operator should know about a database before it causes trouble: for `hookloom doctor`, read-only, even where no gateway has run yet.
+import { describeDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { createConnections } from './connection.ts'
 import { checkVersion } from './migrations.ts'
@@ -33,7 +33,7 @@ const selectSnapshots = `SELECT * FROM (
 
 /** Throws `store-unavailable` if the database does not answer; the message says why, and what to do. */
 export async function readPostgresFacts(url: string, { oldSnapshotSeconds = 300 } = {}): Promise<PostgresFacts> {
-  const shown = toShownDatabase(url)
+  const shown = describeDatabase(url)
   const { transaction, close } = createConnections({ url, prepare: 'nothing', maxConnections: 1 })
   try {
     return await transaction(async ({ query }) => {

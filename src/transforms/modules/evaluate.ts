@@ -3,7 +3,7 @@ import { basename, extname } from 'node:path'
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
 import type { TransformRef } from '../../model/mapping.ts'
-import { toKindOf } from '../../base/json.ts'
+import { describeValueKind } from '../../base/json.ts'
 import { attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Bundle } from './build.ts'
@@ -87,12 +87,12 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
     const names = Object.keys(exports).slice(0, 20).join(', ') || 'nothing'
     throw new Problem(
       'transform-load-failed',
-      `${label} must export a function "${name}", found ${toKindOf(found)}. It exports: ${names}.`,
+      `${label} must export a function "${name}", found ${describeValueKind(found)}. It exports: ${names}.`,
     )
   }
   throw new Problem(
     'transform-load-failed',
-    `${label} must export a function, found ${toKindOf(found)}. Did you forget "export default"?`,
+    `${label} must export a function, found ${describeValueKind(found)}. Did you forget "export default"?`,
   )
 }
 

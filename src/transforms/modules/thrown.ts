@@ -1,6 +1,6 @@
 // Describes exceptions of the code of integrators safely: reading them cannot throw again, and every text has a limit.
 import { types } from 'node:util'
-import { toKindOf } from '../../base/json.ts'
+import { describeValueKind } from '../../base/json.ts'
 import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
@@ -30,7 +30,7 @@ export function readRefusal(thrown: unknown): string | undefined {
 function describeKind(thrown: unknown): string {
   if (types.isProxy(thrown)) return 'a proxy'
   if (thrown === undefined) return 'undefined'
-  if (!types.isNativeError(thrown)) return toKindOf(thrown)
+  if (!types.isNativeError(thrown)) return describeValueKind(thrown)
   const name = readText(thrown, 'name')
   // the module chooses the name, so it could be payload: only a name that looks like a class is shown
   const word = /^[A-Za-z_$][\w$]{0,39}$/.test(name) ? name : 'Error'

@@ -1,7 +1,7 @@
 // Writes the result of a transform as JSON without running any of its code. A result that is not plain data is refused with path
 // and reason.
 import { types } from 'node:util'
-import { toKindOf } from '../../base/json.ts'
+import { describeValueKind } from '../../base/json.ts'
 
 /** The limit of the JSON of a result, in bytes. */
 const resultBytes = 256 * 1024
@@ -44,7 +44,7 @@ export function toPlainJson(value: unknown): string {
       count(text.length)
       return text
     }
-    if (typeof at !== 'object') throw new NotPlain(`${toWhere(within)} is ${toKindOf(at)}`)
+    if (typeof at !== 'object') throw new NotPlain(`${toWhere(within)} is ${describeValueKind(at)}`)
     if (isProxy(at)) throw new NotPlain(`${toWhere(within)} is a proxy`)
     let level = 0
     for (let above = within; above !== undefined; above = above.above) {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { toPrintable, toPrintableLine } from '../../../src/base/text.ts'
-import { toVisible } from '../../../src/inspector/visible.ts'
+import { markUnseen } from '../../../src/inspector/visible.ts'
 
 test('what drives a terminal is shown as a picture', () => {
   expect(toPrintable('a\u001b[31mb')).toBe('a␛[31mb')
@@ -43,15 +43,15 @@ test('the page and the terminal mark the same characters', () => {
   for (let code = 0; code <= 0x10ffff; code += 1) {
     if (code >= 0xd800 && code <= 0xdfff) continue
     const text = `a${String.fromCodePoint(code)}b`
-    if ((toVisible(text) === text) !== (toPrintable(text) === text)) differs.push(code.toString(16))
+    if ((markUnseen(text) === text) !== (toPrintable(text) === text)) differs.push(code.toString(16))
   }
   expect(differs).toEqual([])
   for (const text of ['👩‍💻 ❤️ می‌خواهم', '😀\u{E0101}', 'in\u200Dvisible', '❤\uFE0F\uFE0E'])
-    expect(toVisible(text) === text).toBe(toPrintable(text) === text)
+    expect(markUnseen(text) === text).toBe(toPrintable(text) === text)
 })
 
 test('the page shows a mark with its number, and ANSI escapes with a picture', () => {
   const tags = 'a\u{E0041}b\u3164c\u034Fd\u{E0101}e\u202Ef'
-  expect(toVisible(tags)).toBe('a⟨e0041⟩b⟨3164⟩c⟨034f⟩d⟨e0101⟩e⟨202e⟩f')
-  expect(toVisible('\u001b[31m\u007f 👩‍💻 ❤️\n\t')).toBe('␛[31m⟨007f⟩ 👩‍💻 ❤️\n\t')
+  expect(markUnseen(tags)).toBe('a⟨e0041⟩b⟨3164⟩c⟨034f⟩d⟨e0101⟩e⟨202e⟩f')
+  expect(markUnseen('\u001b[31m\u007f 👩‍💻 ❤️\n\t')).toBe('␛[31m⟨007f⟩ 👩‍💻 ❤️\n\t')
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toRetryAfterMs } from '../../../src/base/http.ts'
+import { readRetryAfterMs } from '../../../src/base/http.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 
@@ -17,7 +17,7 @@ describe('how long a provider asks us to wait', () => {
     [{ 'retry-after': '' }, undefined],
     [{}, undefined],
   ])('%o', (headers: Record<string, string>, ms) => {
-    expect(toRetryAfterMs(new Headers(headers), now)).toBe(ms)
+    expect(readRetryAfterMs(new Headers(headers), now)).toBe(ms)
   })
 
   test('a date is taken by the clock of whoever wrote it', () => {
@@ -25,6 +25,6 @@ describe('how long a provider asks us to wait', () => {
       'retry-after': 'Wed, 21 Oct 2015 07:28:30 GMT',
       date: 'Wed, 21 Oct 2015 07:28:00 GMT',
     })
-    expect(toRetryAfterMs(headers, now)).toBe(30_000)
+    expect(readRetryAfterMs(headers, now)).toBe(30_000)
   })
 })

@@ -17,7 +17,7 @@ function open(definition: Omit<Partial<ChannelDefinition<unknown>>, 'send'> & { 
   // as outsiders give it: nobody has checked what it returns
   const given = { send: () => ({ kind: 'sent', id: '1' }), ...definition } as ChannelDefinition<unknown>
   return createOwnChannel(
-    { kind: 'sound', name: 'x', definition: given, options: { token: 't' }, hash: 'h', toThrown },
+    { kind: 'sound', name: 'x', definition: given, options: { token: 't' }, hash: 'h', describeThrown: toThrown },
     undefined,
   )
 }

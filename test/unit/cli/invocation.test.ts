@@ -3,12 +3,12 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, expect, test } from 'vitest'
-import { createContext, toInvocation, toShellWord } from '../../../src/cli/terminal/context.ts'
+import { createContext, formatInvocation, quoteShellWord } from '../../../src/cli/terminal/context.ts'
 
 function invocation(script: string, env: Record<string, string>): string {
   const dir = join(homedir(), '.hookloom')
   const io = { env, script, stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
-  return toInvocation(createContext(io, { configDir: dir }), ['check'])
+  return formatInvocation(createContext(io, { configDir: dir }), ['check'])
 }
 
 describe('the command line that a command prints as the next one', () => {
@@ -26,7 +26,7 @@ describe('the command line that a command prints as the next one', () => {
 test.each(['a b', "it's $(id) `id` !!", 'a\n\u001b[201~b', "\u009b'\\u0041", '-x', '\ttab'])(
   'a word of that line, %j, is one argument for a shell, and no control character for a terminal',
   (word) => {
-    const written = toShellWord(word)
+    const written = quoteShellWord(word)
     expect(execFileSync('bash', ['-c', `printf %s ${written}`]).toString()).toBe(word)
     expect(written).not.toMatch(/\p{Cc}/u)
   },

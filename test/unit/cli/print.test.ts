@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
-import { toTable } from '../../../src/cli/terminal/print.ts'
+import { renderTable } from '../../../src/cli/terminal/print.ts'
 
 test('one long cell does not push the other columns away; the last column is shown whole', () => {
-  const table = toTable(['from', 'why'], [['x'.repeat(5_000), 'y'.repeat(200)]])
+  const table = renderTable(['from', 'why'], [['x'.repeat(5_000), 'y'.repeat(200)]])
   expect(stripVTControlCharacters(table).split('\n')).toEqual([
     `${'from'.padEnd(80)}  why`,
     `${'x'.repeat(79)}…  ${'y'.repeat(200)}`,

@@ -1,10 +1,10 @@
 // Agents, models, runners and channels: every name in a configuration leads somewhere, or its key says that it does not.
 import { describe, expect, test } from 'vitest'
 import { Config } from '../../../src/model/config.ts'
-import { toConfigIssues } from '../../../src/model/config-rules.ts'
+import { findConfigIssues } from '../../../src/model/config-rules.ts'
 
 function issuesOf(parts: object): string[] {
-  return toConfigIssues(Config.parse(parts)).map(({ text }) => text)
+  return findConfigIssues(Config.parse(parts)).map(({ text }) => text)
 }
 
 const local = { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' } } }

@@ -14,8 +14,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { loadConfig, parseConfig } from '../../../src/config/config.ts'
 import { privateMode, writeStateFile } from '../../../src/base/files.ts'
 import { editConfig, renderEnv, renderNewConfig, writeFileAtomic } from '../../../src/config/config-file.ts'
-import { makeFolder } from '../../../src/cli/scaffold/folder.ts'
-import { toWarnings } from '../../../src/config/warnings.ts'
+import { createConfigFolder } from '../../../src/cli/scaffold/folder.ts'
+import { checkRisks } from '../../../src/config/warnings.ts'
 
 let dir: string
 beforeEach(() => {
@@ -47,7 +47,7 @@ describe('a new configuration', () => {
     expect(config.server.host).toBe('127.0.0.1')
     expect(config.channels.default?.channel).toBe('console')
     const facts = { files: files.map((file) => ({ file, mode: statSync(file).mode & 0o777 })) }
-    expect(toWarnings(config, facts).filter(({ ok }) => !ok)).toEqual([])
+    expect(checkRisks(config, facts).filter(({ ok }) => !ok)).toEqual([])
   })
 
   test('keeps its tokens out of hookloom.jsonc: without them it does not load', () => {
@@ -60,7 +60,7 @@ describe('a new configuration', () => {
   test('in a folder that cannot be written is a problem of the configuration, not a bug', async () => {
     writeFileSync(join(dir, 'file'), '')
     const folder = join(dir, 'file', 'config')
-    await expect(makeFolder(folder)).rejects.toMatchObject({
+    await expect(createConfigFolder(folder)).rejects.toMatchObject({
       code: 'config-invalid',
       message: expect.stringContaining(`${folder} cannot be written: a part of its path is a file (ENOTDIR).`),
     })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toShownDatabase } from '../../../src/base/postgres-url.ts'
+import { describeDatabase } from '../../../src/base/postgres-url.ts'
 import { parseConfig } from '../../../src/config/config.ts'
 
 const token = 'a-token-of-the-hooks'
@@ -97,12 +97,12 @@ describe('the store', () => {
     const [line = '', ...more] = ofStore({ url })
     expect([line, more]).toEqual([expect.stringMatching(/^store\.url: expected a value that is a Postgres URL/), []])
     expect(line).not.toContain('canary')
-    expect(toShownDatabase(url)).toBe('localhost')
+    expect(describeDatabase(url)).toBe('localhost')
   })
 
   test('is shown by host, port and database only', () => {
-    expect(toShownDatabase('postgres://user:canary@db:5432/hooks?password=canary')).toBe('db:5432/hooks')
-    expect(toShownDatabase('postgres://user:canary@/hooks?host=%2Frun%2Fpg')).toBe('/run/pg/hooks')
+    expect(describeDatabase('postgres://user:canary@db:5432/hooks?password=canary')).toBe('db:5432/hooks')
+    expect(describeDatabase('postgres://user:canary@/hooks?host=%2Frun%2Fpg')).toBe('/run/pg/hooks')
   })
 })
 

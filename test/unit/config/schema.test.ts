@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { nearestOf } from '../../../src/base/text.ts'
-import { toConfigSchema, toKeysAt } from '../../../src/config/schema.ts'
+import { findNearest } from '../../../src/base/text.ts'
+import { buildConfigSchema, listKeysAt } from '../../../src/config/schema.ts'
 
 type Node = { path: string; schema: Record<string, unknown> }
 
@@ -23,7 +23,7 @@ function toNodes(schema: unknown, path: string): Node[] {
 }
 
 test('the schema for editors describes every key, and refuses unknown ones wherever the loader does', () => {
-  const nodes = toNodes(toConfigSchema(), '')
+  const nodes = toNodes(buildConfigSchema(), '')
   expect(nodes.length).toBeGreaterThan(60)
   const keys = nodes.filter(({ path }) => path !== '' && !path.endsWith('[]'))
   expect(
@@ -40,26 +40,26 @@ test('the schema for editors describes every key, and refuses unknown ones where
 })
 
 test('the schema is draft-7 and asks for no key that has a default', () => {
-  const schema = toConfigSchema()
+  const schema = buildConfigSchema()
   expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
   expect(schema.required).toBeUndefined()
   expect(JSON.stringify(schema)).not.toContain(String(Number.MAX_SAFE_INTEGER))
 })
 
 test('the keys at a path are known through arrays and alternatives; where any key goes there are none', () => {
-  expect(toKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export'])
-  expect(toKeysAt(['hooks', 'presets', 0])).toEqual(['name'])
-  expect(toKeysAt(['models', 'aliases'])).toEqual([])
-  expect(toKeysAt(['constructor'])).toEqual([])
+  expect(listKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export'])
+  expect(listKeysAt(['hooks', 'presets', 0])).toEqual(['name'])
+  expect(listKeysAt(['models', 'aliases'])).toEqual([])
+  expect(listKeysAt(['constructor'])).toEqual([])
 })
 
 test('the nearest word is the one with the fewest slips, and a far one is none', () => {
   const known = ['messageTemplate', 'textTemplate', 'name', 'to', 'token', 'path']
-  expect(nearestOf('mesageTemplate', known)).toBe('messageTemplate')
-  expect(nearestOf('tokne', known)).toBe('token')
-  expect(nearestOf('NAME', known)).toBe('name')
-  expect(nearestOf('message', known)).toBe('messageTemplate')
-  expect(nearestOf('port', known)).toBeUndefined()
-  expect(nearestOf('x'.repeat(100_000), known)).toBeUndefined()
-  expect(nearestOf('name', [])).toBeUndefined()
+  expect(findNearest('mesageTemplate', known)).toBe('messageTemplate')
+  expect(findNearest('tokne', known)).toBe('token')
+  expect(findNearest('NAME', known)).toBe('name')
+  expect(findNearest('message', known)).toBe('messageTemplate')
+  expect(findNearest('port', known)).toBeUndefined()
+  expect(findNearest('x'.repeat(100_000), known)).toBeUndefined()
+  expect(findNearest('name', [])).toBeUndefined()
 })

@@ -2,21 +2,21 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type FileFact, toFileFacts, toWarnings } from '../../../src/config/warnings.ts'
+import { type FileMode, readFileModes, checkRisks } from '../../../src/config/warnings.ts'
 import { Config } from '../../../src/model/config.ts'
 
 const token = 'a-token-with-more-than-24-characters'
 const tight = { enabled: true, token, defaultSessionKey: 'hook:inbox', allowedSessionKeyPrefixes: ['hook:'] }
-type Parts = { hooks?: object; rest?: object; files?: FileFact[] }
+type Parts = { hooks?: object; rest?: object; files?: FileMode[] }
 const channels = { default: { channel: 'console' } }
 const failing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
-  toWarnings(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
+  checkRisks(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
 const names = (parts: Parts) => failing(parts).map(({ name }) => name)
 
 describe('doctor', () => {
   test('finds nothing in a tight configuration, and lists every check that held', () => {
     expect(names({})).toEqual([])
-    expect(toWarnings(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
+    expect(checkRisks(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
       'token-length',
       'token-reuse',
       'trusted-proxies',
@@ -39,7 +39,7 @@ describe('doctor', () => {
     ['with a section of a channel', { channels: { telegram } }, false],
     ['with a channel in code', { channels: { own: { ntfy: {} } } }, false],
   ])('says of a configuration %s whether replies have nowhere to go', (_, rest, isFound) => {
-    const found = toWarnings(Config.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
+    const found = checkRisks(Config.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
     const expected = { name: 'channels', detail: expect.stringContaining('no channel is configured') }
     expect(found).toMatchObject(isFound ? [expected] : [])
   })
@@ -142,7 +142,7 @@ describe('doctor', () => {
 
   test('names the line of the key', () => {
     const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
-    const [found] = toWarnings(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
+    const [found] = checkRisks(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
       files: [],
       text,
     }).filter(({ ok }) => !ok)
@@ -201,7 +201,7 @@ test('facts are taken of the files that are there', () => {
   const file = join(dir, 'a')
   writeFileSync(file, '')
   chmodSync(file, 0o640)
-  expect(toFileFacts([file, join(dir, 'b')], 'linux')).toEqual([{ file, mode: 0o640 }])
-  expect(toFileFacts([file], 'win32')).toEqual([])
+  expect(readFileModes([file, join(dir, 'b')], 'linux')).toEqual([{ file, mode: 0o640 }])
+  expect(readFileModes([file], 'win32')).toEqual([])
   rmSync(dir, { recursive: true })
 })

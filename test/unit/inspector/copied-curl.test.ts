@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { isCopied, toCurl } from '../../../src/inspector/curl.ts'
+import { isCopyable, toCurl } from '../../../src/inspector/curl.ts'
 import type { RequestFields } from '../../../src/model/api-types.ts'
 import { onFileEnd } from '../../file-end.ts'
 
@@ -102,9 +102,9 @@ test('the line has no character that is not seen', () => {
 })
 
 test('a body that an argument cannot carry is not copied', () => {
-  expect(isCopied(toRequest({ body: 'a\0b' }))).toBe(false)
-  expect(isCopied({ ...toRequest({ body: 'AAE=' }), encoding: 'base64' })).toBe(false)
-  expect(isCopied(toRequest({ body: 'a' }))).toBe(true)
+  expect(isCopyable(toRequest({ body: 'a\0b' }))).toBe(false)
+  expect(isCopyable({ ...toRequest({ body: 'AAE=' }), encoding: 'base64' })).toBe(false)
+  expect(isCopyable(toRequest({ body: 'a' }))).toBe(true)
 })
 
 function toRequest(fields: Partial<RequestFields>): RequestFields {

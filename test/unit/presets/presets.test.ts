@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { presets } from '../../../presets/index.ts'
 import { Config } from '../../../src/model/config.ts'
-import { toMappingIssues } from '../../../src/model/config-rules.ts'
+import { findMappingIssues } from '../../../src/model/config-rules.ts'
 import { isJsonObject, type JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/mapping.ts'
 import type { Preset } from '../../../src/model/preset.ts'
@@ -162,7 +162,7 @@ describe('a bundled preset', () => {
   test.each(namesOf(signed))('%s keeps its sessions below a name of its own', (name) => {
     for (const mapping of mappingsOf(name, keysOf(name))) {
       expect(mapping.sessionKey?.startsWith(`hook:${name}:`)).toBe(true)
-      expect(toMappingIssues(mapping, config, [])).toEqual([])
+      expect(findMappingIssues(mapping, config, [])).toEqual([])
     }
   })
 

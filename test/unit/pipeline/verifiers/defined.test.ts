@@ -5,7 +5,7 @@ import { reasonOf, requestOf, verifierOf } from './stage.ts'
 function soundOf(verify: (...given: Parameters<VerifierDefinition['verify']>) => unknown): DefinedVerifier {
   // what authors return is what this is about: their types say nothing at run time
   const definition = { scheme: 'acme', headers: ['X-Acme'], verify } as VerifierDefinition
-  return { kind: 'sound', scheme: 'acme', definition, hash: 'h', toThrown: () => 'a TypeError at acme.ts:3' }
+  return { kind: 'sound', scheme: 'acme', definition, hash: 'h', describeThrown: () => 'a TypeError at acme.ts:3' }
 }
 
 const bySecret = soundOf(({ headers }, { secrets }) =>
