@@ -2,6 +2,7 @@
 import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
 import { type ChannelsConfig, channelSections } from '../model/channels-config.ts'
+import type { ConfiguredChannelName } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Runner } from '../model/runner.ts'
 import { createConsoleChannel, type WriteReply } from '../channels/console.ts'
@@ -83,17 +84,20 @@ function buildChannels(
   { write }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
   const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
+  const configured: Readonly<Record<ConfiguredChannelName, Channel | undefined>> = {
+    telegram: telegram && createTelegramChannel(telegram),
+    discord: discord && createDiscordChannel(discord),
+    slack: slack && createSlackChannel(slack),
+    mattermost: mattermost && createMattermostChannel(mattermost),
+    msteams: msteams && createMsTeamsChannel(msteams),
+    whatsapp: whatsapp && createWhatsAppChannel(whatsapp),
+    signal: signal && createSignalChannel(signal),
+    imessage: imessage && createIMessageChannel(imessage),
+    webhook: webhook && createWebhookChannel(webhook),
+  }
   const channels = [
     createConsoleChannel({ write }),
-    telegram && createTelegramChannel(telegram),
-    discord && createDiscordChannel(discord),
-    slack && createSlackChannel(slack),
-    mattermost && createMattermostChannel(mattermost),
-    msteams && createMsTeamsChannel(msteams),
-    whatsapp && createWhatsAppChannel(whatsapp),
-    signal && createSignalChannel(signal),
-    imessage && createIMessageChannel(imessage),
-    webhook && createWebhookChannel(webhook),
+    ...Object.values(configured),
     ...own.map((channel) => createOwnChannel(channel, config.own[channel.name]?.to)),
   ]
   const repeating = new Set([

@@ -29,6 +29,8 @@ export const WakeMode = z.enum(wakeModes)
 export type WakeMode = z.infer<typeof WakeMode>
 export const Thinking = z.enum(thinkingLevels)
 export type Thinking = z.infer<typeof Thinking>
+/** A channel that has a section in `channels`: the compiler asks for the section, and for the code that makes the channel. */
+export type ConfiguredChannelName = Exclude<(typeof channelNames)[number], 'last' | 'console'>
 /** `own:<name>` is a channel of `channels.own`, in the operator's code. */
 export type ChannelName = (typeof channelNames)[number] | `own:${string}`
 const ownChannel = new RegExp(fileNamePattern.source.replace('^', '^own:'))

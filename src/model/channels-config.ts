@@ -1,6 +1,6 @@
 // `channels` of the configuration: one section for each channel. A channel without a section is not configured, except console.
 import { z } from 'zod'
-import { ChannelName } from './action.ts'
+import { ChannelName, type ConfiguredChannelName } from './action.ts'
 import { endpointUrl, FileName, nonBlank, httpUrl, pathPart, RetryConfig } from './values.ts'
 
 const shared = {
@@ -127,7 +127,7 @@ export const channelSections = {
     })
     .optional()
     .describe('A signed HTTP request. `to`: the name of an endpoint.'),
-} as const
+} as const satisfies Readonly<Record<ConfiguredChannelName, z.ZodType>>
 
 export const ChannelsConfig = z.strictObject({
   default: z
