@@ -54,7 +54,7 @@ export async function createPrettyLog(): Promise<Log> {
       sync: true,
       translateTime: 'HH:MM:ss',
       // a code frame is printed as text, not as a JSON string; the message shows what the others contain
-      ignore: 'frame,delivery,job',
+      ignore: 'frame,delivery,job,repeated',
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),
   )
