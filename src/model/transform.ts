@@ -108,7 +108,7 @@ export type TransformCall = {
   /** Never changed, never detached: a delivery that parks still needs it. */
   readonly body: Uint8Array
   readonly syntax: BodySyntax
-  /** The result becomes actions. Whoever leaves it out gets a call without effects. */
+  /** The result becomes actions. Without it, the call has no effects. */
   readonly serves?: true | undefined
 }
 

@@ -7,7 +7,7 @@ import type { JsonObject } from '../base/json.ts'
 import { permanentFailure, retryableFailure, type Runner, type RunResult } from '../model/runner.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
-import { callModel, type Reply, toConversation } from './ai/call.ts'
+import { callModel, type ModelReply, toConversation } from './ai/call.ts'
 import { describeCutConnection, toModelFailure } from './ai/failure.ts'
 import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShownName } from './ai/providers.ts'
 import { boundFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
@@ -78,7 +78,7 @@ function toProviderOptions(
   return config.kind === 'openai' ? { store: false, ...thinking } : thinking
 }
 
-function toRunResult({ text, finish, model, usage }: Reply, { name, config }: Provider): RunResult {
+function toRunResult({ text, finish, model, usage }: ModelReply, { name, config }: Provider): RunResult {
   if (finish === 'none') return retryableFailure(describeCutConnection(name))
   if (finish === 'error')
     return retryableFailure(`${name} ended its reply with an error. If this continues, look at its log.`)
@@ -96,7 +96,7 @@ function toRunResult({ text, finish, model, usage }: Reply, { name, config }: Pr
   return { status: 'ok', text: said, model: `${name}/${toShownName(model)}`, ...toUsage(usage) }
 }
 
-function describeEmptyRemedy(finish: Reply['finish']): string {
+function describeEmptyRemedy(finish: ModelReply['finish']): string {
   if (finish === 'length') return 'It reached its maximum length before it wrote any text: lower the thinking level.'
   if (finish === 'tool-calls') return 'It asked for tools, and this runner has none: say so in the system text.'
   return 'If this continues, choose another model. A model with nothing to report must answer HEARTBEAT_OK.'

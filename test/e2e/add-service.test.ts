@@ -187,7 +187,7 @@ describe('a path with a control character', () => {
   const plain = { dir: '/srv/h', program: '/opt/h', node: '/usr/bin/node', user: 'ada', group: 'ada', owner: '1:1' }
   const rest = { stopTimeoutMs: 1, hooksPath: '/hooks', port: 1, adminPort: 2, writable: ['/srv/other'] }
   const facts = { ...plain, ...rest }
-  const bad = '/srv/x\nExecStartPre=+/bin/touch /root/made'
+  const bad = '/srv/x\nExecStartPre=+/bin/touch /etc/made'
 
   test.each([
     ['dir', { ...facts, dir: bad }],

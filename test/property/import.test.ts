@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../src/base/js
 import type { ImportDraft, Tools } from '../../src/cli/import/draft.ts'
 import { createNotes, createSecrets } from '../../src/cli/import/notes.ts'
 import { convertOpenClaw } from '../../src/cli/import/openclaw.ts'
-import { settle } from '../../src/cli/import/settle.ts'
+import { dropRefusedParts } from '../../src/cli/import/settle.ts'
 import { convertWebhook } from '../../src/cli/import/webhook.ts'
 import { substituteEnv } from '../../src/config/env.ts'
 
@@ -143,7 +143,7 @@ function expectNothingRead(convert: (tools: Tools) => ImportDraft): void {
   try {
     const draft = convert({ notes, secrets, home: '/home/ada' })
     const added = Object.fromEntries(secrets.added().map(({ name, value: text }) => [name, text]))
-    config = settle(draft, { ...own, ...added }, notes).config
+    config = dropRefusedParts(draft, { ...own, ...added }, notes).config
   } catch (error) {
     // a file that cannot be taken over at all
     expect(String(error)).toMatch(/cannot be taken over|too many keys/)

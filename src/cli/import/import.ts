@@ -19,7 +19,7 @@ import { renderFields } from '../terminal/print.ts'
 import type { ImportDraft } from './draft.ts'
 import { createNotes, createSecrets, type Note, readEnv, type Secrets, toEnvText, toNoteLine } from './notes.ts'
 import { convertOpenClaw } from './openclaw.ts'
-import { settle, type Settled } from './settle.ts'
+import { dropRefusedParts, type Settled } from './settle.ts'
 import { copyTransforms, keepExistingTransforms, readTransforms, runDry } from './transforms.ts'
 import { convertWebhook } from './webhook.ts'
 
@@ -52,7 +52,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
   const gateway = { token: secrets.make('HOOKLOOM_GATEWAY_TOKEN') }
   const all: ImportDraft = { ...draft, mappings, config: { ...draft.config, gateway } }
   const added = Object.fromEntries(secrets.added().map(({ name, value }) => [name, value]))
-  const settled = settle(all, { ...own, ...added }, notes)
+  const settled = dropRefusedParts(all, { ...own, ...added }, notes)
 
   const made = await reportUnwritable(dir, async () => {
     await mkdir(dir, { recursive: true, mode: 0o700 })

@@ -26,7 +26,7 @@ const mostRounds = 1_000
 const needed = new Set(['hooks.token', 'gateway.token'])
 
 /** `env`: every variable that the draft names. Throws `config-invalid` if a part that is not optional would be refused. */
-export function settle(draft: ImportDraft, env: Env, notes: Notes): Settled {
+export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {
     return { from, mapping: toWritten(mapping, (path) => onText([...from, ...path])) }

@@ -12,7 +12,7 @@ export type Call = {
   readonly signal: AbortSignal
 }
 
-export type Reply = {
+export type ModelReply = {
   readonly kind: 'reply'
   readonly text: string
   /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended before the model said so. */
@@ -32,7 +32,7 @@ type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
 type Warning = PartOf<'start-step'>['warnings'][number]
 
 /** Never rejects. The connection is closed at the end in every case. */
-export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<Reply | CallFailure> {
+export async function callModel(call: Call, { stream }: { stream: boolean }): Promise<ModelReply | CallFailure> {
   const sdk = await import('ai')
   // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
   globalThis.AI_SDK_LOG_WARNINGS ??= false
@@ -53,7 +53,7 @@ function toCallSettings({ model, system, messages, providerOptions, signal }: Ca
   return system === undefined ? always : { ...always, system }
 }
 
-async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<Reply> {
+async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<ModelReply> {
   const { text, finishReason, response, totalUsage, warnings = [] } = await sdk.generateText(settings)
   return {
     kind: 'reply',
@@ -65,7 +65,7 @@ async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): 
   }
 }
 
-async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<Reply | CallFailure> {
+async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<ModelReply | CallFailure> {
   let text = ''
   let start: PartOf<'start-step'> | undefined
   let step: PartOf<'finish-step'> | undefined

@@ -10,7 +10,7 @@ import {
   readOnlyCode,
   RefusedStatement,
   toCause,
-  toCode,
+  readSqlState,
   tooManyCode,
   describeError,
   UnfitDatabase,
@@ -21,12 +21,12 @@ import { createPresence } from './presence.ts'
 import { type Limits, limits, readSettings, toBeginSql, toPatientLimits } from './settings.ts'
 
 /** Statements of one transaction. */
-export type Session = { readonly query: Query }
+export type DatabaseSession = { readonly query: Query }
 
 /** `patient`: for what may visit many rows. It has more time. */
 export type Pace = 'usual' | 'patient'
 
-export type Connections = {
+export type DatabaseConnections = {
   /**
    * Connects, and prepares the database once: the first call of the others does it too. Rejects with `store-unavailable`, or with
    * `config-invalid` if this program must not use the database.
@@ -36,7 +36,7 @@ export type Connections = {
   readonly query: Query
   readonly patientQuery: Query
   /** Several statements, all or none. A conflict with another transaction runs it again, so it must not act outside of the store. */
-  transaction<Result>(run: (session: Session) => Promise<Result>, pace?: Pace): Promise<Result>
+  transaction<Result>(run: (session: DatabaseSession) => Promise<Result>, pace?: Pace): Promise<Result>
   /** The version of the server. Sees whether it can be written, unlike a statement that reads. */
   check(): Promise<string>
   trouble(): string | undefined
@@ -67,7 +67,7 @@ const doubtMs = 2_000
 const checkEveryMs = 1_000
 const mostConflicts = 5
 
-export function createConnections(options: ConnectionOptions): Connections {
+export function createDatabaseConnections(options: ConnectionOptions): DatabaseConnections {
   const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
   const shown = describeDatabase(url)
   const readOnly = how !== 'migrate'
@@ -108,7 +108,7 @@ export function createConnections(options: ConnectionOptions): Connections {
       await withNewClient({ url, limitMs: lookMs }, check)
     } catch (error) {
       // others have all connections of the server, but this gateway has some
-      if (toCode(error) !== tooManyCode || pool.count() === 0) throw error
+      if (readSqlState(error) !== tooManyCode || pool.count() === 0) throw error
     }
   }
 
@@ -118,7 +118,7 @@ export function createConnections(options: ConnectionOptions): Connections {
   }
 
   function inTransaction<Result>(
-    run: (session: Session) => Promise<Result>,
+    run: (session: DatabaseSession) => Promise<Result>,
     given: Limits | undefined,
     answerMs: number,
   ): Promise<Result> {
@@ -162,7 +162,7 @@ export function createConnections(options: ConnectionOptions): Connections {
     const detail = toDetail(error)
     if (presence.lost() === undefined) {
       note(detail)
-      if (!readOnly && toCode(error) === readOnlyCode) presence.lose(error)
+      if (!readOnly && readSqlState(error) === readOnlyCode) presence.lose(error)
       else if (!readOnly && isConnectionError(error)) presence.doubt()
     }
     return storeUnavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
@@ -206,7 +206,7 @@ export function createConnections(options: ConnectionOptions): Connections {
     }
   }
 
-  const transaction: Connections['transaction'] = (run, pace = 'usual') =>
+  const transaction: DatabaseConnections['transaction'] = (run, pace = 'usual') =>
     runCall(() =>
       retryConflicts(() =>
         pace === 'usual' ? inTransaction(run, own, usualMs) : inTransaction(run, own && patient, patient.answerMs),

@@ -3,7 +3,7 @@ import { describeDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { type ColumnType, type CopiedTable, copiedTables, type CopySource, type CopyTarget } from '../copy.ts'
 import type { Row } from '../rows.ts'
-import { createConnections } from './connection.ts'
+import { createDatabaseConnections } from './connection.ts'
 import type { Param, Query } from './pool.ts'
 
 const types: Readonly<Record<ColumnType, string>> = { integer: 'bigint', text: 'text', bytes: 'bytea' }
@@ -84,7 +84,7 @@ async function withLock<Result>(
   { url, prepare, mode }: Locked,
   run: (query: Query) => Promise<Result>,
 ): Promise<Result> {
-  const { open, transaction, close } = createConnections({ url, prepare, answerMs, maxConnections: 1 })
+  const { open, transaction, close } = createDatabaseConnections({ url, prepare, answerMs, maxConnections: 1 })
   try {
     await open()
     return await transaction(async ({ query }) => {

@@ -10,10 +10,10 @@ export const tooManyCode = '53300'
 const conflicts: ReadonlySet<unknown> = new Set(['40001', '40P01', '23505'])
 
 export function isConflict(error: unknown): boolean {
-  return conflicts.has(toCode(error))
+  return conflicts.has(readSqlState(error))
 }
 
-export function toCode(error: unknown): string | undefined {
+export function readSqlState(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
@@ -23,13 +23,13 @@ export function toCode(error: unknown): string | undefined {
  * that was idle for too long, and 55P03 a lock that was not given in time.
  */
 export function isStatementError(error: unknown): boolean {
-  const code = toCode(error)
+  const code = readSqlState(error)
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(08|25006|25P03|28|3D|42|53|55P03|57|58|XX)/.test(code)
 }
 
 /** True: the connection, or the server behind it, may be gone. It is not a statement that was slow, or waited for a lock. */
 export function isConnectionError(error: unknown): boolean {
-  const code = toCode(error)
+  const code = readSqlState(error)
   return code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^(08|25006|28|3D|53300|57P)/.test(code)
 }
 
@@ -57,7 +57,7 @@ const reasons: Readonly<Record<string, string>> = {
 }
 
 export function describeError(error: unknown): string {
-  const code = toCode(error)
+  const code = readSqlState(error)
   if (error instanceof Error && 'syscall' in error && error.syscall === 'open') {
     return `a file that store.url names, such as sslrootcert, cannot be read (${code}). Correct its path or its permissions`
   }
@@ -72,13 +72,13 @@ export function describeError(error: unknown): string {
 /** Postgres refused one statement, and the others may work. The message may be logged: it quotes no value of a row. */
 export class RefusedStatement extends Error {
   constructor(error: unknown) {
-    super(`SQLSTATE ${toCode(error)}`)
+    super(`SQLSTATE ${readSqlState(error)}`)
   }
 }
 
 /** For the log, in place of an error whose message may name the user of the database. */
 export function toCause(error: unknown): Error {
-  return new Error(`${toCode(error) ?? 'no code'}: ${describeError(error)}`)
+  return new Error(`${readSqlState(error) ?? 'no code'}: ${describeError(error)}`)
 }
 
 /** A setting of the server or of the user would lose deliveries. */

@@ -1,7 +1,7 @@
 // What an operator should know about a database before it causes trouble: for `hookloom doctor`, read-only, even where no gateway has run yet.
 import { describeDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
-import { createConnections } from './connection.ts'
+import { createDatabaseConnections } from './connection.ts'
 import { checkVersion } from './migrations.ts'
 import type { Query } from './pool.ts'
 import { readSettings } from './settings.ts'
@@ -34,7 +34,7 @@ const selectSnapshots = `SELECT * FROM (
 /** Throws `store-unavailable` if the database does not answer; the message says why, and what to do. */
 export async function readPostgresFacts(url: string, { oldSnapshotSeconds = 300 } = {}): Promise<PostgresFacts> {
   const shown = describeDatabase(url)
-  const { transaction, close } = createConnections({ url, prepare: 'nothing', maxConnections: 1 })
+  const { transaction, close } = createDatabaseConnections({ url, prepare: 'nothing', maxConnections: 1 })
   try {
     return await transaction(async ({ query }) => {
       const { version, isReadOnly, faults } = await readSettings(query)

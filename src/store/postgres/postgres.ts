@@ -7,7 +7,7 @@ import type { Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch } from './append.ts'
 import { createBatches } from './batches.ts'
-import { createConnections } from './connection.ts'
+import { createDatabaseConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
@@ -44,7 +44,7 @@ const measureEveryMs = 1_000
 export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const { url, now = () => databaseNow, maxQueued = 10_000, limits: held = limits, log = silentLog } = options
   const { maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
-  const calls = createConnections({ url, log, limits: held })
+  const calls = createDatabaseConnections({ url, log, limits: held })
   const { open, query, transaction, check, trouble, close } = calls
   const listener = createListener({ url, query, now, log, times: options.listening })
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
@@ -190,7 +190,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
  * with `config-invalid` if its schema is another one, and with `store-unavailable` if it cannot be read.
  */
 export function createPostgresReader({ url }: { url: string }): StoreReader {
-  const { close, ...calls } = createConnections({ url, prepare: 'check', maxConnections: 2 })
+  const { close, ...calls } = createDatabaseConnections({ url, prepare: 'check', maxConnections: 2 })
   return { ...createReads(calls, () => databaseNow), close }
 }
 

@@ -4,7 +4,7 @@ import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, toTrouble } from './driver.ts'
 import { addTask, claim, extend, report, requeue } from './jobs.ts'
-import type { Failure, Operation, OperationResult, Results } from './operations.ts'
+import type { OperationFailure, Operation, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
 import { noteRepeats } from './repeats.ts'
 import { forgetTouchedSessions, touchSessions } from './sessions.ts'
@@ -38,7 +38,7 @@ export function runBatch({ db, operations, beforeCommit }: Batch): readonly Oper
 }
 
 /** Why a batch failed, for the senders of its operations and for the operator. */
-export function describeBatchFailure(error: unknown): Failure {
+export function describeBatchFailure(error: unknown): OperationFailure {
   if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
   const what = toTrouble(error)?.what ?? 'its file cannot be opened'
   return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }

@@ -1,7 +1,7 @@
 // A read-only connection. It opens the file on first use, and again after the file or the disk failed.
 import { existsSync } from 'node:fs'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
-import { toShownName } from './files.ts'
+import { describeFile } from './files.ts'
 import { readSchemaVersion } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
 
@@ -30,7 +30,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
   const open = () => {
     if (!db && !existsSync(file)) return void onMissing()
     db ??= openDatabase(file, { readOnly: true, busyMs: 2000 })
-    hasSchema ||= readSchemaVersion(db, toShownName(file)) > 0
+    hasSchema ||= readSchemaVersion(db, describeFile(file)) > 0
     return hasSchema ? db : undefined
   }
   return {

@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { Problem } from '../../model/problem.ts'
 import type { CopySource, CopyTarget } from '../copy.ts'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
-import { ensurePrivate, toShownName } from './files.ts'
+import { ensurePrivate, describeFile } from './files.ts'
 import { takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
 
@@ -15,7 +15,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
   const lock = takeLock(file)
   const db = openDatabase(file, { readOnly: false, busyMs: 2_000 })
   try {
-    migrate(db, toShownName(file))
+    migrate(db, describeFile(file))
     db.exec('BEGIN')
     return await run({
       read: async ({ name, key, columns }, after, limit) => {
@@ -65,7 +65,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
   const db = openDatabase(draft, { readOnly: false, busyMs: 2_000 })
   try {
     db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
-    migrate(db, toShownName(file))
+    migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
     const result = await run({
       write: async ({ name, columns }, rows) => {

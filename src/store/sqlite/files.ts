@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Inodes } from './operations.ts'
 
 /** The last folder and the name of a file: the part of its path that messages may show. */
-export function toShownName(file: string): string {
+export function describeFile(file: string): string {
   return join(basename(dirname(file)), basename(file))
 }
 

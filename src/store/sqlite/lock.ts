@@ -3,7 +3,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Problem } from '../../model/problem.ts'
 import { openDatabase } from './driver.ts'
-import { ensurePrivate, readInode, toLockFile, toShownName } from './files.ts'
+import { ensurePrivate, readInode, toLockFile, describeFile } from './files.ts'
 
 export type StoreLock = {
   /** True: the lock file was deleted or replaced, so another process could lock a new one. */
@@ -24,7 +24,7 @@ export function takeLock(file: string): StoreLock {
     if (!isBusy(error)) throw error
     throw new Problem(
       'store-locked',
-      `${toShownName(file)} is in use by another gateway (pid ${readPid(pidFile)}). ` +
+      `${describeFile(file)} is in use by another gateway (pid ${readPid(pidFile)}). ` +
         'Stop it, or give this one another store.file.',
       { retryAfterSeconds: 5 },
     )

@@ -150,7 +150,7 @@ export type OperationResult =
   | { readonly ok: false; readonly cause: string }
 
 /** Why a whole batch failed. `detail` may be shown to senders. */
-export type Failure = { readonly code: ProblemCode; readonly detail: string; readonly cause: string }
+export type OperationFailure = { readonly code: ProblemCode; readonly detail: string; readonly cause: string }
 
 export type Request = { readonly kind: 'batch'; readonly operations: readonly Operation[] } | { readonly kind: 'close' }
 /** The inodes of the database and of its lock file: a file that replaces another has another inode. */
@@ -163,10 +163,10 @@ export type Opened = {
 }
 
 /** `opened` is set if this batch opened the file. */
-export type Reply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
+export type BatchReply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
 export type BatchResult =
   | { readonly outcomes: readonly OperationResult[]; readonly waitingBytes: number }
-  | { readonly failure: Failure }
+  | { readonly failure: OperationFailure }
 
 export type WriterOptions = {
   readonly file: string

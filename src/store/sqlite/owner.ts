@@ -3,7 +3,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase, readFacts } from './driver.ts'
-import { ensurePrivate, readInode, readInodes, toShownName } from './files.ts'
+import { ensurePrivate, readInode, readInodes, describeFile } from './files.ts'
 import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
@@ -99,7 +99,7 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
     db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
       PRAGMA wal_autocheckpoint = ${checkpointPages}; PRAGMA journal_size_limit = ${checkpointPages * 4096}`)
     if (maxPages !== undefined) db.exec(`PRAGMA max_page_count = ${maxPages}`)
-    migrate(db, toShownName(file))
+    migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
     prepare(db)
     db.exec('COMMIT')

@@ -14,7 +14,7 @@ import {
   type BatchResult,
   type Operation,
   type OperationResult,
-  type Reply,
+  type BatchReply,
   type Request,
   type Results,
   unwritable,
@@ -146,7 +146,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     return true
   }
 
-  function onReply({ opened, tookMs, result }: Reply): void {
+  function onReply({ opened, tookMs, result }: BatchReply): void {
     const calls = inFlight?.calls ?? []
     inFlight = undefined
     if (opened) {

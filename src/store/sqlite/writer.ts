@@ -3,7 +3,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { runBatch, describeBatchFailure } from './batch.ts'
 import { toTrouble } from './driver.ts'
 import { probeDiskSpace, readSize } from './files.ts'
-import type { Opened, Operation, Reply, Request, WriterOptions } from './operations.ts'
+import type { Opened, Operation, BatchReply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
 import { readWaitingBytes } from './reads.ts'
 
@@ -22,7 +22,7 @@ function beforeCommit(): void {
   if (options.commitDelayMs > 0) Atomics.wait(sleeper, 0, 0, options.commitDelayMs)
 }
 
-function answer(operations: readonly Operation[]): Reply {
+function answer(operations: readonly Operation[]): BatchReply {
   let opened: Opened | undefined
   const startedAt = performance.now()
   try {
@@ -54,7 +54,7 @@ parentPort?.on('message', (request: Request) => {
     parentPort?.close()
     return
   }
-  const reply: Reply = answer(request.operations)
+  const reply: BatchReply = answer(request.operations)
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
   parentPort?.postMessage(reply)
   pause = setTimeout(checkpoint, pauseMs)

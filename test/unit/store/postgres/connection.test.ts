@@ -1,12 +1,12 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createConnections } from '../../../../src/store/postgres/connection.ts'
+import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
 
 test.skipIf(whyNoPostgres)(
   'a connection that is cut between two statements ends its transaction, not the process, and the next call works',
   async () => {
     const { url, drop } = await newSchema()
-    const connections = createConnections({ url, maxConnections: 1 })
+    const connections = createDatabaseConnections({ url, maxConnections: 1 })
     onTestFinished(async () => {
       await connections.close()
       await drop()
@@ -28,7 +28,7 @@ test.skipIf(whyNoPostgres)(
 describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => {
   async function stage(settings = '') {
     const { url, schema, drop } = await newSchema()
-    const connections = createConnections({
+    const connections = createDatabaseConnections({
       url: url.replace('options=', `options=${encodeURIComponent(settings)}`),
       maxConnections: 1,
     })

@@ -1,7 +1,7 @@
 // What one gateway holds in the database keeps the others waiting for seconds, not without limit.
 import { Client } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createConnections } from '../../../../src/store/postgres/connection.ts'
+import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
 import { limits, type Limits } from '../../../../src/store/postgres/settings.ts'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { newDelivery, newEvent, newJob } from '../../../contract/stage.ts'
@@ -43,7 +43,7 @@ async function running(schema: string): Promise<number> {
 describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transaction', { timeout: 20_000 }, () => {
   test('loses its locks, and what waited for them continues', async () => {
     const { url } = await newPlace()
-    const stopped = createConnections({ url, limits: { ...limits, idleMs: 200 } })
+    const stopped = createDatabaseConnections({ url, limits: { ...limits, idleMs: 200 } })
     onTestFinished(() => stopped.close())
     const store = openStore(url)
     let end = () => {}
@@ -101,7 +101,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
 
   test('ends a transaction that waits, and a statement that takes too long', async () => {
     const { url } = await newPlace()
-    const connections = createConnections({ url, limits: { ...limits, lockMs: 200, statementMs: 600 } })
+    const connections = createDatabaseConnections({ url, limits: { ...limits, lockMs: 200, statementMs: 600 } })
     onTestFinished(() => connections.close())
     await connections.open()
     await holdMain(url)
@@ -117,7 +117,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
 
   test('leaves no setting behind: a pooler may give the connection to somebody else', async () => {
     const { url } = await newPlace()
-    const connections = createConnections({ url, limits, maxConnections: 1 })
+    const connections = createDatabaseConnections({ url, limits, maxConnections: 1 })
     onTestFinished(() => connections.close())
     const settings = () =>
       connections.query(`SELECT name, setting FROM pg_settings WHERE name LIKE '%timeout' ORDER BY name`)

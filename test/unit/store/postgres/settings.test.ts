@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createBatches } from '../../../../src/store/postgres/batches.ts'
-import { createConnections } from '../../../../src/store/postgres/connection.ts'
+import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
 import { sweepStep } from '../../../../src/store/postgres/deliveries.ts'
 import { addTask } from '../../../../src/store/postgres/jobs.ts'
 import type { Query } from '../../../../src/store/postgres/pool.ts'
@@ -20,7 +20,7 @@ async function newUrl(settings = '') {
 }
 
 function connectTo(url: string, maxConnections = 1) {
-  const connections = createConnections({ url, maxConnections })
+  const connections = createDatabaseConnections({ url, maxConnections })
   onTestFinished(() => connections.close())
   return connections
 }
@@ -61,7 +61,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
 
   test('of the isolation do not apply to a transaction: what waited for a lock sees what was committed', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
-    const reader = createConnections({ url, prepare: 'nothing' })
+    const reader = createDatabaseConnections({ url, prepare: 'nothing' })
     onTestFinished(() => reader.close())
     const [row] = await reader.query(`SELECT current_setting('transaction_isolation') AS isolation`)
     expect(row).toEqual({ isolation: 'read committed' })
@@ -172,7 +172,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
 
   test('that names a file which cannot be read takes no connection: the reason stays the same', async () => {
     const { url } = await newUrl()
-    const reader = createConnections({
+    const reader = createDatabaseConnections({
       url: `${url}&sslmode=verify-full&sslrootcert=/nope`,
       prepare: 'nothing',
       maxConnections: 1,
