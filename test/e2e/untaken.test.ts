@@ -142,6 +142,24 @@ describe.skipIf(whyNoPostgres !== undefined)(
       await expect.poll(async () => (await two.delivery(id))?.state, slow).toBe('accepted')
     })
 
+    test('what neither of two running gateways maps stays parked, and the one that gets the mapping runs it once', async () => {
+      const open = await openPostgres()
+      const [one, two] = [open(), open()]
+      const door = join(makeFolder(), 'door')
+      const taker = await start(one, door, [mapping])
+      const without = await start(two, door, [])
+      const id = await taker.send(1)
+      expect(await two.delivery(id)).toMatchObject({ state: 'parked', problem: { code: 'transform-failed' } })
+      taker.edit([])
+      await expect.poll(async () => (await two.delivery(id))?.problem?.code, slow).toBe('mapping-missing')
+      writeFileSync(door, '')
+      for (const gateway of [taker, without]) expect(await gateway.retry()).toMatchObject({ settled: 0 })
+      expect(await one.delivery(id)).toMatchObject({ state: 'parked', problem: { code: 'mapping-missing' } })
+      without.edit([mapping])
+      await expect.poll(async () => (await one.delivery(id))?.state, slow).toBe('accepted')
+      expect(await texts(one)).toEqual(['of 1'])
+    })
+
     test('parked deliveries run in the order in which the store got them, also if the clock of a gateway is behind', async () => {
       const open = await openPostgres()
       const store = open()
