@@ -3,12 +3,12 @@ import { resolve } from 'node:path'
 import colors from 'picocolors'
 import { z } from 'zod'
 import { newId } from '../base/id.ts'
-import { replay as replayKept } from '../replay/replay.ts'
+import { emptyReplay, replay as replayKept } from '../replay/replay.ts'
 import { ReplayReportSchema, toReplayReport } from '../replay/replay-report.ts'
-import { listProblems } from '../replay/replayer.ts'
 import { envFile, readConfigText } from '../config/text.ts'
 import { type Env, parseEnv } from '../config/env.ts'
 import { exitCodes } from '../model/problem.ts'
+import { toModuleLabel } from '../transforms/root.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import type { Outcome } from '../replay/outcome.ts'
 import type { ChangeFields, GroupFields } from '../model/api-replay-types.ts'
@@ -19,7 +19,7 @@ import { findRunning } from './gateway/running.ts'
 import { readStore } from './gateway/stored.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
-import { cutLine } from './terminal/print.ts'
+import { cutLine, indent } from './terminal/print.ts'
 
 export type ReplayOptions = {
   readonly last: number
@@ -42,7 +42,8 @@ export async function replay(context: Context, options: ReplayOptions): Promise<
   )
   if (context.json) printJson(context, report)
   else print(context, report, from)
-  const isSame = report.counts.same === report.total && report.notRun === 0
+  const isCompared = report.notRun === 0 && report.problems.every(({ notCompared }) => notCompared === 0)
+  const isSame = isCompared && report.counts.same === report.total
   return failOn === undefined || isSame ? exitCodes.ok : exitCodes.broken
 }
 
@@ -67,8 +68,7 @@ async function replayHere(
   try {
     const { parts } = await bench.load([])
     const after = createGeneration(parts)
-    const nothing = { deliveries: [], tooLarge: [], notRun: 0 }
-    const done = await readStore(context, nothing, (store) =>
+    const done = await readStore(context, emptyReplay, (store) =>
       replayKept({
         store,
         query,
@@ -84,7 +84,7 @@ async function replayHere(
         limitMs,
       }),
     )
-    return toReplayReport(done, { compared: isRunning ? 'live' : 'recorded', problems: listProblems(parts.transforms) })
+    return toReplayReport(done, { compared: isRunning ? 'live' : 'recorded', transforms: parts.transforms })
   } finally {
     await bench.close()
   }
@@ -111,11 +111,14 @@ function printJson(context: Context, { deliveries, ...rest }: ReplayReportSchema
 
 function print(context: Context, report: ReplayReportSchema, from: string | undefined): void {
   const { total, groups, unstable, drift, tooLarge, notRun, problems, compared } = report
-  for (const problem of problems) context.note(`${colors.yellow('!')} ${cutLine(problem, 500)}`)
-  if (total === 0 && tooLarge.length === 0) return context.print(nothingKept)
+  for (const { detail, frame } of problems) {
+    context.note(`${colors.yellow('!')} ${cutLine(detail, 500)}${frame === null ? '' : `\n${indent(frame)}`}`)
+  }
+  const isEmpty = total === 0 && tooLarge.length === 0
+  if (isEmpty && problems.every(({ notCompared }) => notCompared === 0)) return context.print(nothingKept)
   const edit = from === undefined ? 'the files on disk' : cutLine(from, 80)
   const other = compared === 'live' ? 'the live code' : 'what was recorded'
-  context.print(`${formatRequests(total)}: ${other} (-) and ${edit} (+)`)
+  if (total > 0) context.print(`${formatRequests(total)}: ${other} (-) and ${edit} (+)`)
   for (const group of groups) context.print(`\n${renderHeading(group, group.class)}\n${renderExample(group.example)}`)
   if (unstable.length > 0) {
     const paths = unstable.map(({ path, count }) => `${path} (${count})`).join(', ')
@@ -124,7 +127,11 @@ function print(context: Context, report: ReplayReportSchema, from: string | unde
   for (const group of drift) {
     context.print(`\n${renderHeading(group, 'recorded (-), and live now (+)')}\n${renderExample(group.example)}`)
   }
-  context.print(`\n${formatCounts(report)}`)
+  if (total > 0) context.print(`\n${formatCounts(report)}`)
+  for (const { module, notCompared } of problems) {
+    if (notCompared === 0) continue
+    context.print(`${formatRequests(notCompared)} not compared: ${toModuleLabel(module)} does not load.`)
+  }
   if (tooLarge.length > 0) context.print(`${formatRequests(tooLarge.length)} not replayable: larger than 256 KiB.`)
   if (notRun > 0) context.print(`${formatRequests(notRun)} not replayed: the time was up.`)
   const [first] = groups

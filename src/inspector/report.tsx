@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks'
 import type { GroupFields, ReplayClass, ReplayReport } from '../model/api-replay-types.ts'
 import { Diff } from './diff.tsx'
 import { go } from './place.ts'
-import { Line, Time } from './text.tsx'
+import { Line, LongText, Time } from './text.tsx'
 
 /** A report may have a group for each request. */
 const mostGroups = 50
@@ -19,10 +19,11 @@ const sides = {
 export function Report({ report, isFiltered }: { report: ReplayReport; isFiltered: boolean }): JSX.Element {
   const { total, counts, groups, unstable, drift, tooLarge, notRun, problems, compared, deliveries } = report
   if (total === 0 && tooLarge.length === 0) {
+    const isEmpty = problems.every(({ notCompared }) => notCompared === 0)
     return (
       <>
         <Problems problems={problems} />
-        {isFiltered ? (
+        {!isEmpty ? undefined : isFiltered ? (
           <p class="empty">No kept request fits these filters.</p>
         ) : (
           <p class="empty">
@@ -86,10 +87,14 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
 function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
   return (
     <>
-      {problems.map((text) => (
-        <p class="problem" key={text}>
-          <Line text={text} most={1_000} />
-        </p>
+      {problems.map(({ module, detail, frame, notCompared }) => (
+        <section class="problem" key={module}>
+          <p>
+            <Line text={detail} most={1_000} />
+          </p>
+          {frame !== null && <LongText text={frame} label="Code frame" />}
+          {notCompared > 0 && <p class="note">{countRequests(notCompared)} not compared.</p>}
+        </section>
       ))}
     </>
   )

@@ -49,8 +49,16 @@ export type ReplayReport = {
   readonly tooLarge: readonly string[]
   /** Deliveries that were not reached in time. */
   readonly notRun: number
-  /** Why modules of the edit do not load. */
-  readonly problems: readonly string[]
+  /**
+   * Modules of the edit that do not load, with the code frame of the reason. They do not go live, so the deliveries that they would park
+   * are in no class: `notCompared` counts them.
+   */
+  readonly problems: readonly {
+    readonly module: string
+    readonly detail: string
+    readonly frame: string | null
+    readonly notCompared: number
+  }[]
   /** The newest first. */
   readonly deliveries: readonly {
     readonly deliveryId: string

@@ -34,8 +34,9 @@ export async function compareRecent(
     const found = await compare?.(before.generation, after.generation, query).catch(() => undefined)
     if (found === undefined) continue
     const counted = found.deliveries.filter(({ recorded }) => recorded?.decision !== 'park')
-    const differ = counted.filter((one) => one.class !== 'same').length
-    changes.set(label, { differ, of: counted.length, isWhole: found.notRun === 0 })
+    const lost = found.notLoaded.length
+    const differ = counted.filter((one) => one.class !== 'same').length + lost
+    changes.set(label, { differ, of: counted.length + lost, isWhole: found.notRun === 0 })
   }
   return changes
 }

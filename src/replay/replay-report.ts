@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type Class, classes, type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
 import type * as api from '../model/api-replay-types.ts'
+import type { Parts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, Replayed } from './replay.ts'
 
@@ -31,7 +32,9 @@ export const ReplayReportSchema = z.object({
   drift: z.array(GroupFields),
   tooLarge: z.array(z.string()),
   notRun: z.number(),
-  problems: z.array(z.string()),
+  problems: z.array(
+    z.object({ module: z.string(), detail: z.string(), frame: z.string().nullable(), notCompared: z.number() }),
+  ),
   deliveries: z.array(
     z.object({
       deliveryId: z.string(),
@@ -53,8 +56,8 @@ const longestValue = 2_000
 const lead = 200
 
 export function toReplayReport(
-  { deliveries, tooLarge, notRun }: Replay,
-  { compared, problems }: Pick<ReplayReportSchema, 'compared' | 'problems'>,
+  { deliveries, tooLarge, notRun, notLoaded }: Replay,
+  { compared, transforms }: Pick<api.ReplayReport, 'compared'> & Pick<Parts, 'transforms'>,
 ): ReplayReportSchema {
   const total = deliveries.length
   const changed = deliveries.filter((one) => one.class !== 'same')
@@ -80,9 +83,19 @@ export function toReplayReport(
     })),
     tooLarge,
     notRun,
-    problems,
+    problems: listProblems(transforms, notLoaded),
     deliveries: deliveries.map(toLine),
   }
+}
+
+function listProblems(transforms: Parts['transforms'], notLoaded: Replay['notLoaded']): api.ReplayReport['problems'] {
+  const problems = new Map(
+    [...transforms.values()].flatMap(({ module, problem }) => (problem === undefined ? [] : [[module, problem]])),
+  )
+  return [...problems].map(([module, { detail, frame = null }]) => {
+    const notCompared = notLoaded.filter((other) => other === module).length
+    return { module, detail, frame, notCompared }
+  })
 }
 
 function countClasses(deliveries: readonly Replayed[]): Record<Class, number> {

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { within } from '../base/time.ts'
 import { Problem } from '../model/problem.ts'
 import type { PlannedAction } from '../model/action.ts'
-import type { Transform } from '../model/transform.ts'
+import { type Transform, toTransformKey } from '../model/transform.ts'
 import { type Compared, compare, matchIds } from './comparison.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { isHookOpen } from '../pipeline/hook.ts'
@@ -27,7 +27,11 @@ export type Replay = {
   readonly tooLarge: readonly string[]
   /** Deliveries that were not reached in time. */
   readonly notRun: number
+  /** A module of the edit for each delivery that it would park because it does not load. There is nothing to compare. */
+  readonly notLoaded: readonly string[]
 }
+
+export const emptyReplay: Replay = { deliveries: [], tooLarge: [], notRun: 0, notLoaded: [] }
 
 export type ReplayInput = {
   readonly store: Pick<StoreReader, 'kept'>
@@ -54,6 +58,7 @@ export async function replay(input: ReplayInput): Promise<Replay> {
   const { store, query, limitMs } = input
   const until = performance.now() + limitMs
   const deliveries: Replayed[] = []
+  const notLoaded: string[] = []
   const tooLarge: string[] = []
   let notRun = 0
   let before = query.before
@@ -66,10 +71,14 @@ export async function replay(input: ReplayInput): Promise<Replay> {
     const leftMs = until - performance.now()
     const done = leftMs <= 0 ? undefined : await within(leftMs, replayPage(runnable, input))
     if (done === undefined) notRun += runnable.length
-    else deliveries.push(...done)
+    for (const one of done ?? []) {
+      const module = one.class === 'same' ? undefined : findUnloaded(input.after, one.after)
+      if (module === undefined) deliveries.push(one)
+      else notLoaded.push(module)
+    }
     if (page.length < pageSize) break
   }
-  return { deliveries, tooLarge, notRun }
+  return { deliveries, tooLarge, notRun, notLoaded }
 }
 
 /**
@@ -92,6 +101,13 @@ async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Pr
     const compared = compare(outcomes, toAfterId)
     return [{ ...compared, deliveryId, receivedAt, hook, source, event, mappingId, before, after: one, recorded }]
   })
+}
+
+/** The module without which this outcome fails: it does not load. */
+function findUnloaded({ mappings, transforms }: Generation, { mappingId, problem }: Outcome): string | undefined {
+  const ref = mappings.find(({ id }) => id === mappingId)?.mapping.transform
+  const transform = ref && transforms.get(toTransformKey(ref))
+  return transform?.problem !== undefined && transform.problem.detail === problem?.detail ? transform.module : undefined
 }
 
 type Runs = { readonly newId: () => string }
@@ -134,10 +150,18 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
 }
 
 /** What was decided when it arrived, or when it ran again; undefined if nothing is decided. */
-export function readRecorded({ state, mappingId, problem, jobs }: KeptDelivery): Outcome | undefined {
+export function readRecorded({
+  state,
+  mappingId,
+  problem,
+  jobs,
+}: Pick<KeptDelivery, 'state' | 'mappingId' | 'problem'> & {
+  readonly jobs: readonly Pick<KeptDelivery['jobs'][number], 'planned'>[]
+}): Outcome | undefined {
   const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
   if (state === 'skipped') return { ...nothing, decision: 'skip' }
-  if (state === 'parked') return { ...nothing, decision: 'park', problem }
+  if (state === 'parked')
+    return { ...nothing, decision: 'park', problem: problem && { code: problem.code, detail: problem.detail } }
   if (state !== 'accepted') return undefined
   const planned = jobs.flatMap((job): PlannedAction[] =>
     job.planned.kind === 'wake' || job.planned.kind === 'agent' ? [job.planned] : [],

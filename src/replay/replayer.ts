@@ -2,14 +2,13 @@
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
-import type { Transform } from '../model/transform.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Outcome } from './outcome.ts'
 import type { KeptDelivery, KeptQuery } from '../store/records.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import type { StoreReader } from '../store/store.ts'
 import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
-import { type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
+import { emptyReplay, type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
 import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
 export type Replayer = {
@@ -84,7 +83,7 @@ export function createReplayer(parts: {
         if (!isWanted()) throw new Problem('conflict', 'The client left before its replay began. It did not run.')
         return compare(isLive ? undefined : live, disk, { ...query, limitMs })
       })
-      return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', problems: listProblems(disk.transforms) })
+      return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', transforms: disk.transforms })
     },
     async decideLive(ids) {
       const found = await Promise.all(ids.map((id) => findKept(store, id)))
@@ -113,7 +112,7 @@ export function createReplayer(parts: {
     async between(before, after, query) {
       // threads cost 50 ms of a save, and most gateways keep nothing
       const [newest] = await store.kept({ ...query, limit: 1 })
-      return newest === undefined ? { deliveries: [], tooLarge: [], notRun: 0 } : compare(before, after, query)
+      return newest === undefined ? emptyReplay : compare(before, after, query)
     },
   }
 }
@@ -124,9 +123,4 @@ async function findKept(
 ): Promise<KeptDelivery | undefined> {
   const [record, request] = await Promise.all([store.delivery(id), store.request(id)])
   return record && request && { ...record, request }
-}
-
-/** Why modules do not load. */
-export function listProblems(transforms: ReadonlyMap<string, Transform>): string[] {
-  return [...new Set([...transforms.values()].flatMap(({ problem }) => problem?.detail ?? []))]
 }

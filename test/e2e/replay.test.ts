@@ -115,6 +115,47 @@ describe('hookloom replay', { timeout: 120_000 }, () => {
   })
 })
 
+describe('a replay of broken code', { timeout: 120_000 }, () => {
+  const parks = `export default ({ payload: { kind } }) => {
+  if (kind === 'throw') throw new TypeError('never')
+  return { message: kind }
+}\n`
+
+  test('a replay finds no difference in a parked delivery when nothing was edited', async () => {
+    const { dir, url } = await startInside({ config, files: { [file]: parks } })
+    await record(url, ['same', 'throw'])
+    const unchanged = await runCommand(['replay', '--fail-on', 'changed', '--json'], { dir })
+    expect(unchanged.json().at(-1)).toMatchObject({ total: 2, counts: { same: 2 }, groups: [] })
+    expect(unchanged.code).toBe(0)
+  })
+
+  test('a replay shows the code frame of a save that does not build, in place of differences that never go live', async () => {
+    const { dir, url, adminUrl } = await startInside({ config, files: { [file]: parks } })
+    await record(url, ['same', 'throw', 'other'])
+    writeFiles(dir, { [file]: `${parks}const = 1\n` })
+    const until = performance.now() + 20_000
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    const ask = async () => (await fetch(`${adminUrl}/api/health`, { headers })).text()
+    while (!(await ask()).includes('"degraded":true')) expect(performance.now()).toBeLessThan(until)
+    const broken = await runCommand(['replay', '--fail-on', 'changed', '--json'], { dir })
+    const report = broken.json().at(-1)
+    expect(report).toMatchObject({ compared: 'live', total: 0, groups: [] })
+    expect(report?.['problems']).toEqual([
+      {
+        module: 'x.ts',
+        detail: expect.stringContaining('transforms/x.ts does not build at x.ts:5'),
+        frame: expect.stringContaining('const = 1'),
+        notCompared: 3,
+      },
+    ])
+    expect(broken.code).toBe(70)
+    const text = await runCommand(['replay'], { dir })
+    expect(text.stderr).toMatch(/does not build at x\.ts:5[^]*const = 1/)
+    expect(text.stdout).toContain('3 requests not compared: transforms/x.ts does not load.')
+    expect(text.stdout).not.toContain('now parks')
+  })
+})
+
 test('show --diff shows what differs between two deliveries and nothing else', { timeout: 60_000 }, async () => {
   const { dir, url } = await startInside({ config, files: { [file]: before } })
   await record(url, ['one', 'other', 'old'])

@@ -3,6 +3,7 @@ import { JobKeys } from '../../../src/model/job-keys.ts'
 import { Mapping } from '../../../src/model/mapping.ts'
 import { compare, matchIds, groupChanges } from '../../../src/replay/comparison.ts'
 import { type Outcome, toComparedAction } from '../../../src/replay/outcome.ts'
+import { readRecorded } from '../../../src/replay/replay.ts'
 import { planned } from '../../contract/stage.ts'
 
 const outcome = (over: Partial<Outcome> = {}): Outcome => ({
@@ -66,6 +67,12 @@ describe('two outcomes', () => {
     expect(found.changes).toEqual([{ path: 'actions[0].message', before: 'live', after: 'edit', recorded: 'recorded' }])
     expect(found.drift).toEqual([{ path: 'actions[0].message', before: 'recorded', after: 'live' }])
   })
+})
+
+test('a parked delivery is the same as its record, although only the record has a code frame', () => {
+  const problem = { code: 'transform-failed', detail: 'x.ts threw a TypeError at x.ts:3.', frame: '3 | throw' } as const
+  const recorded = readRecorded({ state: 'parked', mappingId: 'a', problem, jobs: [] })
+  expect(recorded && between(recorded, parks(problem.detail))).toMatchObject({ class: 'same', changes: [] })
 })
 
 test('a session key that is made for one run is no difference, and a chosen one is', () => {
