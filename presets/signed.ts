@@ -16,7 +16,7 @@ export const signedOptions = {
   secrets: z.array(filled).min(1).max(2).optional(),
 }
 const SignedOptions = z.strictObject(signedOptions)
-export type SignedOptions = z.infer<typeof SignedOptions>
+type SignedOptions = z.infer<typeof SignedOptions>
 
 /** One kind of event. `match` has no path: all events of a pack share one. */
 export type EventMapping = {

@@ -41,7 +41,7 @@ export function readBlock(page: string, language: string, mark: string): string 
 }
 
 /** Links and headings of a page, without those of its examples. */
-export function readProse(page: string): string {
+function readProse(page: string): string {
   return readPage(page).replaceAll(/^ *```\w*\n[^]*?^ *```$/gm, '')
 }
 

@@ -4,7 +4,6 @@ import { presets } from '../presets/index.ts'
 import { steps } from '../src/jobs/steps.ts'
 import { Config } from '../src/model/config.ts'
 import { Mapping } from '../src/model/mapping.ts'
-import { stepNames } from '../src/model/job.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
 import { VerifySettings } from '../src/model/verify.ts'
 import { toSenderRows } from './readme-senders.ts'
@@ -87,8 +86,7 @@ function toProblemTable(): string {
 }
 
 function toStepTable(): string {
-  const rows = stepNames.map((name) => {
-    const { of, about, retry, isLogged, describeDeath } = steps[name]
+  const rows = Object.entries(steps).map(([name, { of, about, retry, isLogged, describeDeath }]) => {
     const end = describeDeath?.({ status: 'error', error: '…', why: '…' })
     return [
       `\`${name}\``,

@@ -34,7 +34,7 @@ async function race<T>(ms: number, late: T, start: () => PromiseLike<T>): Promis
   }
 }
 
-export type DeadlineResult<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
+type DeadlineResult<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | { kind: 'aborted' }
 
 /**
  * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception of `work` before that. After

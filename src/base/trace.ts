@@ -19,7 +19,7 @@ function isTraced(): boolean {
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(name) !== undefined
 }
 
-export type SpanOptions<T> = {
+type SpanOptions<T> = {
   /** A UUID: of the delivery, or of a job that has none. */
   readonly traceId: string
   /** Undefined values are left out. */

@@ -5,7 +5,7 @@ import { replaceUnseen } from '../base/text.ts'
 import { foreignLetter, opener } from './lookalikes.ts'
 import { toSkeleton, type Skeleton } from './skeleton.ts'
 
-export type ExternalText = {
+type ExternalText = {
   text: string
   /** The sender. A blank one is shown as `unknown`. */
   source: string

@@ -1,6 +1,6 @@
 // Splits a reply into pieces that a channel accepts. Only white space at a break is lost, and each piece is valid Markdown.
 
-export type ChunkLimits = {
+type ChunkLimits = {
   /** The most that `measure` may return for a piece. */
   readonly limit: number
   /** Length of a piece as it is sent, with its escaping; by default its UTF-16 units. */
@@ -169,7 +169,7 @@ function findLastCharacter(text: string, max: number): number {
   return isLow ? Math.max(max - 1, 2) : max
 }
 
-export type Fence = {
+type Fence = {
   readonly marks: string
   /** The line that opens it again in another piece, with indentation and language. */
   readonly opening: string
@@ -181,7 +181,7 @@ const opener = /^([ \t>]{0,40})(?:([-*+]|\d{1,9}[.)])([ \t]{1,4}))?(`{3,16}|~{3,
 const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 
 /** The fence that is open after `line`, given the one that was open before it. */
-export function findFenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
+function findFenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
   if (open !== undefined && !hasEnded(line, open)) return closesFence(line, open) ? undefined : open
   const [, before = '', bullet = '', gap = '', marks, info = ''] = opener.exec(line) ?? []
   // back ticks after back ticks are inline code
@@ -195,7 +195,7 @@ export function findFenceAfter(text: string, open: Fence | undefined): Fence | u
   return text.split('\n').reduce((fence, line) => findFenceAfterLine(line, fence), open)
 }
 
-export function closesFence(line: string, { marks }: Fence): boolean {
+function closesFence(line: string, { marks }: Fence): boolean {
   return closer.exec(line)?.[1]?.startsWith(marks) === true
 }
 

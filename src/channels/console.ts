@@ -4,7 +4,7 @@ import type { Channel } from '../model/channel.ts'
 import { toPrintable, toPrintableLine } from '../base/text.ts'
 
 /** `text` is for a terminal only. The rest may be logged: `chars` is the length of the reply. */
-export type PrintedReply = {
+type PrintedReply = {
   readonly text: string
   readonly jobId: string
   readonly agentId: string

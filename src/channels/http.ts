@@ -130,7 +130,7 @@ function toFault(cause: unknown): Fault {
 
 export type SendFailure = Exclude<SendResult, { kind: 'sent' }>
 
-export type FailureContext = {
+type FailureContext = {
   /** The name for people: `Telegram`. */
   readonly provider: string
   /** What has the address in the configuration. Default: `baseUrl`. */

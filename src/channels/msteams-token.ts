@@ -18,11 +18,11 @@ import {
 /** A token that expires during the request is refused. */
 const marginMs = 60_000
 
-export type AccessToken =
+type AccessToken =
   | { readonly kind: 'token'; readonly token: string }
   | { readonly kind: 'failed'; readonly failed: SendFailure }
 
-export type TokenCache = {
+type TokenCache = {
   /** The cached token, or a new one. Concurrent callers share one request, which the signal of a single caller does not stop. */
   take(): Promise<AccessToken>
   /** Called when a token was refused: the next call fetches a new one. */

@@ -169,10 +169,10 @@ function toSignalFailure(outcome: HttpOutcome): SendFailure {
   return { kind, detail, ...toRetryWait(seconds === undefined ? undefined : seconds * 1_000) }
 }
 
-export type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
+type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
 
 /** `start` and `length` in UTF-16 units of the text. */
-export type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
+type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
 
 const styles: readonly Style[] = ['BOLD', 'ITALIC', 'STRIKETHROUGH', 'MONOSPACE']
 /** Code points that are no characters and never will be (Unicode, 23.7): one that opens a style and one that ends it. */

@@ -8,7 +8,7 @@ import { type Context, formatInvocation, withProgress } from './terminal/context
 import { cutLine, renderFields } from './terminal/print.ts'
 import { readKept } from './requests/kept.ts'
 
-export type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
+type CaptureOptions = { id: string; name: string | undefined; module: string | undefined }
 
 /** Throws `not-found`; `conflict` if the payload was not kept, if no transform takes it, or if the file exists. */
 export async function capture(context: Context, options: CaptureOptions): Promise<number> {

@@ -21,7 +21,7 @@ import { assemble } from '../reload/assemble.ts'
 import { listConfigSecrets } from '../model/config-secrets.ts'
 
 /** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: of the sender. */
-export type NewOptions = { name: string; from: string | undefined; event: string | undefined }
+type NewOptions = { name: string; from: string | undefined; event: string | undefined }
 
 /** Throws `usage-invalid` for an invalid name and for an unknown sender, `config-invalid` if a file exists. */
 export async function createTransform(context: Context, { name, from, event }: NewOptions): Promise<number> {

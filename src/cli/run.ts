@@ -15,7 +15,7 @@ import { cutLine, describeFailure, indent, renderTable } from './terminal/print.
 import { toActionFields } from '../deliveries/records.ts'
 import { renderTrace } from './show.ts'
 
-export type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }
+type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }
 
 export async function run(context: Context, options: RunOptions): Promise<number> {
   const bench = createBench(context)

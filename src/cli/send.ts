@@ -19,7 +19,7 @@ import { buildSample } from './requests/sample.ts'
  * `what`: a file; if there is no such file and the hook is a preset, a fixture or an event of that preset. `file`: always a file;
  * `-` is standard input.
  */
-export type SendOptions = {
+type SendOptions = {
   hook: string
   what: string | undefined
   file: string | undefined

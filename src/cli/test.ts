@@ -12,7 +12,7 @@ import { describeFailure, indent } from './terminal/print.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
 /** `modules`: none means all modules of the configuration. */
-export type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }
+type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }
 
 /** The exit code is 0 if every fixture passes or was updated, else that of `broken`. */
 export async function test(context: Context, options: TestOptions): Promise<number> {

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
 import { toGatewayFile } from '../model/places.ts'
 
-export type Address = {
+type Address = {
   readonly pid: number
   readonly url: string
   readonly adminUrl: string

@@ -5,7 +5,7 @@ import { Config } from '../model/config.ts'
 type Schema = z.core.JSONSchema.BaseSchema
 
 /** JSON Schema (draft-7) of the file `hookloom.jsonc`, for editors. */
-export function buildConfigSchema(): Schema {
+function buildConfigSchema(): Schema {
   return z.toJSONSchema(Config, {
     io: 'input',
     target: 'draft-7',

@@ -25,7 +25,7 @@ export type CheckedHead = RequestHead & {
 }
 
 /** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
-export type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
+type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
 
 /**
  * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before anything is

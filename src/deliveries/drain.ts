@@ -20,7 +20,7 @@ export type DrainParts = {
 
 const lookEveryMs = 5_000
 
-export type Drain = ParkedCalls & {
+type Drain = ParkedCalls & {
   /**
    * Runs the parked deliveries of these modules through the current generation, after those that wait for a mapping, or for a module
    * that no mapping names any more. Deliveries that this generation parked itself are left out, unless `again` is set. A call while it runs adds its modules, and begins again. Resolves when all of them are done.

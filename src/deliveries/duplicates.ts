@@ -10,7 +10,7 @@ import { chooseSender } from './delivery.ts'
 
 const longestKey = 256
 
-export type Dedupe = {
+type Dedupe = {
   readonly key: DedupeKey
   /** True: the key is the sender's delivery id, not an Idempotency-Key. Such a repetition is a redelivery, and may be wanted. */
   readonly isSenders: boolean

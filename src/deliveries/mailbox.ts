@@ -27,7 +27,7 @@ import type { Config } from '../model/config.ts'
 import { isWatched, type WatchedGmail } from '../model/gmail-config.ts'
 import type { PushGate } from '../gmail/push.ts'
 
-export type MailboxParts = Omit<InboxParts, 'account'> & {
+type MailboxParts = Omit<InboxParts, 'account'> & {
   /** The config directory. */
   readonly dir: string
   /** With `HOOKLOOM_SKIP_GMAIL=1` the gateway does not watch: `hookloom gmail run` does. */
@@ -38,7 +38,7 @@ export type MailboxParts = Omit<InboxParts, 'account'> & {
   readonly pushGate: (trustedProxies: readonly string[]) => PushGate
 }
 
-export type Mailbox = {
+type Mailbox = {
   /** Watches the mailbox of this configuration, if this gateway has the duty. Does nothing if it is watched already. */
   apply(config: Config): void
   /** Undefined if no mailbox is watched. */

@@ -14,7 +14,7 @@ const mostAtOnce = 1_000
 const mostWaiting = 10_000
 
 /** A request that repeats the delivery `deliveryId`. `label`: of its hook, in the metrics. */
-export type RepeatedDelivery = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
+type RepeatedDelivery = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
   readonly method: string
   readonly hook: string
   readonly label: string

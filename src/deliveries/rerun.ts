@@ -15,7 +15,7 @@ import { toDelivery } from './delivery.ts'
 import { type StoredDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
 import { isUntaken, toUntakenSettlement, type UntakenDecision } from './untaken.ts'
 
-export type RerunnerParts = {
+type RerunnerParts = {
   readonly generation: () => Generation
   readonly hold: (generation: Generation) => () => void
   readonly store: Store

@@ -112,7 +112,7 @@ export type GoogleRequest = {
 export type GoogleAnswer = { readonly status: number; readonly body: unknown }
 
 /** The reasons in an answer of any Google API, old and new style, and of the token endpoint. */
-export function readReasons(body: unknown): string[] {
+function readReasons(body: unknown): string[] {
   const error = readKey(body, 'error')
   const listed = [readKey(error, 'errors'), readKey(error, 'details')].flat().map((entry) => readKey(entry, 'reason'))
   // a reason is a word; anything else may quote the request

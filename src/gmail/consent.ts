@@ -9,7 +9,7 @@ import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { Consent, OAuthClient } from './credentials.ts'
 
-export type ConsentParts = {
+type ConsentParts = {
   readonly client: OAuthClient
   readonly account: string
   readonly scopes: readonly string[]

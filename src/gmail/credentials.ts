@@ -39,7 +39,7 @@ const ClientFile = z.object({
 })
 export type OAuthClient = { readonly clientId: string; readonly clientSecret: string | undefined }
 
-export function toConsentFile(dir: string): string {
+function toConsentFile(dir: string): string {
   return join(dir, 'state', 'gmail-consent.json')
 }
 

@@ -48,7 +48,7 @@ const assertionSeconds = 3_600
 
 const Token = z.object({ access_token: z.string().min(1), expires_in: z.coerce.number().default(3_600) })
 
-export type TokenParts = {
+type TokenParts = {
   readonly credentials: Credentials
   /** `hooks.gmail.endpoints.oauthToken` */
   readonly tokenUrl: string

@@ -10,7 +10,7 @@ const timeoutMs = 60_000
 
 const Kept = z.object({ account: z.string(), historyId: z.string(), syncedAt: z.number() })
 
-export type HttpSinkParts = {
+type HttpSinkParts = {
   readonly account: string
   /** The base URL of the hooks. It is read for each delivery, because the gateway may have restarted elsewhere. */
   readonly hooks: () => { readonly url: string; readonly token: string }

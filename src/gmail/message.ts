@@ -121,7 +121,7 @@ function decodePart(part: MailPart | undefined): string {
  * Non-ASCII text that is valid UTF-8 is UTF-8, whatever the header says: Gmail has usually recoded it. Seven-bit bytes
  * follow the header, because of ISO-2022-JP.
  */
-export function toText(bytes: Uint8Array, charset = 'utf-8'): string {
+function toText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)
   const utf8 = isSevenBit ? undefined : tryDecode(bytes, 'utf-8', true)
   return utf8 ?? tryDecode(bytes, charset, false) ?? tryDecode(bytes, 'windows-1252', false) ?? ''

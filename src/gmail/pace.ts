@@ -12,7 +12,7 @@ export function isConsentMissing(error: unknown): error is Problem {
   return error instanceof Problem && error.code === 'gmail-consent-missing'
 }
 
-export type Patience = {
+type Patience = {
   /** Milliseconds before the second try, the third, …; the last value is used for all further tries. */
   readonly waits: readonly number[]
   readonly pause: Pause

@@ -30,11 +30,11 @@ const Pulled = z.object({
 })
 
 /** The target of a push, and its signer. */
-export type PushConfig = {
+type PushConfig = {
   readonly pushEndpoint: string
   readonly oidcToken: { serviceAccountEmail: string; audience: string }
 }
-export type ReceivedMessage = { readonly ackId: string; readonly data: string }
+type ReceivedMessage = { readonly ackId: string; readonly data: string }
 
 /** The result of a step of the set-up. */
 export type SetupState = 'ok' | 'changed'

@@ -26,7 +26,7 @@ export type PushGate = {
   fail(client: string): void
 }
 
-export type PushParts = {
+type PushParts = {
   readonly gmail: WatchedGmail
   /** Fetches the keys that verify the tokens, without authorisation. */
   readonly call: GoogleCall

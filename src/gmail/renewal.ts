@@ -11,7 +11,7 @@ const day = 24 * 60 * minute
 const lookMs = minRenewMinutes * minute
 const retryMs = [minute, 5 * minute, 15 * minute]
 
-export type RenewalParts = {
+type RenewalParts = {
   readonly api: GmailApi
   readonly gmail: WatchedGmail
   readonly clock: () => number

@@ -30,7 +30,7 @@ export type GmailStatus = z.infer<typeof GmailStatus>
 /** The part of the watcher that has a problem. */
 export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'push'
 
-export type StatusBoard = {
+type StatusBoard = {
   current(): GmailStatus
   note(change: Partial<Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'>>): void
   /** `undefined`: the part works again. */

@@ -26,7 +26,7 @@ const mostSteps = 1_000_000
 const nothingShown = readDeclarations('display:none!important')
 
 /** The styles of an element, the weakest first. */
-export type Stylesheet = (element: DomNode) => readonly CssDeclarations[]
+type Stylesheet = (element: DomNode) => readonly CssDeclarations[]
 
 export function createStylesheet(sheets: readonly string[]): Stylesheet {
   const byKey = new Map<string, { readonly rule: Rule; readonly order: number }[]>()

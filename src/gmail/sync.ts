@@ -8,7 +8,7 @@ import type { GmailPayload, GmailState, MailSink } from './mail.ts'
 import { readMails } from './message.ts'
 import { isConsentMissing } from './pace.ts'
 
-export type SyncParts = {
+type SyncParts = {
   readonly api: GmailApi
   readonly sink: MailSink
   readonly gmail: WatchedGmail

@@ -11,7 +11,7 @@ import { readNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
 import { type PushGate, startPushReceiver } from './push.ts'
 import { syncOnce } from './sync.ts'
 
-export type WatcherParts = {
+type WatcherParts = {
   /** The config directory. */
   readonly dir: string
   readonly gmail: WatchedGmail

@@ -26,7 +26,7 @@ import { describeDifference } from '../deliveries/records.ts'
 import { toRefusedRequest, withNearest } from './refusals.ts'
 import { sendAnswer, createRequestListener } from './server.ts'
 
-export type AdminParts = ApiParts & {
+type AdminParts = ApiParts & {
   readonly drain: ParkedCalls
   readonly handed: HandedSecrets
   readonly metrics: Metrics

@@ -34,7 +34,7 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
 }
 
 /** `isProved`: a proof let the request in, and not the hook token alone. */
-export type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
+type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
   readonly contentEncoding: string | undefined
   readonly isProved: boolean
 }

@@ -7,7 +7,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Network = [Address, number]
 
 /** The parts of a request that are read. */
-export type ConnectedRequest = {
+type ConnectedRequest = {
   readonly headers: IncomingMessage['headers']
   readonly socket: { readonly remoteAddress?: string | undefined }
 }

@@ -16,7 +16,7 @@ export const connectionLimits = { all: 4_096, perClient: 256, loopback: 2_048, i
 
 const warnEveryMs = 60_000
 
-export type Connections = {
+type Connections = {
   /** For the event `connection`. Closes the socket without an answer if its client has too many. */
   track(socket: Socket): void
   watch(listener: RequestListener): RequestListener

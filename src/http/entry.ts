@@ -34,7 +34,7 @@ export type EntryResult =
     }
   | { readonly kind: 'handshake'; readonly answer: Answer }
 
-export type EntryParts = {
+type EntryParts = {
   readonly admission: Admission
   readonly handed: HandedSecrets
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'note'>

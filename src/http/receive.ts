@@ -37,7 +37,7 @@ import { type Repeats, toRepeatedDelivery } from '../deliveries/repeats.ts'
 import type { Rerunner } from '../deliveries/rerun.ts'
 import { isUntaken } from '../deliveries/untaken.ts'
 
-export type ReceiverParts = {
+type ReceiverParts = {
   readonly generation: () => Generation
   /** Keeps a generation from retiring while a request uses it. Call the returned function at the end. */
   readonly hold: (generation: Generation) => () => void

@@ -9,7 +9,7 @@ import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api-types.ts'
 
 /** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
-export type Refusal = Caller & {
+type Refusal = Caller & {
   readonly requestId: string
   readonly receivedAt: number
   readonly hook: string | undefined

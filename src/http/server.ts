@@ -14,7 +14,7 @@ import { createMalformedGuard, mostHeaders } from './malformed.ts'
 import type { Readiness } from './readiness.ts'
 import type { Receive } from './receive.ts'
 
-export type Listening = {
+type Listening = {
   readonly host: string
   readonly port: number
   /** Stops listening, gives running requests `graceMs` to end, then closes their connections. */

@@ -18,7 +18,7 @@ type Parts<Calls extends keyof Store> = { readonly store: Pick<Store, Calls>; re
 type Stoppable = { stop(): Promise<void> }
 
 /** Makes of what a gateway knows what all gateways on its store know. */
-export type Sharing = Stoppable & {
+type Sharing = Stoppable & {
   throttle(scope: string, own: Throttle): Throttle
   handed(own: HandedSecrets): HandedSecrets
 }

@@ -3,7 +3,7 @@ import type { Clock } from '../store/store.ts'
 
 export const lockRule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
 
-export type ThrottleOptions = {
+type ThrottleOptions = {
   clock: Clock
   /** The number of failures within the window that locks a client out. */
   failures?: number

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
-export const keys: readonly (readonly [key: string, meaning: string])[] = [
+const keys: readonly (readonly [key: string, meaning: string])[] = [
   ['j  k', 'the next, the previous delivery'],
   ['Enter', 'read the chosen delivery'],
   ['Esc', 'back to the list'],

@@ -6,7 +6,7 @@ import { go, type PagePlace } from './place.ts'
 import { type ListRow, describeRow, toRowState, formatTook } from './rows.ts'
 import { Line, formatClock } from './text.tsx'
 
-export const states = ['', 'parked', 'dead', 'refused', 'accepted', 'skipped', 'pending', 'dropped'] as const
+const states = ['', 'parked', 'dead', 'refused', 'accepted', 'skipped', 'pending', 'dropped'] as const
 const rowHeight = 30
 const narrowHeight = 48
 const spare = 8

@@ -9,7 +9,7 @@ export type Filters = { readonly state: string; readonly hook: string; readonly 
 /** `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. */
 export type PagePlace = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }
 
-export function readPlace(): PagePlace {
+function readPlace(): PagePlace {
   const fields = new URLSearchParams(location.hash.slice(1))
   const text = (name: string) => fields.get(name) ?? ''
   const view = views.find((each) => each === text('view')) ?? 'list'
@@ -25,7 +25,7 @@ export function readPlace(): PagePlace {
   }
 }
 
-export function toHash(place: Partial<PagePlace>): string {
+function toHash(place: Partial<PagePlace>): string {
   const filled = Object.entries(place).filter(([name, value]) => value !== '' && !(name === 'view' && value === 'list'))
   return `#${new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()}`
 }

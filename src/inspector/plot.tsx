@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import type { MinuteFields } from '../model/api-types.ts'
 import { formatClock } from './text.tsx'
 
-export type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number }
+type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number }
 
 const width = 240
 const height = 60

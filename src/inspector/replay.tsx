@@ -7,7 +7,7 @@ import { post, toQuery } from './api.ts'
 import { go, type PagePlace } from './place.ts'
 import { Report, countRequests } from './report.tsx'
 
-export const usualLast = 50
+const usualLast = 50
 const choices = [20, 50, 100, 200, 500, 1_000]
 
 type ReplayProps = {

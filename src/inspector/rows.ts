@@ -64,7 +64,7 @@ export function matchesFilters(row: ListRow, { state, hook, source, q }: Filters
   )
 }
 
-export type RowState = 'parked' | 'dead' | 'refused' | 'failing' | 'waiting' | 'done' | 'skipped' | 'dropped'
+type RowState = 'parked' | 'dead' | 'refused' | 'failing' | 'waiting' | 'done' | 'skipped' | 'dropped'
 
 /** One word for what became of it: what needs a person first. */
 export function toRowState(row: ListRow): RowState {

@@ -2,7 +2,7 @@
 import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
 import { callApi, ApiError } from './api.ts'
 
-export type StreamListener = {
+type StreamListener = {
   deliveries(rows: readonly DeliveryRow[]): void
   refusals(rows: readonly RefusalFields[]): void
   status(status: StatusFields): void

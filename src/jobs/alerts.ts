@@ -21,7 +21,7 @@ export type Death = {
 }
 
 /** `waitsFor`: the module that parked the delivery, or `someMapping`. */
-export type ParkedDelivery = {
+type ParkedDelivery = {
   readonly deliveryId: string
   readonly hook: string
   readonly waitsFor: string | undefined
@@ -34,7 +34,7 @@ export type Alerts = {
   handedOver(mappingId: string): void
 }
 
-export type AlertOptions = {
+type AlertOptions = {
   readonly store: Pick<Store, 'addTask' | 'taskAgeMs'>
   readonly config: () => Config
   readonly clock: Clock

@@ -12,7 +12,7 @@ export const leaseMs = 30_000
 const storeRetry = { firstMs: 500, capMs: 5_000 }
 
 /** A claimed job. The signal ends when the job must stop: its lease was lost, or the gateway stops. */
-export type HeldJob = {
+type HeldJob = {
   /** The last claim: see `takeOver`. */
   job: ClaimedJob
   readonly abort: AbortController
@@ -24,7 +24,7 @@ export type HeldJob = {
 /** A lease is trusted for this part of its time. The rest is a margin for what is not measured, such as clocks of different speed. */
 const confirmedMs = 20_000
 
-export type Leases = {
+type Leases = {
   readonly size: number
   /** True after a store call that failed, until one succeeds. */
   readonly isStoreDown: boolean

@@ -10,13 +10,13 @@ import type { Store } from '../store/store.ts'
 const joinEveryMs = 10_000
 
 /** The parts that act when this gateway gets or loses a duty, or when another gateway sends a signal. */
-export type NodeActors = {
+type NodeActors = {
   readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'timekeeperChanged'>
   readonly mailbox: { apply(): void }
   readonly drain: { look(): void }
 }
 
-export type Node = {
+type Node = {
   readonly leases: NamedLeases
   /** Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries. */
   readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention', Duty>>

@@ -92,7 +92,7 @@ export type TurnContext = {
 }
 
 /** All history and all events that a turn could have. */
-export type FullContext = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
+type FullContext = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
 
 /** UTF-16 units of the newest messages that go with a turn. */
 const historyChars = 200_000

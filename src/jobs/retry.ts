@@ -46,7 +46,7 @@ function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): num
 }
 
 /** The facts on which the verdict depends. */
-export type AttemptHistory = {
+type AttemptHistory = {
   /** Attempts that were counted before this one. */
   readonly attempts: number
   /** For how long this step has been failing; undefined if this is the first failure. */

@@ -12,7 +12,7 @@ import type { DefaultRoute } from './route.ts'
 import type { WorkspaceReader } from '../runners/workspace.ts'
 
 /** A wake has nothing to perform: all of its steps are recorded when it is accepted. */
-export type PerformablePlan = Exclude<Planned, { kind: 'wake' }>
+type PerformablePlan = Exclude<Planned, { kind: 'wake' }>
 type PerformablePlanOf<Kind> = Extract<PerformablePlan, { kind: Kind }>
 
 export type StepInput<P extends PerformablePlan> = {

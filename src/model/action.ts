@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { type JobKeys, SessionMode } from './job-keys.ts'
 import { fileNamePattern, nonBlank } from './values.ts'
 
-export const wakeModes = ['now', 'next-heartbeat'] as const
+const wakeModes = ['now', 'next-heartbeat'] as const
 export const thinkingLevels = ['off', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const
-export const channelNames = [
+const channelNames = [
   'last',
   'whatsapp',
   'telegram',

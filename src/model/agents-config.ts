@@ -65,7 +65,7 @@ const agentKeys = {
   thinking: Thinking.optional().describe('Thinking level of runs that name none.'),
 }
 
-export const AgentConfig = z.strictObject({
+const AgentConfig = z.strictObject({
   id: nonBlank.describe('Id of the agent, as requests and mappings name it.'),
   default: z
     .boolean()

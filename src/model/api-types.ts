@@ -1,9 +1,9 @@
 // The answers of the admin API, as types only: the page in src/inspector and other clients read exactly these. Times are ISO 8601.
 
-export type State = 'pending' | 'parked' | 'accepted' | 'skipped' | 'dropped'
+type State = 'pending' | 'parked' | 'accepted' | 'skipped' | 'dropped'
 export type JobState = 'queued' | 'running' | 'done' | 'dead'
-export type Fault = { readonly code: string; readonly detail: string; readonly frame?: string }
-export type TriedMapping = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
+type Fault = { readonly code: string; readonly detail: string; readonly frame?: string }
+type TriedMapping = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
 
 export type DeliverySummary = {
   readonly deliveryId: string
@@ -41,7 +41,7 @@ export type Page<Name extends string, Row> = { readonly [Key in Name]: readonly 
   readonly next: string | null
 }
 
-export type StepFields = {
+type StepFields = {
   readonly name: string
   readonly state: string
   readonly at: string
@@ -50,7 +50,7 @@ export type StepFields = {
   readonly usage?: { readonly inputTokens: number; readonly outputTokens: number; readonly costUsd?: number }
 }
 
-export type PostFields = {
+type PostFields = {
   readonly part: number
   readonly channel: string
   readonly to: string | null

@@ -44,7 +44,7 @@ const ChannelShape = z.looseObject({
 
 const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes: z.int().positive().optional() })
 
-export type ParseResult<T> =
+type ParseResult<T> =
   | { readonly ok: true; readonly value: T }
   /** One sentence for each, beginning with its path where it has one. */
   | { readonly ok: false; readonly faults: readonly string[] }

@@ -9,7 +9,7 @@ import { filePath, nonBlank } from './values.ts'
 const milliseconds = z.int().positive()
 
 /** The prefix in its normal form: with a slash at the beginning and none at the end. */
-export function toHooksPath(path: string): string {
+function toHooksPath(path: string): string {
   return `/${trimSlashes(path.trim())}`
 }
 

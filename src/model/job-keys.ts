@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { nonBlank } from './values.ts'
 
 /** What is true of a key besides its type. `findKeyUseIssues` of mapping-rules.ts reports it. */
-export type KeyRules = {
+type KeyRules = {
   /** A wake does not use it. Only for a key without a default, which counts as set. */
   readonly onlyForAgent?: true
   /** It is not a template. */

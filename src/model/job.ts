@@ -11,8 +11,7 @@ import type { JobState } from './api-types.ts'
 export const jobStates = ['queued', 'running', 'done', 'dead'] as const satisfies readonly JobState[]
 
 /** The effects of a job, in the order of its plan. */
-export const stepNames = ['event', 'run', 'summary', 'wake', 'deliver'] as const
-export type StepName = (typeof stepNames)[number]
+export type StepName = 'event' | 'run' | 'summary' | 'wake' | 'deliver'
 
 /** Tokens of a turn, summed over its model calls. */
 export type Usage = {
@@ -39,7 +38,7 @@ export type Step = {
   usage?: Usage
 }
 
-export const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
+const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
 
 /**
  * One message of a reply, which may be cut into several. All are written down, with route and nonce, before the first is

@@ -61,5 +61,3 @@ export type MeterLabels = {
 
 /** Counts one. `seconds`: how long it took, for the histograms of deliveries and steps. */
 export type Meter = <Name extends keyof MeterLabels>(name: Name, labels: MeterLabels[Name], seconds?: number) => void
-
-export const silentMeter: Meter = () => {}

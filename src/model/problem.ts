@@ -12,7 +12,7 @@ export const exitCodes = {
   config: 78,
 } as const
 
-export type ProblemKind = Exclude<keyof typeof exitCodes, 'ok'>
+type ProblemKind = Exclude<keyof typeof exitCodes, 'ok'>
 
 type Row = { status: number; kind: ProblemKind; title: string }
 
@@ -78,7 +78,7 @@ export type ProblemCode = keyof typeof problems
 /** Why a mapping did or did not take a delivery. */
 export type TraceEntry = { mappingId: string; matched: boolean; why: string }
 
-export type ProblemExtras = {
+type ProblemExtras = {
   /** For the operator's log only. */
   cause?: unknown
   /** Seconds for a `Retry-After` header. */

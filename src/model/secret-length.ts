@@ -2,7 +2,7 @@
 import type { SecretEncoding } from './verify.ts'
 
 /** 128 bits, which nobody can try out. */
-export const minSecretBytes = 16
+const minSecretBytes = 16
 
 /** The bytes of a secret behind its prefix. Undefined: it is not in its encoding. */
 export function decodeSecret(secret: string, encoding: SecretEncoding = 'utf8', prefix = ''): Buffer | undefined {

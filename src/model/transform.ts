@@ -30,7 +30,7 @@ export type TransformInput<Payload = JsonValue> = {
   deliveryId: string
 }
 
-export type TransformLog = (message: string) => void
+type TransformLog = (message: string) => void
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog

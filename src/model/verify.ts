@@ -8,13 +8,13 @@ const headerName = z
   .regex(/^[\w!#$%&'*+.^`|~-]+$/, 'must be the name of a header')
   .transform((name) => name.toLowerCase())
 
-export const timestampUnits = ['s', 'ms', 'iso8601'] as const
+const timestampUnits = ['s', 'ms', 'iso8601'] as const
 export type TimestampUnit = (typeof timestampUnits)[number]
-export const hmacAlgorithms = ['sha1', 'sha256', 'sha384', 'sha512'] as const
+const hmacAlgorithms = ['sha1', 'sha256', 'sha384', 'sha512'] as const
 export type HmacAlgorithm = (typeof hmacAlgorithms)[number]
-export const digestEncodings = ['hex', 'base64', 'base64url'] as const
+const digestEncodings = ['hex', 'base64', 'base64url'] as const
 export type DigestEncoding = (typeof digestEncodings)[number]
-export const secretEncodings = ['utf8', 'base64', 'hex'] as const
+const secretEncodings = ['utf8', 'base64', 'hex'] as const
 export type SecretEncoding = (typeof secretEncodings)[number]
 
 /** `createVerifier` knows the schemes, and checks which of these keys a scheme needs. */

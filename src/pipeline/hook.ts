@@ -73,10 +73,7 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
 }
 
 /** Whether the credentials of a request open this mapping. */
-export function isMappingOpen(
-  { identity, mapping, verifier }: CompiledMapping,
-  { token, signedFor }: Admitted,
-): boolean {
+function isMappingOpen({ identity, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
   if (verifier === undefined) return token
   return isProved(identity, signedFor) && (token || mapping.verify?.also === undefined)
 }

@@ -33,7 +33,7 @@ const noJobKeys = JobKeys.parse({})
 type NewId = () => string
 
 /** What a decision depends on besides the delivery. */
-export type DecisionInput = {
+type DecisionInput = {
   readonly hook: Hook
   readonly config: Config
   readonly newId: NewId

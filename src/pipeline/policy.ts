@@ -23,7 +23,7 @@ import {
 } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
 
-export type PolicyInput = {
+type PolicyInput = {
   readonly keyOrigin: KeyOrigin
   readonly origin: Origin
   readonly jobKeys: JobKeys

@@ -39,7 +39,7 @@ export function findSender(source: string | undefined): Sender | undefined {
 }
 
 /** Where facts are read from. The payload is parsed only for a fact in the body. */
-export type ReadableDelivery = Pick<Delivery, 'headers' | 'body'>
+type ReadableDelivery = Pick<Delivery, 'headers' | 'body'>
 
 /** The event in the words of the sender. Several parts are joined by a dot, as in `ITEM.ERROR`. */
 export function readEvent(sender: Sender, delivery: ReadableDelivery): string | undefined {

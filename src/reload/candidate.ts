@@ -13,7 +13,7 @@ import type { Parts } from '../replay/fixtures.ts'
 import { type ModuleReport, passGate } from './gate.ts'
 
 /** The result of a load, and the files that it read. */
-export type LoadedModules = {
+type LoadedModules = {
   readonly transforms: ReadonlyMap<string, Transform>
   readonly inputs: readonly BuildInput[]
 }

@@ -24,7 +24,7 @@ export type ModuleReport = {
 /** `notRun`: the time limit ended before they ran. */
 export type FixtureCounts = { readonly passed: number; readonly failed: number; readonly notRun: number }
 
-export type GateInput = {
+type GateInput = {
   readonly root: string
   /** The transforms that were just loaded. */
   readonly parts: Parts

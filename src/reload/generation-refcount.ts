@@ -1,7 +1,7 @@
 // Reference counts of generations: one is in use while it serves or a request uses it.
 import type { Generation } from '../pipeline/generation.ts'
 
-export type GenerationRefcount = {
+type GenerationRefcount = {
   /** Starts to count the references to a generation, with one reference. The returned function releases it. */
   add(generation: Generation): () => void
   /** Adds a reference, unless the generation is no longer counted. The returned function releases it; further calls do nothing. */

@@ -9,13 +9,13 @@ import { Problem } from '../model/problem.ts'
 import { type ModuleReport, createReport } from './gate.ts'
 
 /** The source of a preset that is not bundled. */
-export type PackOrigin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
+type PackOrigin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
 
 /** `name`: the name in the configuration. `origin` is undefined for a bundled preset. */
 export type Pack = { readonly name: string; readonly preset: Preset; readonly origin: PackOrigin | undefined }
 
 /** `where`: the place for messages, such as `hooks.presets[0]`. */
-export type WantedPack = { readonly name: string; readonly where: string }
+type WantedPack = { readonly name: string; readonly where: string }
 
 /** The pack of each name that has one, once. Throws `config-invalid` with place and file for an invalid pack. */
 export async function loadPacks(

@@ -13,7 +13,7 @@ export type CompareKept = (
 ) => Promise<Replay>
 
 /** `isWhole`: all of them were reached in time. */
-export type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
+type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
 /** By the label of the line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, Recent>
 

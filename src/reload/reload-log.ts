@@ -27,7 +27,7 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 }
 
 /** The number of parked deliveries that wait for a module. */
-export type ParkedCounts = ReadonlyMap<string, number>
+type ParkedCounts = ReadonlyMap<string, number>
 
 export type ParkedFor = (module: string) => Promise<number>
 

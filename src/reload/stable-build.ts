@@ -37,7 +37,7 @@ function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
 }
 
 /** Which files were saved, and whether a save is in progress. During one, files on disk may be incomplete. */
-export type SaveTracker = {
+type SaveTracker = {
   /** A save was noticed; `finished` follows. */
   started(): void
   /** All of these files are written. */

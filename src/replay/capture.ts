@@ -53,7 +53,7 @@ export async function findModuleOf({ record, delivery, mappings, generation }: K
   )
 }
 
-export type CaptureInput = {
+type CaptureInput = {
   /** A file name, with or without `.json`; undefined: made of the event and the id. */
   readonly name: string | undefined
   readonly module: string

@@ -27,7 +27,7 @@ export type Compared = {
   readonly drift: readonly Change[]
 }
 
-export type Outcomes = {
+type Outcomes = {
   readonly before: Outcome
   /** Of two runs. */
   readonly after: readonly [Outcome, Outcome]
@@ -79,7 +79,7 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
 }
 
 /** Deliveries of one class that an edit changes at the same paths. `paths`: without the numbers of the actions. */
-export type Group<Example> = {
+type Group<Example> = {
   readonly class: Class
   readonly paths: readonly string[]
   readonly count: number

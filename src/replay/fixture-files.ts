@@ -15,7 +15,7 @@ const mostFixtures = 200
 /** Bytes. */
 export const largestFixture = 1_000_000
 
-export const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
+const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const
 
 export const Fixture = z.strictObject({
   request: z.strictObject({

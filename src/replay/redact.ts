@@ -9,7 +9,7 @@ import { replaceTokens } from './token-forms.ts'
 export const removedMark = '[removed]'
 
 /** `verifiedBy`: the proved sender, which needs no header to be recognized. */
-export type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
+type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
   readonly payload: JsonValue
   readonly verifiedBy?: string | undefined
 }

@@ -121,7 +121,7 @@ function countPaths(deliveries: readonly Replayed[]): ReplayReportSchema['unstab
 }
 
 /** Of at most one decimal. */
-export function toPercent(count: number, total: number): number {
+function toPercent(count: number, total: number): number {
   return total === 0 ? 0 : Math.round((count / total) * 1_000) / 10
 }
 

@@ -33,7 +33,7 @@ export type Replay = {
 
 export const emptyReplay: Replay = { deliveries: [], tooLarge: [], notRun: 0, notLoaded: [] }
 
-export type ReplayInput = {
+type ReplayInput = {
   readonly store: Pick<StoreReader, 'kept'>
   readonly query: KeptQuery
   /**

@@ -11,7 +11,7 @@ import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
 import { emptyReplay, type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
 import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
-export type Replayer = {
+type Replayer = {
   /**
    * Compares the live code with the files on disk. If these are the same code, compares what was recorded with it. Throws
    * `config-invalid` if the configuration on disk is invalid, and `conflict` if it is not wanted any more when its turn comes.

@@ -18,7 +18,7 @@ const maxAnswerBytes = 67_108_864
 /** The same limit as for a command. */
 const maxReplyBytes = 1_048_576
 
-export type AiRunnerParts = {
+type AiRunnerParts = {
   readonly models: ModelsConfig
   /** Replaces the fetch without time limits. */
   readonly fetch?: Fetch

@@ -7,7 +7,7 @@ import type { Log } from '../model/log.ts'
 import { findErrorCode } from '../base/exceptions.ts'
 
 /** AGENTS.md is added to the system text. HEARTBEAT.md lists the tasks of a heartbeat. */
-export type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
+type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
 
 /** The most bytes of such a file that are read. */
 const maxBytes = 65_536
@@ -32,7 +32,7 @@ export async function inWorkspace<T>(workspace: string | undefined, work: (folde
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** `refused`: one sentence about a file that exists but is not read. Both are undefined if the file does not exist or is empty. */
-export type WorkspaceText = { readonly text?: string; readonly refused?: string }
+type WorkspaceText = { readonly text?: string; readonly refused?: string }
 
 /**
  * A file with only headings and empty list items counts as empty. A link that leads out of the folder, and anything that

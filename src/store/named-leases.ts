@@ -12,7 +12,7 @@ export type LeaseTimes = { readonly leaseMs: number; readonly everyMs: number }
 const callMs = 5_000
 
 /** A dead gateway is replaced after `leaseMs` and at most `everyMs`. */
-export const leaseTimes: LeaseTimes = { leaseMs: 20_000, everyMs: 5_000 }
+const leaseTimes: LeaseTimes = { leaseMs: 20_000, everyMs: 5_000 }
 
 /** Something that one gateway does for all. */
 export type Duty = {

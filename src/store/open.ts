@@ -6,7 +6,7 @@ import type { PostgresFacts } from './postgres/facts.ts'
 import { createSqliteReader, createSqliteStore } from './sqlite/sqlite.ts'
 import type { OpenedStore, StoreReader } from './store.ts'
 
-export type OpenOptions = {
+type OpenOptions = {
   /** The most bytes that may wait, read for each delivery. */
   readonly maxWaitingBytes: () => number
   readonly log: Log

@@ -28,7 +28,7 @@ export type KeptRequest = { readonly head: DeliveryHead; readonly body: Uint8Arr
 
 /** A system event to store. It is written in the same transaction as the job or report that causes it. */
 export type NewEvent = Pick<SystemEvent, 'agentId' | 'sessionKey' | 'text' | 'source' | 'trusted' | 'wakes'>
-export type NewMessage = Pick<Message, 'role' | 'text'>
+type NewMessage = Pick<Message, 'role' | 'text'>
 
 /** A job to store. */
 export type NewJob = {
@@ -203,7 +203,7 @@ export type LaneLoad = {
 }
 
 /** A turn consumes exactly the events that it was shown, by their ids: an event with a lower id may become visible later. */
-export type WaitingEvent = SystemEvent & { readonly id: number }
+type WaitingEvent = SystemEvent & { readonly id: number }
 
 /** The unconsumed events of a session. */
 export type WaitingEvents = {

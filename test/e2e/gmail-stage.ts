@@ -10,7 +10,7 @@ import { readStore } from './inside.ts'
 export const project = 'proj-123456'
 
 /** `hooks.gmail` in mode poll, unless `more` says otherwise. */
-export function toGmailConfig(google: FakeGoogle, more: object = {}): object {
+function toGmailConfig(google: FakeGoogle, more: object = {}): object {
   const gmail = { account, mode: 'poll', pollSeconds: 5, endpoints: google.endpoints, ...more }
   const mapping = { id: 'mail', match: { path: 'gmail' }, messageTemplate: '{{messages[0].subject}}', deliver: false }
   return { hooks: { presets: ['gmail'], mappings: [mapping], gmail } }

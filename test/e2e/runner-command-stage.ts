@@ -21,7 +21,7 @@ export function makeFolder(): string {
 }
 
 /** A PATH on which `claude` and `codex` are the fixtures of that name. */
-export function makePath(): string {
+function makePath(): string {
   const bin = makeFolder()
   for (const name of ['claude', 'codex']) {
     chmodSync(fixture(name), 0o755)

@@ -7,7 +7,8 @@ import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type StepName, stepNames } from '../../src/model/job.ts'
+import { steps } from '../../src/jobs/steps.ts'
+import type { StepName } from '../../src/model/job.ts'
 import { drain, findDamage } from '../e2e/aftermath.ts'
 import { hookToken, makeConfigDir, startGateway } from '../e2e/gateway.ts'
 import { readStore } from '../e2e/inside.ts'
@@ -90,7 +91,8 @@ async function killAt(dir: string, step: StepName | 'posts', when: string, body:
 }
 
 /** Only wakes and alerts have the step `event`. */
-const ofRuns = stepNames.filter((name) => name !== 'event')
+// as: the keys of the table of steps are their names
+const ofRuns = (Object.keys(steps) as StepName[]).filter((name) => name !== 'event')
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
 test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000 }, async (step, when) => {

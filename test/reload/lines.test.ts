@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createLive } from '../../src/reload/reload.ts'
-import { silentLog, silentMeter } from '../../src/model/log.ts'
+import { silentLog } from '../../src/model/log.ts'
 import { baseConfig, createStage, says } from './stage.ts'
 
 const throwing = `export default () => { throw new Error('no') }`
@@ -63,7 +63,7 @@ test('a build that takes longer than 300 ms says that it runs', async () => {
     },
     log: { ...silentLog, info: (_facts: unknown, text?: string) => void lines.push(text ?? '') },
     clock: Date.now,
-    meter: silentMeter,
+    meter: () => {},
   })
   const started = live.start()
   await building

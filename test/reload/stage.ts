@@ -7,11 +7,11 @@ import { createLive } from '../../src/reload/reload.ts'
 import type { Live } from '../../src/reload/live-types.ts'
 import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
-import { type Log, silentLog, silentMeter } from '../../src/model/log.ts'
+import { type Log, silentLog } from '../../src/model/log.ts'
 import { type Decision, decide } from '../../src/pipeline/pipeline.ts'
 import { toDelivery } from '../../src/deliveries/delivery.ts'
 
-export type Line = { readonly level: string; readonly text: string; readonly frame: string }
+type Line = { readonly level: string; readonly text: string; readonly frame: string }
 
 export type Stage = {
   readonly dir: string
@@ -57,7 +57,7 @@ export async function createStage(
   const listeners = new Set<() => void>()
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
   const live = createLive({
-    meter: silentMeter,
+    meter: () => {},
     parkedFor,
     dir,
     env: {},
@@ -112,7 +112,7 @@ export async function createStage(
   return stage
 }
 
-export async function writeAll(root: string, files: Readonly<Record<string, string>>): Promise<void> {
+async function writeAll(root: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(root, path)), { recursive: true })
     await writeFile(join(root, path), text)

@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http'
 import type { Gateway } from '../e2e/gateway.ts'
 
 /** `sessionKey` tells which code made it: `hook:<version of the entry>:<version of its helper>`. */
-export type Answer = {
+type Answer = {
   /** 0: none came. */
   readonly status: number
   readonly entry: number

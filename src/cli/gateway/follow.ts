@@ -22,7 +22,7 @@ const Row = z.looseObject({
 })
 type Row = z.infer<typeof Row>
 
-export type FollowFilters = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
+type FollowFilters = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
 
 /** Until SIGINT. With `--json` it prints the rows of the API. */
 export async function followDeliveries(context: Context, filters: FollowFilters): Promise<void> {

@@ -34,7 +34,7 @@ function toLocalUrl(port: number): string {
   return `http://127.0.0.1:${port}`
 }
 
-export type GatewayAnswer = { readonly status: number; readonly text: string; readonly isReplay: boolean }
+type GatewayAnswer = { readonly status: number; readonly text: string; readonly isReplay: boolean }
 
 /** One request. Throws `gateway-unreachable` if there is no answer. */
 export async function callGateway(

@@ -4,7 +4,7 @@ import { Problem } from '../../model/problem.ts'
 import { openAdmin } from './gateway.ts'
 import type { Context } from '../terminal/context.ts'
 
-export type StreamEvent = { readonly event: string; readonly data: string }
+type StreamEvent = { readonly event: string; readonly data: string }
 
 const retryMs = 1_000
 

@@ -62,7 +62,7 @@ export async function consent(
 }
 
 /** Pub/Sub only if the mode uses it. */
-export function listScopes(mode: GmailMode): string[] {
+function listScopes(mode: GmailMode): string[] {
   return mode === 'poll' ? [scopes.gmail] : [scopes.gmail, scopes.pubsub]
 }
 

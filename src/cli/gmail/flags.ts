@@ -29,7 +29,7 @@ export type GmailFlags = {
   readonly dryRun?: boolean
 }
 
-export type ConfigEdit = { readonly path: readonly string[]; readonly value: unknown }
+type ConfigEdit = { readonly path: readonly string[]; readonly value: unknown }
 
 /** Throws `usage-invalid` if no mailbox is given. */
 export function chooseAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailConfig | undefined): string {

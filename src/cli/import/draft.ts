@@ -63,7 +63,7 @@ export function carryKeys(section: Section, keys: readonly string[]): Fields {
 }
 
 /** Where a secret goes. `name`: its variable here. `isTheirs`: the file says to which URL it is sent. */
-export type Place = { readonly name: string; readonly isTheirs?: boolean }
+type Place = { readonly name: string; readonly isTheirs?: boolean }
 
 /** The variable of a secret. Undefined: the section has none. */
 export function keepSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {

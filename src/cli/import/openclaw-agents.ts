@@ -5,7 +5,7 @@ import { carryKeys, type Fields, keepSecret, toSecret, type Tools } from './draf
 import { noteLeft, openSection, type Section, toVariable } from './notes.ts'
 
 /** `ids.listed`: the agents that a mapping can name. */
-export type Agents = {
+type Agents = {
   readonly config: { readonly agents: Fields; readonly models: Fields }
   readonly ids: { readonly listed: readonly string[]; readonly default: string }
 }

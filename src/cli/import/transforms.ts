@@ -104,7 +104,7 @@ export async function copyTransforms(dir: string, source: Source): Promise<FileR
   return made
 }
 
-export type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
+type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
 
 /** Each module once, in the limits of a gateway, with a bundled request of its sender or a small sample. Has no effects. */
 export async function runDry(context: Context): Promise<DryRun[]> {

@@ -10,10 +10,10 @@ import { toDelivery, toLocalHead } from '../../deliveries/delivery.ts'
 import { createHandedSecrets } from '../../http/handed.ts'
 import type { RequestInput } from './input.ts'
 
-export type AddressedInput = RequestInput & { readonly path: string }
+type AddressedInput = RequestInput & { readonly path: string }
 
 /** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
-export type SignedInput = AddressedInput & { readonly withToken: boolean; readonly note: string | undefined }
+type SignedInput = AddressedInput & { readonly withToken: boolean; readonly note: string | undefined }
 
 /**
  * Unsigned if the mapping that takes it does not verify its sender. Throws `usage-invalid` with the reason if only the sender can

@@ -10,7 +10,7 @@ import { parseEnv, toEnvLine } from '../../config/env.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
 import { inDependency, inPackage } from './package.ts'
 
-export const sample = 'github-pull-request'
+const sample = 'github-pull-request'
 export const schemaFile = 'hookloom.schema.json'
 const transformsDir = join('hooks', 'transforms')
 

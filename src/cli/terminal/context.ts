@@ -46,7 +46,7 @@ export function createContext(
 }
 
 /** `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank value counts as missing. */
-export function resolveConfigDir(given: string | undefined, env: Env): string {
+function resolveConfigDir(given: string | undefined, env: Env): string {
   const named = [given, env['HOOKLOOM_HOME']].find((dir) => dir !== undefined && dir.trim() !== '')
   return named === undefined ? toDefaultDir(env) : resolve(named)
 }

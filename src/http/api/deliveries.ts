@@ -19,10 +19,7 @@ import { reply } from './reply.ts'
 import { toRowFields, toSourceName } from './rows.ts'
 import type { DeliveryRow, MadeBy, Page, RequestFields, RetryFields, ShownDelivery } from '../../model/api-types.ts'
 
-export type DeliveryParts = Pick<
-  ApiParts,
-  'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'
->
+type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'>
 
 export function addDeliveryRoutes(router: Router, api: Middleware, parts: DeliveryParts): void {
   const { store } = parts

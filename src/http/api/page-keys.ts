@@ -11,7 +11,7 @@ const mostKeys = 100
 /** 256 random bits: no guess needs to be counted. */
 const keyForm = /^hlk_[\w-]{43}$/
 
-export type IssuedSecret = { readonly text: string; /** Milliseconds since the epoch. */ readonly until: number }
+type IssuedSecret = { readonly text: string; /** Milliseconds since the epoch. */ readonly until: number }
 
 export type PageKeys = {
   issueCode(): IssuedSecret

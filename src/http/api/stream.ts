@@ -17,7 +17,7 @@ const silenceMs = 15_000
 const mostRows = 500
 const mostRefusals = 100
 
-export type StreamParts = {
+type StreamParts = {
   readonly changes: Pick<Changes, 'latest' | 'since'>
   readonly store: Pick<StoreReader, 'delivery'>
   readonly status: () => StatusFields

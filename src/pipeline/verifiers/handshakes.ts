@@ -14,7 +14,7 @@ import { snsConfirmation } from './pinned-fetch.ts'
 import { readQuery } from './url.ts'
 import type { VerifySettings } from '../../model/verify.ts'
 
-export type HandshakeTools = {
+type HandshakeTools = {
   readonly settings: VerifySettings
   readonly secrets: () => readonly string[]
   readonly fetch: PinnedFetch
@@ -23,7 +23,7 @@ export type HandshakeTools = {
 
 type HandshakeResult = HandshakeAnswer | undefined
 
-export type Handshake = {
+type Handshake = {
   readonly method: 'POST' | 'GET' | 'HEAD'
   /** True: the handshake has the proof of the scheme, and is answered only if the proof is valid. */
   readonly signed: boolean
@@ -42,29 +42,29 @@ export function isHandshakeDue(handshake: Handshake, request: VerifyRequest, con
 const plain = /^[\w .:;,~+/=@!*|-]{1,1024}$/
 
 /** The text of the sender if it may be sent back; otherwise undefined. */
-export function toEcho(word: unknown): string | undefined {
+function toEcho(word: unknown): string | undefined {
   return typeof word === 'string' && plain.test(word) ? word : undefined
 }
 
 const nosniff = { 'x-content-type-options': 'nosniff', 'cache-control': 'no-store' }
 const asText = { 'content-type': 'text/plain', ...nosniff }
 
-export function answerText(word: unknown): HandshakeResult {
+function answerText(word: unknown): HandshakeResult {
   const body = toEcho(word)
   return body === undefined ? undefined : { status: 200, headers: asText, body }
 }
 
 /** The values of the fields must be numbers, or texts that may be sent back. */
-export function answerJson(fields: Record<string, unknown>): HandshakeResult {
+function answerJson(fields: Record<string, unknown>): HandshakeResult {
   const isPlain = (word: unknown): boolean => typeof word === 'number' || toEcho(word) !== undefined
   if (!Object.values(fields).every(isPlain)) return undefined
   return { status: 200, headers: { 'content-type': 'application/json', ...nosniff }, body: JSON.stringify(fields) }
 }
 
 /** The request has a wrong token. It counts as a failed proof and is answered as one. */
-export const denied: HandshakeAnswer = { status: 401, headers: {}, body: '' }
+const denied: HandshakeAnswer = { status: 401, headers: {}, body: '' }
 
-export function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
+function answerNothing(status: 200 | 204 | 503 = 200): HandshakeAnswer {
   return { status, headers: asText, body: '' }
 }
 
@@ -82,7 +82,7 @@ function hubHandshake(answer: (word: unknown) => ReturnType<Handshake['answer']>
   })
 }
 
-export const queryHandshakes = {
+const queryHandshakes = {
   /** Trello and Intercom only check that the URL answers. */
   head: { method: 'HEAD', signed: false, answer: () => answerNothing() },
   /** Dropbox, Nylas: `?challenge=C` → C. */
@@ -119,7 +119,7 @@ const has = (head: RequestHead, name: string): boolean => Object.hasOwn(head.hea
 const isOfType = (head: RequestHead, type: string): boolean =>
   (readHeader(head.headers, 'content-type') ?? '').toLowerCase().startsWith(type)
 
-export const callbackHandshakes = {
+const callbackHandshakes = {
   'slack-url': signedHandshake((request) => {
     const { type, challenge } = readFields(request)
     return type === 'url_verification' ? answerText(challenge) : undefined

@@ -11,11 +11,11 @@ const hour = 3_600_000
 /** An unknown key fetches the key set again, but strangers must not cause a fetch with every request. */
 const soonestMs = 60_000
 
-export type FoundKey =
+type FoundKey =
   | { readonly ok: true; readonly key: KeyObject | CryptoKey }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
-export type FindKey = (kid: unknown) => FoundKey | Promise<FoundKey>
+type FindKey = (kid: unknown) => FoundKey | Promise<FoundKey>
 
 /** Throws `config-invalid` if neither the scheme nor the mapping has a source of keys. */
 export function createKeySet(scheme: JwtScheme, settings: VerifySettings, fetch: PinnedFetch): FindKey {

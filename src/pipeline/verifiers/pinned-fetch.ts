@@ -96,7 +96,7 @@ function isUseful(entry: Kept | undefined): boolean {
 }
 
 /** The parsed URL, if the rule allows the URL exactly as written. */
-export function readAllowedUrl(text: string, rule: Pick<PinRule, 'host' | 'path'>): URL | undefined {
+function readAllowedUrl(text: string, rule: Pick<PinRule, 'host' | 'path'>): URL | undefined {
   // printable ASCII only, because the parser turns other dots and digits into ASCII ones, and removes control characters
   if (!/^[\x21-\x7e]{1,2048}$/.test(text) || text.includes('\\')) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined

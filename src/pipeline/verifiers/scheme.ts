@@ -14,7 +14,7 @@ export type Syntax =
     }
 
 /** Where the time of signing is. `field`: an entry of the signature's list; `body`: read after the bytes are proven. */
-export type TimestampPlace =
+type TimestampPlace =
   | { readonly in: 'header'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'field'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'body'; readonly path: string; readonly unit: TimestampUnit }

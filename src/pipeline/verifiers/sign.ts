@@ -16,7 +16,7 @@ import { toPublicUrl } from './url.ts'
 
 const Headers = z.record(z.string(), z.string())
 
-export type SignInput = {
+type SignInput = {
   readonly body: Uint8Array
   /** Milliseconds since the epoch. */
   readonly now: number

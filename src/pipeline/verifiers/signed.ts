@@ -15,7 +15,7 @@ export type SignedParts = {
 }
 
 /** Undefined: the request lacks what this part is made of. */
-export type SignedPart = (parts: SignedParts) => string | Uint8Array | undefined
+type SignedPart = (parts: SignedParts) => string | Uint8Array | undefined
 
 const placeholders = new Map<string, SignedPart>([
   ['body', ({ request }) => request.rawBody],

@@ -3,7 +3,7 @@ import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 
 import type { JsonObject } from '../../base/json.ts'
 import type { Message } from '../../model/job.ts'
 
-export type Call = {
+type Call = {
   readonly model: LanguageModel
   readonly system: string | undefined
   readonly messages: ChatMessage[]
@@ -24,7 +24,7 @@ export type ModelReply = {
 }
 
 /** `begun`: a part of the reply had arrived. */
-export type CallFailure = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
+type CallFailure = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
 
 type Sdk = typeof import('ai')
 type Part = TextStreamPart<ToolSet>
@@ -96,7 +96,7 @@ function toSentence(warning: Warning): string {
   return `"${warning.feature}" is ${how} supported. ${warning.details ?? ''}`.trim()
 }
 
-export type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
+type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
 
 /**
  * Roles alternate, and the user is first: the chat templates of several local models, and Google, refuse anything

@@ -8,7 +8,7 @@ import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure
 import { type Provider, toShownName } from './providers.ts'
 
 /** `begun`: a part of the reply had arrived. */
-export type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
+type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
 /** The error of a provider, in the field names of all providers. */
 const ProviderError = z.object({

@@ -40,7 +40,7 @@ function toWebStream(answer: IncomingMessage): ReadableStream<Uint8Array> {
   return Readable.toWeb(answer) as ReadableStream<Uint8Array>
 }
 
-export type BoundedFetch = {
+type BoundedFetch = {
   readonly fetch: Fetch
   /** True: an answer went over the limit and was cut off. */
   readonly isOver: () => boolean
@@ -71,7 +71,7 @@ export function boundFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   }
 }
 
-export type RepeatableFetch = {
+type RepeatableFetch = {
   readonly fetch: Fetch
   /** Answers every request with the JSON that was received in place of a stream; undefined if none was. */
   readonly repeat: () => Fetch | undefined

@@ -18,7 +18,7 @@ export type Provider = {
   readonly baseUrl: string
 }
 
-export type ModelChoice =
+type ModelChoice =
   | { readonly ok: true; readonly provider: Provider; readonly model: string }
   | { readonly ok: false; readonly reason: string }
 
@@ -60,7 +60,7 @@ type ProviderResult =
   | { readonly ok: false; readonly reason: string }
 
 /** A provider that can be called, or the missing key of the configuration. */
-export function findProvider(name: string, { providers }: ModelsConfig): ProviderResult {
+function findProvider(name: string, { providers }: ModelsConfig): ProviderResult {
   const config = Object.hasOwn(providers, name) ? providers[name] : undefined
   if (config === undefined) return { ok: false, reason: describeUnknownProvider(name, Object.keys(providers)) }
   const baseUrl = config.baseUrl ?? defaultBaseUrls[config.kind]
@@ -127,7 +127,7 @@ export async function openModel(
 }
 
 /** The headers with the API key of a kind. */
-export function toKeyHeaders({ kind, apiKey, headers = {} }: ProviderConfig): Record<string, string> {
+function toKeyHeaders({ kind, apiKey, headers = {} }: ProviderConfig): Record<string, string> {
   if (apiKey === undefined) return { ...headers }
   switch (kind) {
     case 'openai':

@@ -6,7 +6,7 @@ import type { JsonObject } from '../../base/json.ts'
 /** Provider options of the AI SDK by level. A level that a model does not have is the nearest one that it has. */
 type Levels = Readonly<Record<Thinking, JsonObject>>
 
-export type ThinkingRow = {
+type ThinkingRow = {
   /** The models in the words of the README. */
   readonly models: string
   readonly pattern: RegExp

@@ -11,7 +11,7 @@ const drainMs = 1_000
 /** The most of stderr that is kept: its end. */
 const maxStderrBytes = 8_192
 
-export type ChildOptions = {
+type ChildOptions = {
   /** A name in the PATH of `env`, or an absolute path. */
   readonly command: string
   readonly args: readonly string[]
@@ -122,12 +122,12 @@ const reapMs = 5_000
 const trackedGroups = new Set<number>()
 
 /** A group is killed when this process exits, until it is released. */
-export function trackGroup(id: number): void {
+function trackGroup(id: number): void {
   if (trackedGroups.size === 0) process.on('exit', killTrackedGroups)
   trackedGroups.add(id)
 }
 
-export function untrackGroup(id: number): void {
+function untrackGroup(id: number): void {
   trackedGroups.delete(id)
   if (trackedGroups.size === 0) process.off('exit', killTrackedGroups)
 }
@@ -137,7 +137,7 @@ function killTrackedGroups(): void {
 }
 
 /** SIGTERM, and SIGKILL after `killAfterMs`. False: a process is still there. */
-export async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
+async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
   if (!signalGroup(id, 'SIGTERM') || (await isGoneWithin(id, killAfterMs))) return true
   return !signalGroup(id, 'SIGKILL') || (await isGoneWithin(id, reapMs))
 }

@@ -4,7 +4,7 @@ import type { ChildEnd } from './child.ts'
 import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
 
 /** The failed runner, its program, and the values of its environment that no sentence may show. */
-export type FailedCommand = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
+type FailedCommand = { readonly id: string; readonly command: string; readonly secrets: readonly string[] }
 
 const maxWords = 500
 const maxLines = 5

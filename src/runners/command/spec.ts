@@ -97,7 +97,7 @@ function pickEnv(env: Readonly<Record<string, string | undefined>>, names: reado
   )
 }
 
-export const placeholders = ['prompt', 'sessionId', 'provider', 'model', 'thinking', 'system'] as const
+const placeholders = ['prompt', 'sessionId', 'provider', 'model', 'thinking', 'system'] as const
 type Placeholder = (typeof placeholders)[number]
 
 export type ArgumentValues = Readonly<Record<Placeholder, string | undefined>>

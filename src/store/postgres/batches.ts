@@ -13,7 +13,7 @@ type Call = {
   readonly reject: (error: unknown) => void
 }
 
-export type Batches = {
+type Batches = {
   append(delivery: NewDelivery): Promise<Appended>
   waiting(): number
 }

@@ -21,12 +21,12 @@ import { createPresence } from './presence.ts'
 import { type Limits, limits, readSettings, toBeginSql, toPatientLimits } from './settings.ts'
 
 /** Statements of one transaction. */
-export type DatabaseSession = { readonly query: Query }
+type DatabaseSession = { readonly query: Query }
 
 /** `patient`: for what may visit many rows. It has more time. */
-export type Pace = 'usual' | 'patient'
+type Pace = 'usual' | 'patient'
 
-export type DatabaseConnections = {
+type DatabaseConnections = {
   /**
    * Connects, and prepares the database once: the first call of the others does it too. Rejects with `store-unavailable`, or with
    * `config-invalid` if this program must not use the database.
@@ -43,7 +43,7 @@ export type DatabaseConnections = {
   close(): Promise<void>
 }
 
-export type ConnectionOptions = {
+type ConnectionOptions = {
   readonly url: string
   /**
    * What happens before the first statement. Default `migrate`. With the others, each statement is a read-only transaction, and

@@ -83,7 +83,7 @@ export async function drop(query: Query, id: string, now: string): Promise<boole
   return row !== undefined && (await dropBySeq(query, Number(row['seq']), now))
 }
 
-export async function dropBySeq(query: Query, seq: number, now: string): Promise<boolean> {
+async function dropBySeq(query: Query, seq: number, now: string): Promise<boolean> {
   const dropped = await query(
     `UPDATE deliveries SET state = 'dropped', settled_at = ${now}, waits_for = NULL, bytes = 0
       WHERE seq = $1 AND state IN ('pending', 'parked') RETURNING seq`,

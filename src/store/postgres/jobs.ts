@@ -6,9 +6,9 @@ import type { ClaimedJob } from '../../model/job.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
-export const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error,
+const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error,
   j.failing_since, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, d.id AS delivery_id`
-export const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq'
+const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq'
 export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 
 /** 52 random bits, and never 0, which no claim has. */

@@ -15,7 +15,7 @@ export type ListenerTimes = {
   readonly pollMs: number
 }
 
-export type Listener = {
+type Listener = {
   subscribe(listener: (signal: Signal) => void): () => void
   /** The text of a notification that all other gateways understand; empty for no signal. */
   toPayload(signals: readonly Signal[]): string

@@ -18,7 +18,7 @@ type Scalar = string | number | boolean | Uint8Array | null | undefined
 export type Param = Scalar | readonly Scalar[]
 export type Query = (sql: string, ...params: readonly Param[]) => Promise<Row[]>
 
-export type ClientPool = {
+type ClientPool = {
   /** A connection for `run`, whose statements have `answerMs` each. It is kept only if it works. */
   withClient<Result>(answerMs: number, run: (query: Query) => Promise<Result>): Promise<Result>
   /** The connections that there are, or that are being made. */

@@ -1,6 +1,6 @@
 // Whether the database can be used. While it is lost, calls are refused at once, and one look a second finds it again.
 
-export type Presence = {
+type Presence = {
   /** Why the database is lost; undefined while it can be used, as far as anybody knows. */
   lost(): { readonly error: unknown } | undefined
   /** Something failed or is late, which may have another reason: looks. */

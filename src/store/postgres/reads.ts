@@ -26,7 +26,7 @@ import { selectAnswered } from './append.ts'
 import type { Query } from './pool.ts'
 import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
 
-export type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
+type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
 
 const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.event, d.mapping_id, d.generation, d.transform_hash,
   d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log, d.node,

@@ -41,7 +41,7 @@ export function toBeginSql(readOnly: boolean, own: Limits | undefined): string {
     SET LOCAL statement_timeout = ${statementMs}`
 }
 
-export type Settings = {
+type Settings = {
   readonly version: string
   /** A standby, or a user or a database that may only read. */
   readonly isReadOnly: boolean

@@ -6,7 +6,7 @@ import { readInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
 import { readWaitingBytes } from './reads.ts'
 
-export type DirectWriter = {
+type DirectWriter = {
   /** Undefined: nothing was written, and the operation is for the writer thread. Never throws. */
   run(operation: Operation): BatchResult | undefined
   /** For each commit of the writer thread, with the milliseconds that it took. */

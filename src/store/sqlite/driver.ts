@@ -62,7 +62,7 @@ function toStoredValue(value: SqlValue): SqlValue {
 }
 
 /** A failure of the disk or the file. `reopen`: opening the file again may help. */
-export type Trouble = { readonly what: string; readonly reopen: boolean }
+type Trouble = { readonly what: string; readonly reopen: boolean }
 
 const locked = { what: 'its file is locked by another program', reopen: false }
 const full = { what: 'the disk is full', reopen: false }

@@ -14,7 +14,7 @@ const checkpointPages = 16_384
 
 const opensPerSecond = 10
 
-export type Owner = {
+type Owner = {
   /** The open database; `opened` is set if this call opened it. Throws a Problem, or an error of the system or of SQLite. */
   acquire(): { db: Database; opened: Opened | undefined }
   /** Closes the database, at most once a second, so that the next acquire() opens it again. Keeps the lock. */

@@ -23,7 +23,7 @@ import {
 } from './operations.ts'
 import { toBytes, toBytesThatWait, toTransfers } from './values.ts'
 
-export type QueueOptions = {
+type QueueOptions = {
   readonly file: string
   readonly clock: Clock
   readonly commitDelayMs: number

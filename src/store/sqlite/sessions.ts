@@ -14,7 +14,7 @@ const consume = `UPDATE events SET consumed_at = ?
   WHERE agent_id = ? AND session_key = ? AND consumed_at IS NULL AND seq IN (SELECT value FROM json_each(?))`
 
 /** The session of a turn. */
-export type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
+type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
 
 type Cause = { readonly deliveryId: SqlValue; readonly at: number }
 

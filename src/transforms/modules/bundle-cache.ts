@@ -9,9 +9,9 @@ import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
 /** `isNew`: it was built now, and is not the bundle of the last time. */
-export type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
+type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
-export type BundleCache = {
+type BundleCache = {
   /**
    * Builds the modules that changed, in parallel. The result for a module that cannot be built is its Problem. Throws only
    * `config-invalid`, for a module outside the root. Modules that are no longer in the list are dropped.

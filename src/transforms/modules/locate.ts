@@ -2,7 +2,7 @@
 import { SourceMap } from 'node:module'
 
 /** A position in a source file. The path is relative to the root; line and column begin at 1. `excerpt` is a small code frame. */
-export type SourcePosition = {
+type SourcePosition = {
   readonly file: string
   readonly line: number
   readonly column: number

@@ -5,7 +5,7 @@ import { requireReadable } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 
 /** The problem of the package.json files on the path of an import, as one sentence; undefined if there is none. */
-export type CheckManifests = (path: string, resolveDir: string) => Promise<string | undefined>
+type CheckManifests = (path: string, resolveDir: string) => Promise<string | undefined>
 
 /** Checks each folder once. The `exports` of a package may lead to a folder that no import names: the time limit covers that. */
 export function createManifestCheck(root: string, folder: string): CheckManifests {

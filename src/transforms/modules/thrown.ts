@@ -5,7 +5,7 @@ import { refusalMark } from '../../model/refusal.ts'
 import type { Locate } from './locate.ts'
 
 /** `what` and `at` contain no payload text, so a sender may see them. `frame` has the message, and is only for the operator. */
-export type ThrownReport = { readonly what: string; readonly at: string; readonly frame: string }
+type ThrownReport = { readonly what: string; readonly at: string; readonly frame: string }
 
 const messageLength = 500
 

@@ -23,12 +23,12 @@ type State = {
 }
 
 /** `trial`: the one call of a half-open breaker. */
-export type BreakerVerdict = 'free' | 'trial' | Problem
+type BreakerVerdict = 'free' | 'trial' | Problem
 
 /** A built module. `version` increases with each build. */
-export type Versioned = { readonly module: string; readonly version: number }
+type Versioned = { readonly module: string; readonly version: number }
 
-export type Breakers = {
+type Breakers = {
   /** Whether a call may begin. If not: the Problem with which it fails. */
   admit(code: Versioned): BreakerVerdict
   /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
@@ -38,7 +38,7 @@ export type Breakers = {
   close(): void
 }
 
-export type BreakerEvents = {
+type BreakerEvents = {
   /** The minute is over: the next call is a trial. */
   onHalfOpen(module: string): void
   /** The trial call ended by itself: the breaker is closed. */

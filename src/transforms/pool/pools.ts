@@ -10,7 +10,7 @@ export type SharedPool = {
   release(): void
 }
 
-export type Pools = {
+type Pools = {
   of(settings: PoolSettings): SharedPool
   /** The state of all running pools. */
   state(): ReturnType<Pool['state']>

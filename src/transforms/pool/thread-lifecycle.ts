@@ -9,7 +9,7 @@ import type { InFlightCall } from './calls-in-flight.ts'
 import type { Standby } from './standby.ts'
 import type { Thread } from './thread.ts'
 
-export type ThreadLifecycle = {
+type ThreadLifecycle = {
   readonly serving: ReadonlySet<Thread>
   /** All threads except the standby. */
   working(): Thread[]

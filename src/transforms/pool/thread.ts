@@ -9,7 +9,7 @@ import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStar
 /** V8 aborts the whole process if one allocation exceeds its limit, as a growing Map can. So the limit of V8 must be much higher. */
 const headroomMb = 2048
 
-export type ThreadEvents = {
+type ThreadEvents = {
   settled(thread: Thread, task: Task, outcome: TransformOutcome): void
   /** These calls did not begin. */
   unrun(thread: Thread, tasks: Task[]): void

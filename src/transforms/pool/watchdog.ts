@@ -28,7 +28,7 @@ type Observation = {
   memoryThen: number
 }
 
-export type Watchdog = {
+type Watchdog = {
   /** Starts to check, until no call is in flight. */
   watch(): void
   isStalled(thread: Thread): boolean

@@ -9,7 +9,7 @@ import type { BundlePost } from './messages.ts'
 /** `callables`: by export, created at the first call. */
 export type LoadedBundle = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
-export type LoadedBundles = {
+type LoadedBundles = {
   load(bundle: BundlePost, timeoutMs: number): void
   /** A promise while the bundle is evaluated; a Problem if it cannot be evaluated. */
   get(id: number): LoadedBundle | Problem | Promise<LoadedBundle | Problem>

@@ -6,7 +6,7 @@ import type { FromWorker } from './messages.ts'
 /** The longest time that an outcome waits for others while calls run one after the other. */
 const maxWaitMs = 1
 
-export type OutcomeBatch = {
+type OutcomeBatch = {
   add(seq: number, outcome: CallOutcome): void
   /** The call did not begin, and will not begin in this thread. */
   addUnrun(seq: number): void

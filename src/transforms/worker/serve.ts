@@ -13,7 +13,7 @@ import { createLoadedBundles, type LoadedBundle, findCallable } from './loaded-b
 /** Milliseconds between two checks of the memory while calls are in flight. */
 const memoryLookMs = 50
 
-export type Serving = {
+type Serving = {
   receive(message: ToWorker): void
   /** Code is about to end the thread. */
   exit(how: string): void

@@ -12,7 +12,7 @@ const Message = z.strictObject({
 })
 const Direct = z.strictObject({ recipient_id: z.string().regex(/^\d{17,20}$/) })
 
-export type DiscordMessage = z.infer<typeof Message> & { readonly channel: string }
+type DiscordMessage = z.infer<typeof Message> & { readonly channel: string }
 export type FakeDiscord = Loopback & { readonly baseUrl: string; readonly posted: readonly DiscordMessage[] }
 
 /** The direct channel of a user. */

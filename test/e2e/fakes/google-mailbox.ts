@@ -2,7 +2,7 @@
 import type { Reply } from './google.ts'
 import type { Received } from './loopback.ts'
 
-export type FakeMail = {
+type FakeMail = {
   readonly id: string
   readonly subject?: string
   readonly from?: string

@@ -23,7 +23,7 @@ export type Reply = {
 }
 
 /** What is written piece by piece, and may never end. */
-export type Writing = (response: ServerResponse) => void
+type Writing = (response: ServerResponse) => void
 
 /** `reset`: the connection ends after the body was read. `silence`: no answer ever comes. */
 export type Misbehaviour = Reply | Writing | 'reset' | 'silence'

@@ -10,9 +10,9 @@ const Post = z.strictObject({
 })
 const Pair = z.tuple([z.string().length(26), z.string().length(26)])
 
-export const botId = 'bot'.padEnd(26, '0')
+const botId = 'bot'.padEnd(26, '0')
 
-export type MattermostPost = z.infer<typeof Post>
+type MattermostPost = z.infer<typeof Post>
 export type FakeMattermost = Loopback & { readonly baseUrl: string; readonly posted: readonly MattermostPost[] }
 
 /** `users`: ids by name. A direct channel is called after the user. */

@@ -12,7 +12,7 @@ const Message = z.strictObject({
 })
 const Open = z.strictObject({ users: z.string() })
 
-export type SlackMessage = z.infer<typeof Message>
+type SlackMessage = z.infer<typeof Message>
 export type FakeSlack = Loopback & { readonly baseUrl: string; readonly posted: readonly SlackMessage[] }
 
 /** `channels`: those that the app was invited to; `others` are there as well. */

@@ -10,7 +10,7 @@ const Message = z.strictObject({
   link_preview_options: z.strictObject({ is_disabled: z.literal(true) }),
 })
 
-export type TelegramMessage = z.infer<typeof Message>
+type TelegramMessage = z.infer<typeof Message>
 export type FakeTelegram = Loopback & { readonly baseUrl: string; readonly posted: readonly TelegramMessage[] }
 
 /** `moved`: the new ids of groups that became supergroups. `noHtml`: takes no tags at all, as an older server would. */
@@ -59,7 +59,7 @@ export function refuse(status: number, description: string, parameters?: object)
 }
 
 /** The text without its entities; undefined where the Bot API would not parse it. */
-export function toVisible(html: string): string | undefined {
+function toVisible(html: string): string | undefined {
   const open: string[] = []
   for (const [, slash, name = '', attributes = ''] of html.matchAll(/<(\/?)(\w*)([^<>]*)>/g)) {
     if (slash === '/' && open.pop() !== name) return undefined

@@ -83,7 +83,7 @@ export async function startFakeWhatsApp({
 }
 
 /** An error as the Graph API answers it. */
-export function refuse(status: number, code: number, title: string): Reply {
+function refuse(status: number, code: number, title: string): Reply {
   const error = { message: `(#${code}) ${title}`, type: 'OAuthException', code, error_data: { details: title } }
   return { status, body: { error: { ...error, fbtrace_id: 'Az8or2yhqkZfEZ-_4Qn_Bam' } } }
 }

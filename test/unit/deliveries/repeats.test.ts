@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { silentLog, silentMeter } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/model/log.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createRepeats } from '../../../src/deliveries/repeats.ts'
 import type { Repetition } from '../../../src/store/records.ts'
@@ -17,7 +17,7 @@ function createStage() {
     },
   }
   let now = 0
-  const repeats = createRepeats({ store, clock: () => (now += 1), meter: silentMeter, log: silentLog })
+  const repeats = createRepeats({ store, clock: () => (now += 1), meter: () => {}, log: silentLog })
   const repeat = (deliveryId: string, bodyDiffered = false) =>
     repeats.note({ deliveryId, bodyDiffered, method: 'POST', hook: 'in', label: 'in' })
   return { written, store, repeats, repeat }

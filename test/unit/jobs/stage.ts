@@ -10,7 +10,7 @@ import { AgentAction, type PlannedAction, WakeAction } from '../../../src/model/
 import { Config } from '../../../src/model/config.ts'
 import type { Channel, Outgoing, SendResult } from '../../../src/model/channel.ts'
 import type { Job } from '../../../src/model/job.ts'
-import { silentLog, silentMeter } from '../../../src/model/log.ts'
+import { type Meter, silentLog } from '../../../src/model/log.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../../../src/model/runner.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -43,7 +43,7 @@ export function wakePlan(action: Partial<WakeAction> = {}): PlannedAction {
 
 export const ok = (text: string): RunResult => ({ status: 'ok', text })
 
-export type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
+type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
 
 /** Runs end by `answer`, or when the test ends them; `turns` are those that began. */
 export function scriptedRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
@@ -108,7 +108,7 @@ export function createStage(config: Config = configWith()) {
   let ids = 0
   let deliveries = 0
 
-  function openAlerts(meter = silentMeter): Alerts {
+  function openAlerts(meter: Meter = () => {}): Alerts {
     const added = () => workers.forEach((worker) => worker.lookForJobs())
     return createAlerts({
       store,
@@ -130,7 +130,7 @@ export function createStage(config: Config = configWith()) {
       store,
       clock,
       random: () => 0.5,
-      meter: silentMeter,
+      meter: () => {},
       log: silentLog,
       woken: (agentId) => heartbeats?.wake(agentId),
       died: (death) => alerts.died(death),

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { createLive } from '../../../src/reload/reload.ts'
 import type { LiveOptions } from '../../../src/reload/live-types.ts'
 import type { BuildInput } from '../../../src/transforms/read.ts'
-import { silentLog, silentMeter } from '../../../src/model/log.ts'
+import { silentLog } from '../../../src/model/log.ts'
 
 const config = {
   hooks: {
@@ -28,7 +28,7 @@ async function createStage(changedAt: (load: number) => number) {
     const input: BuildInput = { file: 'x.ts', mtimeNs: 0n, ctimeNs: BigInt(changedAt(loads)) * 1_000_000n, size: 1n }
     return { transforms: new Map([['x.ts', transform]]), inputs: [input] }
   }
-  const live = createLive({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: silentMeter })
+  const live = createLive({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: () => {} })
   await live.start()
   return { live, serving: () => [...live.current().transforms.values()].map(({ hash }) => hash) }
 }
