@@ -41,15 +41,27 @@ const orphanedMs = 2_000
 /** Longest sleep: a timer cannot wait longer than 24 days, and the clock of a machine may be set. */
 const longestSleepMs = 900_000
 
+/**
+ * Whether a wake waits for a turn. `at`: the time of the first one. `overtaken`: another gateway queued a turn since, which may have shown
+ * the events of the wake.
+ *
+ * ```
+ *           wake            another gateway queued a turn
+ * asleep ─────────▶ woken ─────────────────────────────────▶ overtaken
+ *   ▲                 │ the turn is queued                      │
+ *   └─────────────────┴─────────────────────────────────────────┘ no event asks for a turn any more, or the turn is queued
+ * ```
+ */
+type WakeState = { readonly kind: 'asleep' } | { readonly kind: 'woken' | 'overtaken'; readonly at: number }
+
+const asleep: WakeState = { kind: 'asleep' }
+
 type Schedule = {
   /** When the newest turn was queued; undefined if no turn is known. */
   turnAt: number | undefined
   /** The interval begins here until there is a turn. */
   addedAt: number
-  /** The time of the first wake that waits for a turn. */
-  wokenAt: number | undefined
-  /** Another gateway queued a turn since this one was woken. It may have shown the events of the wake. */
-  isOvertaken?: boolean
+  wake: WakeState
   timer: NodeJS.Timeout | undefined
   loadTimer?: NodeJS.Timeout
 }
@@ -70,12 +82,12 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     if (schedule === undefined || isStopped) return
     clearTimeout(schedule.timer)
     if (config === undefined || config.every === 0) return
-    if (schedule.wokenAt === undefined && !keepsTime()) return
+    if (schedule.wake.kind === 'asleep' && !keepsTime()) return
     const now = clock()
     // a clock that was set back must not delay the next turn
     schedule.addedAt = Math.min(schedule.addedAt, now)
     if (schedule.turnAt !== undefined) schedule.turnAt = Math.min(schedule.turnAt, now)
-    if (schedule.wokenAt !== undefined) schedule.wokenAt = Math.min(schedule.wokenAt, now)
+    if (schedule.wake.kind !== 'asleep' && schedule.wake.at > now) schedule.wake = { ...schedule.wake, at: now }
     const wait = Math.max(0, findDueMoment(schedule, config, now) - now)
     schedule.timer = setTimeout(() => void queueTurn(agentId), Math.min(wait, longestSleepMs))
   }
@@ -87,13 +99,12 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     const now = clock()
     // the clock was set, or the hours ended while the timer slept
     if (findDueMoment(schedule, config, now) > now) return setTimer(agentId)
-    const { wokenAt } = schedule
-    if (wokenAt === undefined && !keepsTime()) return
-    const reason = wokenAt === undefined ? 'interval' : 'wake'
+    const { wake: asked } = schedule
+    if (asked.kind === 'asleep' && !keepsTime()) return
+    const reason = asked.kind === 'asleep' ? 'interval' : 'wake'
     try {
-      if (schedule.isOvertaken === true && wokenAt !== undefined && !(await hasWakes(agentId))) {
-        schedule.wokenAt = undefined
-        schedule.isOvertaken = false
+      if (asked.kind === 'overtaken' && !(await hasWakes(agentId))) {
+        schedule.wake = asleep
         return setTimer(agentId)
       }
       const gapMs = toLeastGapMs(config, reason)
@@ -105,14 +116,13 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         unlessWithinMs: gapMs,
       })
       if (!isAdded && (await adoptNewerTurn(agentId, { schedule, gapMs, askedAt: now }))) {
-        schedule.isOvertaken = true
+        if (schedule.wake.kind === 'woken') schedule.wake = { ...schedule.wake, kind: 'overtaken' }
         return setTimer(agentId)
       }
       // either it is queued, or one that is queued shows the events
-      schedule.isOvertaken = false
       schedule.turnAt = now
       // a wake that arrived during the write waits for the next turn
-      if (schedule.wokenAt === wokenAt) schedule.wokenAt = undefined
+      if (schedule.wake === asked) schedule.wake = asleep
       added()
       setTimer(agentId)
     } catch (thrown) {
@@ -138,7 +148,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
   }
 
   async function addSchedule(agentId: string): Promise<void> {
-    const schedule: Schedule = { turnAt: undefined, addedAt: clock(), wokenAt: undefined, timer: undefined }
+    const schedule: Schedule = { turnAt: undefined, addedAt: clock(), wake: asleep, timer: undefined }
     schedules.set(agentId, schedule)
     setTimer(agentId)
     await loadState(agentId, schedule)
@@ -149,7 +159,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     try {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
       if (ageMs !== undefined) schedule.turnAt = clock() - ageMs
-      if (keepsTime() && (await hasUnseenWake(agentId, ageMs))) schedule.wokenAt ??= clock()
+      if (keepsTime() && (await hasUnseenWake(agentId, ageMs))) markWoken(schedule)
     } catch (thrown) {
       log.warn(
         { agentId, thrown: toErrorName(thrown) },
@@ -174,9 +184,13 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     const schedule = schedules.get(agentId)
     if (schedule === undefined) return
     if (findConfig(agentId)?.every === 0) log.info({ agentId }, describeHeartbeatsOff(agentId))
-    if (schedule.wokenAt !== undefined) return
-    schedule.wokenAt = clock()
+    if (schedule.wake.kind !== 'asleep') return
+    markWoken(schedule)
     setTimer(agentId)
+  }
+
+  function markWoken(schedule: Schedule): void {
+    if (schedule.wake.kind === 'asleep') schedule.wake = { kind: 'woken', at: clock() }
   }
 
   return {
@@ -211,13 +225,13 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
 /** The moment of the next turn. */
 function findDueMoment(
-  { turnAt, addedAt, wokenAt }: Schedule,
+  { turnAt, addedAt, wake }: Schedule,
   { every, minIntervalSeconds, activeHours }: HeartbeatConfig,
   now: number,
 ) {
   const earliest = turnAt === undefined ? now : turnAt + minIntervalSeconds * 1_000
   const byInterval = Math.max((turnAt ?? addedAt) + every, earliest)
-  const byWake = wokenAt === undefined ? byInterval : Math.max(wokenAt + coalesceMs, earliest)
+  const byWake = wake.kind === 'asleep' ? byInterval : Math.max(wake.at + coalesceMs, earliest)
   return findActiveMoment(activeHours, Math.max(now, Math.min(byInterval, byWake)))
 }
 

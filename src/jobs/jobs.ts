@@ -1,4 +1,5 @@
 // Jobs and heartbeats, by the live configuration.
+import { randomBytes } from 'node:crypto'
 import type { OwnChannel } from '../model/channel.ts'
 import { hasNoChannel, noChannelWarning } from '../model/agents-rules.ts'
 import type { Config } from '../model/config.ts'
@@ -9,9 +10,8 @@ import { toAgent, listAgentIds } from './agents.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
 import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
-import { toWakeStep } from './plan.ts'
 import { createWorkspaceReader } from '../runners/workspace.ts'
-import { createWorker, type WorkerSettings } from './worker.ts'
+import { createWorker } from './worker.ts'
 
 export type EffectsOptions = RunnerAndChannelParts & {
   /** The config directory: relative workspaces start there. */
@@ -49,10 +49,14 @@ export type Effects = {
 export function createEffects(options: EffectsOptions): Effects {
   const { dir, config, ownChannels, store, clock, newId, log } = options
   const runnersAndChannelsOf = createRunnersAndChannels(options)
-  const readWorkspaceFile = createWorkspaceReader(log)
   const worker = createWorker({
     store,
-    settings: () => toWorkerSettings(config()),
+    readWorkspaceFile: createWorkspaceReader(log),
+    newBoundaryId: () => randomBytes(8).toString('hex'),
+    settings() {
+      const now = config()
+      return { config: now, agent: (id) => toAgent(now, id, dir), ...runnersAndChannelsOf(now, ownChannels()) }
+    },
     woken: (agentId) => heartbeats.wake(agentId),
     died: (death) => alerts.died(death),
     clock,
@@ -78,20 +82,6 @@ export function createEffects(options: EffectsOptions): Effects {
     added: () => worker.lookForJobs(),
     log,
   })
-
-  function toWorkerSettings(now: Config): WorkerSettings {
-    const { runner, channels } = runnersAndChannelsOf(now, ownChannels())
-    return {
-      config: now,
-      maxConcurrent: now.agents.defaults.maxConcurrent,
-      agent: (id) => toAgent(now, id, dir),
-      runner,
-      channels,
-      readWorkspaceFile,
-      defaultRoute: now.channels.default,
-      wakeStep: (agentId) => toWakeStep(now, agentId, clock()),
-    }
-  }
 
   return {
     start() {

@@ -8,153 +8,185 @@ import { pause, readClocks, measureElapsedMs, type Moment } from '../base/time.t
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
-
-const storeRetry = { firstMs: 500, capMs: 5_000 }
-
-/** A claimed job. The signal ends when the job must stop: its lease was lost, or the gateway stops. */
-type HeldJob = {
-  /** The last claim: see `takeOver`. */
-  job: ClaimedJob
-  readonly abort: AbortController
-  isEnding: boolean
-  /** When the last call began that the store answered with a lease, on this machine's clocks. */
-  confirmedAt: Moment
-}
-
 /** A lease is trusted for this part of its time. The rest is a margin for what is not measured, such as clocks of different speed. */
 const confirmedMs = 20_000
+const storeRetry = { firstMs: 500, capMs: 5_000 }
+
+/** The lease of one claimed job. */
+export type JobLease = {
+  /** Aborted when the job must stop: its lease was lost, or the gateway stops. */
+  readonly signal: AbortSignal
+  /** False: the process may have paused for longer than the lease since the store confirmed it, so another worker may have the job. */
+  isConfirmed(): boolean
+  /** False: the lease was lost, or the store failed until the signal was aborted. */
+  report(what: JobReport): Promise<boolean>
+  /** Called when the job has ended here. */
+  end(): void
+}
 
 type Leases = {
   readonly size: number
-  /** True after a store call that failed, until one succeeds. */
-  readonly isStoreDown: boolean
-  /** True if the leases may have expired since they were last extended. */
-  readonly mayHaveExpired: boolean
-  noteStoreState(away: boolean, thrown?: unknown): void
-  add(job: ClaimedJob): HeldJob
+  /** `isStopping`: the job must stop at once. */
+  acquire(job: ClaimedJob, options: { isStopping: boolean }): JobLease
   /**
    * True: this job is running here already and must not start a second time. Its lease expired because the clock jumped, and
    * no other worker claimed it: the work in progress continues under the new claim.
    */
-  takeOver(job: ClaimedJob): boolean
-  remove(held: HeldJob): void
-  /** False: the process may have paused for longer than the lease since the store confirmed it, so another worker may have the job. */
-  isConfirmed(held: HeldJob): boolean
-  /** False: the lease was lost, or the store failed until the signal ended. */
-  report(held: HeldJob, what: JobReport): Promise<boolean>
+  renew(job: ClaimedJob): boolean
   /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
   extend(): Promise<void>
+  /** The same, if the leases may have expired: after an outage of the store or a jump of the clock. */
+  extendAfterGap(): Promise<void>
+  /** Called after each call of the store. The first failure and the recovery are logged. */
+  storeAnswered(): void
+  storeFailed(thrown: unknown): void
   abortAll(): void
 }
 
-export function createLeases(options: { store: Pick<Store, 'report' | 'extend'>; clock: Clock; log: Log }): Leases {
-  const { store, clock, log } = options
-  const jobs = new Map<string, HeldJob>()
-  let storeIsAway = false
+/**
+ * ```
+ *             renew: a new fence after a jump of the clock
+ *              ┌──┐
+ *              │  ▼                 an outcome is reported
+ * acquire ──▶ running ────────────────────────────────────▶ ending
+ *               │                                             │
+ *               │ the store refuses the fence                 │ end, or the store refuses the fence
+ *               └───────────────▶ over ◀──────────────────────┘
+ * ```
+ */
+type Claim = {
+  state: 'running' | 'ending' | 'over'
+  /** As it was claimed last. */
+  job: ClaimedJob
+  /** When the last call began that the store answered with a lease, on this machine's clocks. */
+  confirmedAt: Moment
+  readonly abort: AbortController
+}
+
+/** `laneLeft`: called when a job has left its lane, so that another one may be due. */
+export function createLeases(options: {
+  store: Pick<Store, 'report' | 'extend'>
+  clock: Clock
+  log: Log
+  laneLeft: () => void
+}): Leases {
+  const { store, clock, log, laneLeft } = options
+  /** Those that are not over, by the id of their job. */
+  const claims = new Map<string, Claim>()
+  let isStoreDown = false
   let extendedAt = 0
 
-  /** Called after every store call. Logs the first failure and the recovery. */
-  function noteStoreState(away: boolean, thrown?: unknown): void {
-    if (away && !storeIsAway)
+  function end(claim: Claim): void {
+    if (claims.get(claim.job.id) === claim) claims.delete(claim.job.id)
+    claim.state = 'over'
+  }
+
+  function lose(claim: Claim): void {
+    end(claim)
+    claim.abort.abort()
+    log.warn({ jobId: claim.job.id }, 'the lease of a job was lost; this gateway stops running it')
+  }
+
+  function storeAnswered(): void {
+    if (isStoreDown) log.info({}, 'the store can be used again')
+    isStoreDown = false
+  }
+
+  function storeFailed(thrown: unknown): void {
+    if (!isStoreDown)
       log.error({ thrown: toErrorName(thrown) }, 'the store cannot be used; jobs wait; run "hookloom doctor"')
-    if (!away && storeIsAway) log.info({}, 'the store can be used again')
-    storeIsAway = away
+    isStoreDown = true
   }
 
-  function isOurs(held: HeldJob): boolean {
-    return jobs.get(held.job.id) === held
+  async function report(claim: Claim, what: JobReport): Promise<boolean> {
+    const isOver = () => claim.state === 'over'
+    if (what.outcome !== undefined && !isOver()) claim.state = 'ending'
+    for (let failures = 0; !isOver(); failures += 1) {
+      // a job that must stop gets one try: its lease expires anyway
+      const isLastTry = claim.abort.signal.aborted
+      try {
+        const { job } = claim
+        const calledAt = readClocks(clock)
+        const isWritten = await store.report(job, { leaseMs, ...what })
+        storeAnswered()
+        if (isWritten) {
+          claim.confirmedAt = calledAt
+          if (what.leavesLane === true) laneLeft()
+          return true
+        }
+        // the job was claimed again during the call: the report counts under the new fence
+        if (job !== claim.job) continue
+        if (!isOver()) lose(claim)
+        return false
+      } catch (thrown) {
+        storeFailed(thrown)
+        if (isLastTry) return false
+      }
+      await pause(toBackoffMs(failures, storeRetry), claim.abort.signal)
+    }
+    return false
   }
 
-  function stop(held: HeldJob): void {
-    jobs.delete(held.job.id)
-    held.abort.abort()
-    log.warn({ jobId: held.job.id }, 'the lease of a job was lost; this gateway stops running it')
+  async function extend(): Promise<void> {
+    const before = [...claims.values()].map((claim) => ({ claim, job: claim.job }))
+    if (before.length === 0) return
+    const now = readClocks(clock)
+    try {
+      const ids = new Set(
+        await store.extend(
+          before.map(({ job: { id, fence } }) => ({ id, fence })),
+          leaseMs,
+        ),
+      )
+      extendedAt = now.wall
+      storeAnswered()
+      for (const { claim, job } of before) {
+        if (ids.has(job.id)) claim.confirmedAt = now
+        // a job that ended, or was claimed again, during the call was not lost
+        else if (claim.state === 'running' && claim.job === job) lose(claim)
+      }
+    } catch (thrown) {
+      storeFailed(thrown)
+    }
   }
 
   return {
     get size() {
-      return jobs.size
+      return claims.size
     },
-    get isStoreDown() {
-      return storeIsAway
-    },
-    get mayHaveExpired() {
-      return jobs.size > 0 && clock() - extendedAt > leaseMs / 2
-    },
-    noteStoreState,
-    add(job) {
-      if (jobs.size === 0) extendedAt = clock()
+    acquire(job, { isStopping }) {
+      if (claims.size === 0) extendedAt = clock()
+      const before = claims.get(job.id)
       // claimed again under a new fence: the old claim has ended
-      const before = jobs.get(job.id)
-      if (before?.isEnding) jobs.delete(job.id)
-      else if (before !== undefined) stop(before)
-      const held: HeldJob = { job, abort: new AbortController(), isEnding: false, confirmedAt: readClocks(clock) }
-      jobs.set(job.id, held)
-      return held
+      if (before?.state === 'ending') end(before)
+      else if (before !== undefined) lose(before)
+      const claim: Claim = { state: 'running', job, confirmedAt: readClocks(clock), abort: new AbortController() }
+      if (isStopping) claim.abort.abort()
+      claims.set(job.id, claim)
+      return {
+        signal: claim.abort.signal,
+        isConfirmed: () =>
+          claim.state !== 'over' && measureElapsedMs(claim.confirmedAt, readClocks(clock)) < confirmedMs,
+        report: (what) => report(claim, what),
+        end: () => end(claim),
+      }
     },
-    takeOver(job) {
-      const held = jobs.get(job.id)
+    renew(job) {
+      const claim = claims.get(job.id)
       // another fence in between: another worker had the job and may have started steps
-      if (held === undefined || job.lapsed !== held.job.fence) return false
-      held.job = job
-      held.confirmedAt = readClocks(clock)
+      if (claim === undefined || job.lapsed !== claim.job.fence) return false
+      claim.job = job
+      claim.confirmedAt = readClocks(clock)
       return true
     },
-    remove(held) {
-      if (isOurs(held)) jobs.delete(held.job.id)
+    extend,
+    async extendAfterGap() {
+      if (isStoreDown || (claims.size > 0 && clock() - extendedAt > leaseMs / 2)) await extend()
     },
-    isConfirmed(held) {
-      const now = readClocks(clock)
-      const pastMs = measureElapsedMs(held.confirmedAt, now)
-      return isOurs(held) && pastMs < confirmedMs
-    },
-    async report(held, what) {
-      held.isEnding = what.outcome !== undefined
-      for (let failures = 0; isOurs(held); failures += 1) {
-        // a job that must stop gets one try: its lease expires anyway
-        const isLastTry = held.abort.signal.aborted
-        try {
-          const { job } = held
-          const sureAt = readClocks(clock)
-          const written = await store.report(job, { leaseMs, ...what })
-          noteStoreState(false)
-          if (written) held.confirmedAt = sureAt
-          // the job was taken over during the call: the report counts under the new fence
-          if (!written && job !== held.job) continue
-          if (!written && isOurs(held)) stop(held)
-          return written
-        } catch (thrown) {
-          noteStoreState(true, thrown)
-          if (isLastTry) return false
-        }
-        await pause(toBackoffMs(failures, storeRetry), held.abort.signal)
-      }
-      return false
-    },
-    async extend() {
-      const before = [...jobs.values()].map((held) => ({ held, job: held.job }))
-      if (before.length === 0) return
-      const now = readClocks(clock)
-      try {
-        const ids = new Set(
-          await store.extend(
-            before.map(({ job: { id, fence } }) => ({ id, fence })),
-            leaseMs,
-          ),
-        )
-        extendedAt = now.wall
-        noteStoreState(false)
-        // a job that ended during the call was not lost
-        for (const { held, job } of before) {
-          if (ids.has(job.id)) held.confirmedAt = now
-          else if (!held.isEnding && held.job === job && isOurs(held)) stop(held)
-        }
-      } catch (thrown) {
-        noteStoreState(true, thrown)
-      }
-    },
+    storeAnswered,
+    storeFailed,
     abortAll() {
-      for (const { abort } of jobs.values()) abort.abort()
+      for (const { abort } of claims.values()) abort.abort()
     },
   }
 }

@@ -1,38 +1,42 @@
 // Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops repeats, or after a crash during the send.
-import type { Channel, SendResult } from '../model/channel.ts'
+import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
 import { withDeadline } from '../base/time.ts'
 import type { StepRecord, StepOutcome } from './retry.ts'
-import type { StepTools } from './step.ts'
+import type { JobContext } from './step.ts'
 
 /** Milliseconds that a channel has to answer. */
 const sendTimeoutMs = 60_000
 
-type PostContext = Pick<StepTools, 'clock' | 'savePosts' | 'mayAct'> & {
+/** A reply: the messages, each of which may have been sent already, and where they go. */
+type Reply = {
+  readonly posts: readonly Post[]
+  readonly channel: Channel
   readonly job: ClaimedJob
-  readonly signal: AbortSignal
-  readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
+  readonly run: Outgoing['run']
 }
 
 /**
  * Sends the messages in order. Each one, even a single one, is marked under the lease before it is sent: the process may be killed during
  * the send. A process that was paused for longer than its lease sends nothing.
  */
-export async function postAll(posts: readonly Post[], channel: Channel, context: PostContext): Promise<StepOutcome> {
-  const { clock, savePosts, job } = context
+export async function postAll(
+  { posts, channel, job, run }: Reply,
+  { clock, lease }: Pick<JobContext, 'clock' | 'lease'>,
+): Promise<StepOutcome> {
   let current = posts
   const save = (changed: Post): Promise<boolean> => {
     current = replace(current, { ...changed, at: clock() })
-    return savePosts(current)
+    return lease.report({ posts: current })
   }
   for (const post of posts) {
     if (post.state === 'sent') continue
     const begun = markSending(post, channel)
     // marked again after a pause that was longer than the lease: the store decides whether the job is still ours
     let isOurs = await save(begun)
-    while (isOurs && !context.mayAct()) isOurs = await save(begun)
+    while (isOurs && !lease.isConfirmed()) isOurs = await save(begun)
     if (!isOurs) return { kind: 'aborted' }
-    const result = await postOne(begun, channel, context)
+    const result = await postOne(begun, channel, { run, signal: lease.signal })
     if (result.kind === 'sent') {
       current = replace(current, { ...begun, state: 'sent', id: result.id, at: clock() })
       continue
@@ -68,7 +72,7 @@ function chooseStateAfter(
 async function postOne(
   { to, text, nonce }: Post,
   channel: Channel,
-  { signal, run }: PostContext,
+  { signal, run }: Pick<Outgoing, 'signal' | 'run'>,
 ): Promise<SendResult | { kind: 'aborted'; isBegun: boolean }> {
   let isBegun = false
   const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) => {

@@ -21,7 +21,7 @@ import { createCommandRunner } from '../runners/command.ts'
 import { createEchoRunner } from '../runners/echo.ts'
 import { createOpenClawRunner } from '../runners/openclaw.ts'
 
-type RunnersAndChannels = {
+export type RunnersAndChannels = {
   /** By name; undefined where there is none of this name. */
   runner(name: string): Runner | undefined
   /** By name; a channel that is not in it is not configured. */

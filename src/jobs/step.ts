@@ -1,44 +1,57 @@
-// The definition of a step, and the dependencies that it may use. steps/ has one file a step, and steps.ts is the table of them.
+// The definition of a step, and the context in which a job runs. steps/ has the long ones, and steps.ts is the table of all.
 import type { Planned } from '../model/action.ts'
-import type { Channel } from '../model/channel.ts'
 import type { Config } from '../model/config.ts'
-import type { ClaimedJob, Post } from '../model/job.ts'
-import type { Runner } from '../model/runner.ts'
+import type { ClaimedJob } from '../model/job.ts'
+import type { Log, Meter } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { Agent } from './agents.ts'
-import type { PlanContext, RunEnd } from './plan.ts'
-import type { StepOutcome } from './retry.ts'
-import type { DefaultRoute } from './route.ts'
+import type { Death } from './alerts.ts'
+import type { JobLease } from './leases.ts'
+import type { RunEnd } from './plan.ts'
+import type { RetryPolicy, StepOutcome } from './retry.ts'
+import type { RunnersAndChannels } from './runners-and-channels.ts'
 import type { WorkspaceReader } from '../runners/workspace.ts'
 
-/** A wake has nothing to perform: all of its steps are recorded when it is accepted. */
-type PerformablePlan = Exclude<Planned, { kind: 'wake' }>
-type PerformablePlanOf<Kind> = Extract<PerformablePlan, { kind: Kind }>
-
-export type StepInput<P extends PerformablePlan> = {
-  readonly planned: P
-  readonly job: ClaimedJob
-  readonly agent: Agent
+/** The dependencies of all jobs, for as long as the gateway runs. */
+export type JobDependencies = {
+  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextDueInMs' | 'messages' | 'session' | 'waiting'>
+  readonly readWorkspaceFile: WorkspaceReader
+  readonly clock: Clock
+  /** In [0, 1), for the jitter of retries. */
+  readonly random: () => number
+  /** 16 unpredictable lower-case hex digits at every call. */
+  readonly newBoundaryId: () => string
+  /** Called when an event in the main session of an agent asks for a turn. */
+  readonly woken: (agentId: string) => void
+  /** Called when a job is dead. */
+  readonly died: (death: Death) => void
+  readonly meter: Meter
+  readonly log: Log
 }
 
-/** The dependencies of all steps; each takes those that it needs. */
-export type StepTools = {
-  readonly store: Pick<Store, 'messages' | 'session' | 'waiting'>
-  readonly clock: Clock
-  /** The runner of this name; undefined if there is none. */
-  readonly runner: (name: string) => Runner | undefined
-  readonly readWorkspaceFile: WorkspaceReader
-  readonly newBoundaryId: () => string
-  /** Logs one line of a runner for the operator. */
-  readonly note: (message: string) => void
-  /** By name; a channel that is not in it is not configured. */
-  readonly channels: ReadonlyMap<string, Channel>
-  readonly defaultRoute: DefaultRoute | undefined
-  /** Saves the messages of a reply with their present states. False: the lease of the job is lost. */
-  readonly savePosts: (posts: readonly Post[]) => Promise<boolean>
-  /** False: another worker may have the job since the store last confirmed the lease. A step that sends something asks first. */
-  readonly mayAct: () => boolean
-  readonly wakeStep: PlanContext['wakeStep']
+/** The dependencies that follow from the configuration. They are read for each job, so a new configuration counts at once. */
+export type JobSettings = RunnersAndChannels & {
+  readonly config: Config
+  readonly agent: (agentId: string) => Agent
+  /** Default: `defaultRetry`. */
+  readonly retry?: RetryPolicy
+}
+
+/** One record for each claimed job. worker.ts makes it; perform.ts, the steps and posts.ts pass it on unchanged. */
+export type JobContext = JobDependencies &
+  JobSettings & {
+    /** A step that sends something asks `isConfirmed` first. */
+    readonly lease: JobLease
+    readonly claimedAt: number
+  }
+
+/** A wake has nothing to perform: all of its steps are recorded when it is accepted. */
+type PlanOf<Kind> = Extract<Exclude<Planned, { kind: 'wake' }>, { kind: Kind }>
+
+export type StepInput<Plan extends Planned> = {
+  readonly planned: Plan
+  readonly job: ClaimedJob
+  readonly agent: Agent
 }
 
 const retryConfigs = {
@@ -53,11 +66,7 @@ type StepDefinition<Kind extends Planned['kind']> = {
   /** The kinds of jobs that have it. */
   readonly of: readonly Kind[]
   /** One attempt. An exception is a failure that is tried again; so is the end of the process. */
-  readonly perform: (
-    input: StepInput<PerformablePlanOf<Kind>>,
-    tools: StepTools,
-    signal: AbortSignal,
-  ) => StepOutcome | Promise<StepOutcome>
+  readonly perform: (input: StepInput<PlanOf<Kind>>, context: JobContext) => StepOutcome | Promise<StepOutcome>
   /**
    * The key of the configuration that says for how long it is tried again while the other side is unavailable; undefined: there is no
    * other side.
@@ -73,27 +82,24 @@ type StepDefinition<Kind extends Planned['kind']> = {
 export type StepDeath = { readonly status: 'error' | 'timeout'; readonly error: string; readonly why: string }
 
 export type JobStep = Omit<StepDefinition<Planned['kind']>, 'perform'> & {
-  readonly perform: (input: StepInput<PerformablePlan>, tools: StepTools, signal: AbortSignal) => Promise<StepOutcome>
+  readonly perform: (input: StepInput<Planned>, context: JobContext) => Promise<StepOutcome>
 }
 
 export function defineStep<Kind extends Planned['kind']>(step: StepDefinition<Kind>): JobStep {
   return {
     ...step,
-    async perform({ planned, ...input }, tools, signal) {
-      if (!isOf(planned, step.of)) throw new Error(`a job of the kind ${planned.kind} has no such step`)
-      return await step.perform({ ...input, planned }, tools, signal)
+    async perform({ planned, ...input }, context) {
+      if (!isOf(planned, step.of)) throw new Error(`a job of the kind ${planned.kind} has no such step to perform`)
+      return await step.perform({ ...input, planned }, context)
     },
   }
 }
 
-function isOf<Kind extends Planned['kind']>(
-  planned: PerformablePlan,
-  of: readonly Kind[],
-): planned is PerformablePlanOf<Kind> {
-  return of.some((kind) => kind === planned.kind)
+function isOf<Kind extends Planned['kind']>(planned: Planned, of: readonly Kind[]): planned is PlanOf<Kind> {
+  return planned.kind !== 'wake' && of.some((kind) => kind === planned.kind)
 }
 
 /** Milliseconds for which the step is tried again while the other side is unavailable. */
-export function toRetryForMs({ retry }: Pick<JobStep, 'retry'>, config: Config): number {
+export function readRetryForMs({ retry }: Pick<JobStep, 'retry'>, config: Config): number {
   return retry === undefined ? 0 : retryConfigs[retry](config).for
 }

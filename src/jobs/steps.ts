@@ -1,16 +1,60 @@
-// The table of steps. model/job.ts has their names, and plan.ts says which of them a job has, and in which order.
+// The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts says which of them a job has, and in which order.
+import { type Alert, mainSessionKey } from '../model/action.ts'
 import type { StepName } from '../model/job.ts'
-import type { JobStep } from './step.ts'
+import { cut } from '../base/text.ts'
+import type { NewEvent } from '../store/records.ts'
+import { maxSummaryChars, toRunEnd, toSummaryEvent, toWakeStep } from './plan.ts'
+import { defineStep, type JobStep } from './step.ts'
 import { deliverStep } from './steps/deliver.ts'
-import { eventStep } from './steps/event.ts'
 import { runStep } from './steps/run.ts'
-import { summaryStep } from './steps/summary.ts'
-import { wakeStep } from './steps/wake.ts'
 
 export const steps: Readonly<Record<StepName, JobStep>> = {
-  event: eventStep,
+  event: defineStep({
+    about: 'The text becomes one event in the main session.',
+    of: ['wake', 'alert'],
+    perform: ({ planned }) => ({ kind: 'recorded', step: { state: 'done' }, events: [toAlertEvent(planned)] }),
+    retry: undefined,
+    isLogged: false,
+    describeDeath: undefined,
+  }),
   run: runStep,
-  summary: summaryStep,
-  wake: wakeStep,
+  summary: defineStep({
+    about: 'The beginning of the reply becomes one event in the main session of the agent.',
+    of: ['agent'],
+    perform: ({ planned, job }) => ({
+      kind: 'recorded',
+      step: { state: 'done' },
+      events: [toSummaryEvent(planned, toRunEnd(job))],
+    }),
+    retry: undefined,
+    isLogged: false,
+    describeDeath: undefined,
+  }),
+  // the turn of the heartbeat is another job
+  wake: defineStep({
+    about:
+      'A heartbeat starts, unless `wakeMode` is `next-heartbeat` or heartbeats are off. Outside the active hours, it waits until they begin. It runs beside the step `deliver`: neither waits for the other.',
+    of: ['wake', 'agent'],
+    perform: ({ planned }, { config, clock }) => ({
+      kind: 'recorded',
+      step: toWakeStep(config, planned.agentId, clock()),
+      leavesWakes: true,
+    }),
+    retry: undefined,
+    isLogged: false,
+    describeDeath: undefined,
+  }),
   deliver: deliverStep,
+}
+
+/** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */
+function toAlertEvent({ agentId, text }: Alert): NewEvent {
+  return {
+    agentId,
+    sessionKey: mainSessionKey,
+    text: cut(text, maxSummaryChars),
+    source: 'hookloom',
+    trusted: false,
+    wakes: false,
+  }
 }

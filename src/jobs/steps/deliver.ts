@@ -8,7 +8,7 @@ import { type AgentPlan, toRunName, findRunStep } from '../plan.ts'
 import { postAll } from '../posts.ts'
 import type { StepRecord, StepOutcome } from '../retry.ts'
 import { resolveRoute, type Route } from '../route.ts'
-import { defineStep, type StepInput, type StepTools } from '../step.ts'
+import { defineStep, type JobContext, type StepInput } from '../step.ts'
 
 /** Characters of a reply that are posted. The run keeps all of it. */
 const maxReplyChars = 30_000
@@ -24,8 +24,7 @@ export const deliverStep = defineStep({
 
 async function deliver(
   { planned, job, agent }: StepInput<AgentPlan | Heartbeat | Alert>,
-  tools: StepTools,
-  signal: AbortSignal,
+  context: JobContext,
 ): Promise<StepOutcome> {
   const run = findRunStep(job)
   if (run?.state === 'forwarded') return skip('OpenClaw performed the run and delivers the reply itself.')
@@ -37,7 +36,7 @@ async function deliver(
       : explainSilence(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
   if (silence !== undefined) return skip(silence)
 
-  const found = await findChannel(planned, job, tools)
+  const found = await findChannel(planned, job, context)
   if (found.kind === 'none') {
     // nobody waits for the reply of a heartbeat, and an operator without channels expects no reply: this is not a failure
     return planned.kind === 'heartbeat' || found.isWithoutChannels === true
@@ -46,14 +45,8 @@ async function deliver(
   }
   const posts = buildPosts(cut(removeAcknowledgement(reply), maxReplyChars), found, job)
   const name = planned.kind === 'agent' ? toRunName(planned) : planned.kind
-  const outcome = await postAll(posts, found.channel, {
-    job,
-    clock: tools.clock,
-    savePosts: tools.savePosts,
-    mayAct: tools.mayAct,
-    signal,
-    run: { id: job.id, agentId: planned.agentId, name },
-  })
+  const author = { id: job.id, agentId: planned.agentId, name }
+  const outcome = await postAll({ posts, channel: found.channel, job, run: author }, context)
   const named = findNamedRecipient(planned)
   return outcome.kind !== 'recorded' || named === undefined ? outcome : { ...outcome, recipient: named }
 }
@@ -74,7 +67,7 @@ const noRoute: Pick<Alert, 'channel' | 'to'> = {}
 async function findChannel(
   planned: AgentPlan | Heartbeat | Alert,
   job: ClaimedJob,
-  { store, channels, defaultRoute }: Pick<StepTools, 'store' | 'channels' | 'defaultRoute'>,
+  { store, channels, config }: JobContext,
 ): Promise<Route> {
   const [begun] = job.posts
   if (begun !== undefined) {
@@ -86,7 +79,7 @@ async function findChannel(
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
   const { channel = 'last', to } =
     planned.kind === 'agent' ? planned.action : planned.kind === 'alert' ? planned : noRoute
-  return resolveRoute({ channel, to }, { last: main?.recipient, defaultRoute, channels })
+  return resolveRoute({ channel, to }, { last: main?.recipient, defaultRoute: config.channels.default, channels })
 }
 
 /** The messages of a reply. Messages that are stored already do not change. */

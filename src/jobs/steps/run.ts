@@ -8,6 +8,7 @@ import type { WaitingEvents } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import { explainSilence } from '../acknowledgement.ts'
 import type { Agent } from '../agents.ts'
+import { cut } from '../../base/text.ts'
 import { withDeadline } from '../../base/time.ts'
 import type { Failure, StepRecord, StepOutcome } from '../retry.ts'
 import {
@@ -19,7 +20,7 @@ import {
   type WaitingTexts,
 } from '../prompt.ts'
 import type { AgentPlan } from '../plan.ts'
-import { defineStep, type StepInput, type StepTools } from '../step.ts'
+import { defineStep, type JobContext, type StepInput } from '../step.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.ts'
 
 /** A turn of a persistent session gets at most this number of its newest messages. */
@@ -42,11 +43,12 @@ type StoredRunnerState = { readonly runner: string; readonly state: JsonValue }
 /** Prompt and reply go into the transcript in the commit of the step; the events in the prompt are consumed in the same commit. */
 async function runTurn(
   { planned, job, agent }: StepInput<AgentPlan | Heartbeat>,
-  { store, runner: runnerOf, readWorkspaceFile, clock, newBoundaryId, note }: StepTools,
-  signal: AbortSignal,
+  context: JobContext,
 ): Promise<StepOutcome> {
+  const { store, readWorkspaceFile, clock, lease } = context
   const { agentId, sessionKey } = planned
-  const runner = runnerOf(agent.runner)
+  const note = (message: string) => context.log.info({ jobId: job.id }, cut(message, 500))
+  const runner = context.runner(agent.runner)
   if (runner === undefined) return failUnknownRunner(agent)
   const waiting = await readWaiting(store, planned)
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
@@ -73,19 +75,19 @@ async function runTurn(
     action,
     deadline: clock() + ms,
   }
-  const ask = async (context: TurnContext, limit: AbortSignal) => {
-    const prompt = buildTurnPrompt(planned, { waiting: context.waiting, checks, agent, clock, newBoundaryId })
-    const given = { ...request, history: context.history, prompt }
-    return { context, prompt, result: await runner.run(given, { log: note, signal: limit }) }
+  const ask = async (shown: TurnContext, limit: AbortSignal) => {
+    const prompt = buildTurnPrompt(planned, { waiting: shown.waiting, checks, agent }, context)
+    const given = { ...request, history: shown.history, prompt }
+    return { shown, prompt, result: await runner.run(given, { log: note, signal: limit }) }
   }
   // the next turn of the session must not start while a child of this one still works in the same folder
-  const ended = await withDeadline({ outer: signal, ms, endingMs }, async (limit) => {
+  const ended = await withDeadline({ outer: lease.signal, ms, endingMs }, async (limit) => {
     const [whole, ...smaller] = listTurnContexts({ history, waiting })
     let asked = await ask(whole, limit)
-    for (const context of smaller) {
+    for (const shown of smaller) {
       if (asked.result.status !== 'too-long' || limit.aborted) break
-      note(describeShorterPrompt(context))
-      asked = await ask(context, limit)
+      note(describeShorterPrompt(shown))
+      asked = await ask(shown, limit)
     }
     return asked
   })
@@ -93,7 +95,7 @@ async function runTurn(
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: describeTimeout(planned, agent, seconds) }
   }
-  const { context, prompt, result } = ended.value
+  const { shown, prompt, result } = ended.value
   const outcome = toStepOutcome(result, { prompt, runner, isPersistent })
   if (outcome.kind !== 'recorded') return outcome
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
@@ -101,7 +103,7 @@ async function runTurn(
     ...outcome,
     // a heartbeat that found nothing leaves no trace in the conversation
     ...(isIdle ? { messages: [] } : {}),
-    ...findConsumedEvents(context, waiting),
+    ...findConsumedEvents(shown, waiting),
   }
 }
 
@@ -125,13 +127,8 @@ async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey 
 
 function buildTurnPrompt(
   planned: AgentPlan | Heartbeat,
-  {
-    waiting,
-    checks,
-    agent,
-    clock,
-    newBoundaryId,
-  }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent } & Pick<StepTools, 'clock' | 'newBoundaryId'>,
+  { waiting, checks, agent }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent },
+  { clock, newBoundaryId }: JobContext,
 ): string {
   if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
   const { prompt } = agent.heartbeat

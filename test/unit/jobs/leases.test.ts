@@ -1,6 +1,6 @@
 // Crashes, lost leases, stops and a store that is away.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { WorkerOptions } from '../../../src/jobs/worker.ts'
+import type { JobDependencies } from '../../../src/jobs/step.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
 
@@ -19,13 +19,13 @@ const away = async () => {
 }
 
 /** The stage's store as a process sees it that dies, or is cut off: some calls fail while `isCut`. */
-function cutStore(calls: readonly (keyof WorkerOptions['store'])[]) {
+function cutStore(calls: readonly (keyof JobDependencies['store'])[]) {
   const state = { isCut: false }
   const store = Object.create(stage.store)
   for (const call of calls) {
     store[call] = (...args: unknown[]) => (state.isCut ? away() : Reflect.apply(stage.store[call], stage.store, args))
   }
-  return { state, store: store as WorkerOptions['store'] } // a view of the same store
+  return { state, store: store as JobDependencies['store'] } // a view of the same store
 }
 
 describe('a crash', () => {

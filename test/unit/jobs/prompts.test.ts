@@ -187,7 +187,7 @@ async function turnOf(path: Path): Promise<RunRequest> {
       : ok(outside.reply),
   )
   const files = { 'AGENTS.md': operator.agentsFile, 'HEARTBEAT.md': checks }
-  const worker = stage.openWorker({ runner, settings: { readWorkspaceFile: async (_, name) => files[name] } })
+  const worker = stage.openWorker({ runner, readWorkspaceFile: async (_, name) => files[name] })
   if (path.isParked === true) stage.alerts().parked({ deliveryId: 'id-1', hook: outside.hook, waitsFor: 'door.ts' })
   await pass(0)
   if (actions.length > 0) await stage.accept(...actions)

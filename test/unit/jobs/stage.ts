@@ -1,11 +1,15 @@
 // A stage for jobs: a store in memory, a runner and a channel that do what the test says, and a clock that only the test moves.
+import { randomBytes } from 'node:crypto'
 import { vi } from 'vitest'
 import { planJobs, toWakeStep } from '../../../src/jobs/plan.ts'
 import { type Alerts, createAlerts } from '../../../src/jobs/alerts.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
+import type { RetryPolicy } from '../../../src/jobs/retry.ts'
+import type { DefaultRoute } from '../../../src/jobs/route.ts'
 import { createHeartbeats, type HeartbeatOptions, type Heartbeats } from '../../../src/jobs/heartbeats.ts'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
-import { createWorker, type Worker, type WorkerOptions, type WorkerSettings } from '../../../src/jobs/worker.ts'
+import type { JobDependencies, JobSettings } from '../../../src/jobs/step.ts'
+import { createWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../../../src/model/action.ts'
 import { Config } from '../../../src/model/config.ts'
 import type { Channel, Outgoing, SendResult } from '../../../src/model/channel.ts'
@@ -85,11 +89,19 @@ export function scriptedChannel(
   return { channel, sent }
 }
 
-export type StageOptions = Partial<Pick<WorkerOptions, 'store' | 'log' | 'random' | 'meter'>> & {
-  /** Whatever runner an agent names. */
+export type StageOptions = Partial<
+  Pick<JobDependencies, 'store' | 'log' | 'random' | 'meter' | 'readWorkspaceFile'>
+> & {
+  /** The runner of every agent. */
   runner?: Runner
   channels?: ReadonlyMap<string, Channel>
-  settings?: Partial<WorkerSettings>
+  /** Read for each job, as the configuration is: a test may change a field. */
+  settings?: { defaultRoute?: DefaultRoute | undefined; maxConcurrent?: number; retry?: RetryPolicy }
+}
+
+const usualSettings: StageOptions['settings'] & { maxConcurrent: number } = {
+  defaultRoute: { channel: 'console' },
+  maxConcurrent: 4,
 }
 
 /** A configuration of which a test says what counts. */
@@ -134,19 +146,25 @@ export function createStage(config: Config = configWith()) {
       log: silentLog,
       woken: (agentId) => heartbeats?.wake(agentId),
       died: (death) => alerts.died(death),
+      newBoundaryId: () => randomBytes(8).toString('hex'),
+      readWorkspaceFile: async () => undefined,
       ...options,
-      settings: () => ({
-        maxConcurrent: 4,
-        config,
-        // no folder: making one takes time that these timers do not see
-        agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
-        runner: () => runs,
-        channels: posts,
-        readWorkspaceFile: async () => undefined,
-        defaultRoute: { channel: 'console' },
-        wakeStep: (agentId) => toWakeStep(config, agentId, clock()),
-        ...settings,
-      }),
+      settings: (): JobSettings => {
+        const { defaultRoute, maxConcurrent, retry } = { ...usualSettings, ...settings }
+        const { agents, channels: sections } = config
+        return {
+          config: {
+            ...config,
+            agents: { ...agents, defaults: { ...agents.defaults, maxConcurrent } },
+            channels: { ...sections, default: defaultRoute },
+          },
+          // no folder: these timers do not see the time that it takes to create one
+          agent: (id) => ({ ...toAgent(config, id, '/'), workspace: undefined }),
+          runner: () => runs,
+          channels: posts,
+          ...(retry && { retry }),
+        }
+      },
     })
     worker.start()
     workers.push(worker)
