@@ -77,7 +77,7 @@ describe('hookloom add service --kind systemd', () => {
   })
 
   test('does not hide a directory below /home from the gateway', () => {
-    expect(renderUnit(facts)).toContain('\nProtectHome=true\n')
+    expect(renderUnit({ ...facts, node: '/usr/bin/node' })).toContain('\nProtectHome=true\n')
     expect(renderUnit({ ...facts, dir: '/home/ada/.hookloom' })).toContain('\nProtectHome=read-only\n')
   })
 })

@@ -22,7 +22,9 @@ describe('start', { timeout: 60_000 }, () => {
     expect(gateway.output()).not.toContain('Say hello')
     const lines = gateway.output().trim().split('\n')
     const messages = lines.map((line): unknown => JSON.parse(line))
-    expect(messages[0]).toMatchObject({ level: 'info', msg: 'listening', url: gateway.url, adminUrl: gateway.adminUrl })
+    // a slow machine says first that it builds the modules
+    const { url, adminUrl } = gateway
+    expect(messages).toContainEqual(expect.objectContaining({ level: 'info', msg: 'listening', url, adminUrl }))
     expect(messages.at(-1)).toMatchObject({ msg: 'stopped' })
     expect(gateway.output()).not.toContain(hookToken)
     expect(gateway.output()).not.toContain(gatewayToken)

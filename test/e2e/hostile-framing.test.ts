@@ -128,7 +128,8 @@ test('a credential is seen wherever it stands: no header is dropped behind a tho
   expect(replies.map(toVerdict)).toEqual(['unauthorized'])
 })
 
-test.each(['http://[/hooks/wake?token=canary', 'http://xn--a/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
+// Node 20 and later versions do not agree about every host: these are invalid in all of them
+test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
   'a target that is no URL is refused on both ports, and its token is not logged: %s',
   async (target) => {
     const lines: string[] = []

@@ -130,9 +130,13 @@ describe('the README’s tour from a webhook to a chat', () => {
       kind: 'agent',
       posts: [{ channel: 'telegram', to: '42', state: 'sent', messageId: '1' }],
     })
-    const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+    // a step is counted after it is recorded
+    const metrics = await vi.waitFor(async () => {
+      const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+      expect(text).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
+      return text
+    })
     expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted",hook="agent"} 1')
-    expect(metrics).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
     expect(metrics).not.toContain('billing')
     expect(await gateway.stop()).toBe(0)
     await telegram.close()

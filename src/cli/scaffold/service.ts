@@ -111,7 +111,7 @@ const built = {
 
 /** Its context is the folder of this package, as a checkout. Not every builder reads the list of files to ignore. */
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
-  return `FROM node:22-slim
+  return `FROM node:24-slim
 WORKDIR /opt/hookloom
 COPY ${built.files.join(' ')} ./
 ${built.folders.map((folder) => `COPY ${folder} ${folder}`).join('\n')}
