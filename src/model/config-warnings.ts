@@ -77,21 +77,22 @@ function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Con
 /** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
-  const [{ path: mine = '', ...conditions }, { path: theirs, ...others }] = [match, other.match]
+  const [{ path: mine = '' }, { path: theirs }] = [match, other.match]
   return (
     (theirs === undefined || normalizeHookName(theirs) === normalizeHookName(mine)) &&
     accept.every((syntax) => other.accept?.includes(syntax)) &&
-    isNarrower(conditions, others)
+    (['source', 'event', 'any'] as const).every((name) => isNarrower(match[name], other.match[name])) &&
+    (['headers', 'payload'] as const).every((name) =>
+      Object.entries(other.match[name] ?? {}).every(([key, value]) => isNarrower(match[name]?.[key], value)),
+    )
   )
 }
 
-/** Whether the first allows only what the second allows: a value, a list of values, or these by their names. Undefined allows any. */
+/** Whether the first allows only what the second allows: a value or a list of values. Of tests and alternatives, this is only known of the same ones. */
 function isNarrower(mine: unknown, theirs: unknown): boolean {
   if (theirs === undefined) return true
-  if (isJsonObject(theirs)) {
-    return Object.entries(theirs).every(([key, value]) => isNarrower(isJsonObject(mine) ? mine[key] : undefined, value))
-  }
   if (mine === undefined) return false
+  if ([mine, theirs].flat().some(isJsonObject)) return JSON.stringify(mine) === JSON.stringify(theirs)
   const allowed = [theirs].flat()
   return [mine].flat().every((value) => allowed.includes(value))
 }

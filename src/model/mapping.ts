@@ -1,10 +1,9 @@
 // One routing rule of `hooks.mappings` or of a preset.
 import { z } from 'zod'
-import { trimSlashes } from '../base/text.ts'
 import { VerifySettings } from './verify.ts'
 import { ChannelName, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
-import { maxHookChars, maxSourceChars } from './delivery.ts'
 import { JobKeys, keyRules } from './job-keys.ts'
+import { Match } from './match.ts'
 import { nonBlank } from './values.ts'
 
 /** The most requests of one mapping that a number keeps; `true` keeps all of them. */
@@ -12,40 +11,6 @@ const maxRetained = 1_000
 /** How many requests are kept after they are done: all, none, or the newest n of a mapping. */
 export const Retain = z.union([z.boolean(), z.int().min(1).max(maxRetained)])
 export type Retain = z.infer<typeof Retain>
-
-const scalar = z.union([z.string(), z.number(), z.boolean(), z.null()])
-
-/** A delivery matches if all given conditions are true. */
-export const Match = z.strictObject({
-  path: z
-    .string()
-    .refine((path) => trimSlashes(path).length <= maxHookChars, `must have at most ${maxHookChars} characters`)
-    .optional()
-    .describe(
-      'Hook name: the part of the URL after `hooks.path`, case-sensitive. Without it, the mapping is for every name except `wake` and `agent`.',
-    ),
-  source: nonBlank
-    .max(maxSourceChars)
-    .optional()
-    .describe(
-      'The sender: the one whose signature is valid, else payload.source, else the sender that the headers show.',
-    ),
-  event: z
-    .union([nonBlank, z.array(nonBlank).min(1)])
-    .optional()
-    .describe('Event type as the sender calls it, such as "push", or a list of them.'),
-  headers: z
-    .record(z.string(), z.union([z.string(), z.array(z.string()).min(1)]))
-    .optional()
-    .describe('Header names, each with the value that it must have, or a list of allowed values.'),
-  payload: z
-    .record(z.string(), z.union([scalar, z.array(scalar).min(1)]))
-    .optional()
-    .describe(
-      'Paths in the payload, such as "issue.state", each with the value that must be there, or a list of allowed values.',
-    ),
-})
-export type Match = z.infer<typeof Match>
 
 /** Refuses module paths that could leave the root or that do not name a file. */
 function isPlainModulePath(path: string): boolean {

@@ -71,7 +71,10 @@ export function compileMapping(
     sessionKey,
     keyOrigin: toKeyOrigin(sessionKey),
     transform,
-    readsPayload: !isTransformOnly || readers.length > 0 || match.payload !== undefined,
+    readsPayload:
+      !isTransformOnly ||
+      readers.length > 0 ||
+      [match, ...(match.any ?? [])].some(({ payload }) => payload !== undefined),
     verifier: verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.handedAs))),
   }
 }

@@ -1,11 +1,11 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
-import { cut } from '../base/text.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { describeValueKind, type JsonValue } from '../base/json.ts'
-import type { Mapping, Match } from '../model/mapping.ts'
+import type { Mapping } from '../model/mapping.ts'
+import type { Alternative, Match, Wanted } from '../model/match.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
+import { compileComparison, quote } from './condition.ts'
 import { parsePath, readPath } from './path.ts'
 
 /** Conditions on one word of a delivery: it must be one of those in the mapping. */
@@ -101,65 +101,93 @@ function findMiss(conditions: readonly Condition[], delivery: MatchInput): strin
 function compileRule<T extends Routable>(mapping: T): Rule<T> {
   const { id, match } = mapping
   const path = normalizeHookName(match.path ?? '') || undefined
-  const conditions: Condition[] = [toBodyCondition(mapping.accept)]
-  const reasons: string[] = path === undefined ? [] : [`path is ${quote(path)}`]
-  for (const [name, values] of Object.entries(match.headers ?? {})) {
-    conditions.push(toHeaderCondition(name.toLowerCase(), [values].flat()))
+  const { conditions, reasons } = compileConditions(id, match)
+  if (path !== undefined) reasons.unshift(`path is ${quote(path)}`)
+  if (match.any !== undefined) {
+    conditions.push(compileAlternatives(match.any.map((alternative) => compileConditions(id, alternative).conditions)))
+    reasons.push(`at least one of the ${match.any.length} alternatives is true`)
+  }
+  const why = reasons.length === 0 ? 'it has no conditions' : reasons.join(', ')
+  const hit = Object.freeze({ mappingId: id, matched: true, why })
+  return { mapping, path, conditions: [createBodyCondition(mapping.accept), ...conditions], hit }
+}
+
+/** The conditions, and what is true of a delivery that they take. */
+function compileConditions(id: string, match: Alternative): { conditions: Condition[]; reasons: string[] } {
+  const conditions: Condition[] = []
+  const reasons: string[] = []
+  for (const [name, wanted] of Object.entries(match.headers ?? {})) {
+    conditions.push(compileHeaderCondition(name.toLowerCase(), wanted))
     reasons.push(`header ${name.toLowerCase()} matches`)
   }
   for (const field of words) {
     const wanted = match[field]
     if (wanted === undefined) continue
-    conditions.push(toWordCondition(field, [wanted].flat()))
-    reasons.push(`${field} is ${describeChoice([wanted].flat())}`)
+    const { condition, description } = compileWordCondition(field, wanted)
+    conditions.push(condition)
+    reasons.push(`${field} is ${description}`)
   }
-  for (const [expression, values] of Object.entries(match.payload ?? {})) {
-    conditions.push(toPayloadCondition(id, expression, [values].flat()))
-    reasons.push(`payload.${expression} is ${describeChoice([values].flat())}`)
+  for (const [expression, wanted] of Object.entries(match.payload ?? {})) {
+    const { condition, description } = compilePayloadCondition(id, expression, wanted)
+    conditions.push(condition)
+    reasons.push(`payload.${expression} is ${description}`)
   }
-  const why = reasons.length === 0 ? 'it has no conditions' : reasons.join(', ')
-  return { mapping, path, conditions, hit: Object.freeze({ mappingId: id, matched: true, why }) }
+  return { conditions, reasons }
+}
+
+/** True if all conditions of at least one alternative are. */
+function compileAlternatives(alternatives: readonly (readonly Condition[])[]): Condition {
+  return (delivery) => {
+    const misses: string[] = []
+    for (const conditions of alternatives) {
+      const why = findMiss(conditions, delivery)
+      if (why === undefined) return undefined
+      misses.push(why)
+    }
+    const rest = misses.length > 3 ? `; and ${misses.length - 3} more` : ''
+    return `none of the alternatives is true: ${misses.slice(0, 3).join('; ')}${rest}`
+  }
 }
 
 /** Text and XML are only for mappings that accept them: others expect fields in the payload. */
-function toBodyCondition(accept: Mapping['accept']): Condition {
+function createBodyCondition(accept: Mapping['accept']): Condition {
   return ({ body: { syntax } }) => {
     if (syntax === 'json' || syntax === 'form' || accept?.includes(syntax) === true) return undefined
     return `the body is ${syntax === 'xml' ? 'XML' : 'text'}, which this mapping does not accept`
   }
 }
 
-function toWordCondition(field: Word, wanted: readonly string[]): Condition {
-  const choice = describeChoice(wanted)
-  return (delivery) => {
+type DescribedCondition = { readonly condition: Condition; readonly description: string }
+
+function compileWordCondition(field: Word, wanted: Wanted): DescribedCondition {
+  const { description, findMiss: findWordMiss } = compileComparison(wanted)
+  const condition: Condition = (delivery) => {
     const word = delivery[field]
-    if (word !== undefined && wanted.includes(word)) return undefined
-    return `${field} is ${word === undefined ? 'unknown' : quote(word)}, this mapping takes ${choice}`
+    if (findWordMiss(word) === undefined) return undefined
+    return `${field} is ${word === undefined ? 'unknown' : quote(word)}, this mapping takes ${description}`
   }
+  return { condition, description }
 }
 
 // headers may carry shared secrets: the message shows neither the value that came nor the wanted one
-function toHeaderCondition(name: string, wanted: readonly string[]): Condition {
+function compileHeaderCondition(name: string, wanted: Wanted): Condition {
+  const { findMiss: findValueMiss } = compileComparison(wanted)
   return ({ headers }) => {
-    if (!Object.hasOwn(headers, name)) return `header ${name} is missing`
-    return wanted.includes(headers[name] ?? '') ? undefined : `header ${name} has another value`
+    const value = Object.hasOwn(headers, name) ? headers[name] : undefined
+    if (findValueMiss(value) === undefined) return undefined
+    return value === undefined ? `header ${name} is missing` : `header ${name} has another value`
   }
 }
 
-type Scalar = string | number | boolean | null
-
 // traces do not show values of the payload, only their kind
-function toPayloadCondition(id: string, expression: string, wanted: readonly Scalar[]): Condition {
+function compilePayloadCondition(id: string, expression: string, wanted: Wanted): DescribedCondition {
   const path = parsePayloadPath(id, expression)
-  const choice = describeChoice(wanted)
-  const kinds = new Set(wanted.map(describeValueKind))
-  return ({ body }) => {
-    const value = readPath(readPayload(body), path)
-    if (isScalar(value) && wanted.includes(value)) return undefined
-    const kind = describeValueKind(value)
-    const found = kinds.has(kind) ? kind.replace(/^an? /, 'another ') : kind
-    return `payload.${expression} is ${found}, this mapping takes ${choice}`
+  const { description, findMiss: findValueMiss } = compileComparison(wanted)
+  const condition: Condition = ({ body }) => {
+    const found = findValueMiss(readPath(readPayload(body), path))
+    return found === undefined ? undefined : `payload.${expression} is ${found}, this mapping takes ${description}`
   }
+  return { condition, description }
 }
 
 function parsePayloadPath(id: string, expression: string): ReturnType<typeof parsePath> {
@@ -169,21 +197,4 @@ function parsePayloadPath(id: string, expression: string): ReturnType<typeof par
     if (!(error instanceof Problem)) throw error
     throw new Problem('config-invalid', `Mapping "${id}": match.payload: ${error.message}`, { cause: error })
   }
-}
-
-function isScalar(value: JsonValue | undefined): value is Scalar {
-  return value === null || (typeof value !== 'object' && value !== undefined)
-}
-
-/** Values of the configuration for people: the first few, and the number of the rest. */
-function describeChoice(wanted: readonly Scalar[]): string {
-  const shown = wanted.slice(0, 6).map((value) => (typeof value === 'string' ? quote(value) : String(value)))
-  return wanted.length > shown.length
-    ? `${shown.join(', ')} or ${wanted.length - shown.length} more`
-    : shown.join(' or ')
-}
-
-/** One short line: senders choose this text. */
-function quote(text: string): string {
-  return JSON.stringify(cut(text, 60))
 }

@@ -354,3 +354,36 @@ describe('the rest', () => {
     ).toEqual(only('agents.list[2].default'))
   })
 })
+
+describe('conditions of a mapping', () => {
+  const ofPayload = (tests: unknown) => ofMapping({ match: { path: 'a', payload: { field: tests } } })
+
+  test.each<[unknown, RegExp]>([
+    [{}, /must have at least one test/],
+    [{ matches: '(' }, /must be a regular expression of RE2: missing closing \)/],
+    [{ matches: '(?=x)' }, /must be a regular expression of RE2: invalid or unsupported Perl syntax/],
+    [{ matches: 'a'.repeat(501) }, /500/],
+    [{ not: { matches: '(' } }, /missing closing \)/],
+    [{ not: [] }, /field/],
+    [{ gt: '5' }, /gt/],
+    [{ gt: 5, lt: 5 }, /must have limits that a number can fit/],
+    [{ gte: 5, lt: 5 }, /must have limits that a number can fit/],
+    [{ matchs: 'x' }, /matchs/],
+  ])('a payload field with the tests %j is refused', (tests, reason) => {
+    expect(ofPayload(tests)[0]).toMatch(reason)
+  })
+
+  test('a payload field with tests that can be true is accepted', () => {
+    const fitting = [{ gte: 5, lte: 5 }, { gt: 5 }, { exists: false }, { not: null }, { not: ['a', 1] }]
+    expect(fitting.flatMap(ofPayload)).toEqual([])
+    expect(ofMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])
+  })
+
+  test('an event and a header take no limits of numbers, and an alternative needs a condition and has no path', () => {
+    expect(ofMapping({ match: { event: { gt: 1 } } })[0]).toMatch(/event.gt is an unknown key/)
+    expect(ofMapping({ match: { headers: { a: { lt: 1 } } } })[0]).toMatch(/a.lt is an unknown key/)
+    expect(ofMapping({ match: { any: [{}] } })).toEqual([expect.stringMatching(/must have at least one condition/)])
+    expect(ofMapping({ match: { any: [{ path: 'a' }] } })[0]).toMatch(/any\[0\].path is an unknown key/)
+    expect(ofMapping({ match: { any: [] } })).toHaveLength(1)
+  })
+})

@@ -129,6 +129,21 @@ describe('doctor', () => {
       },
     ],
     [
+      'a mapping that allows a value which the test of an earlier one excludes',
+      {
+        hooks: {
+          mappings: [
+            { match: { path: 'a', payload: { type: { not: ['x', 'y'] } } } },
+            { match: { path: 'a', payload: { type: { not: ['x'] } } } },
+            { match: { path: 'a', payload: { type: 'x' } } },
+            { match: { path: 'b', any: [{ event: 'x' }] } },
+            { match: { path: 'b', any: [{ event: 'x' }, { event: 'y' }] } },
+            { match: { path: 'b' } },
+          ],
+        },
+      },
+    ],
+    [
       'a mapping behind one that another proof opens',
       {
         hooks: {

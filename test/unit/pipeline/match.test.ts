@@ -1,7 +1,7 @@
 import { openBody, toJsonBody } from '../../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { Match } from '../../../src/model/mapping.ts'
+import { Match } from '../../../src/model/match.ts'
 import { createRouter, type MatchInput, type Router } from '../../../src/pipeline/match.ts'
 
 function mapping(id: string, match: Match = {}) {
@@ -138,6 +138,109 @@ describe('conditions', () => {
     expect(() => createRouter([mapping('broken', { payload: { 'a..b': 1 } })])).toThrow(
       /Mapping "broken": match\.payload: The path "a\.\.b" is wrong at column 3/,
     )
+  })
+})
+
+describe('tests of a value', () => {
+  test.each<[JsonValue, Match['payload'], boolean]>([
+    [{ sender: { type: 'User' } }, { 'sender.type': { not: 'Bot' } }, true],
+    [{ sender: { type: 'Bot' } }, { 'sender.type': { not: 'Bot' } }, false],
+    [{ sender: { type: 'Bot' } }, { 'sender.type': { not: ['App', 'Bot'] } }, false],
+    [{ n: 1 }, { n: { not: '1' } }, true],
+    [{}, { 'sender.type': { not: 'Bot' } }, true],
+    [{ merged: null }, { merged: { exists: true } }, true],
+    [{ merged: null }, { merged: { exists: true, not: null } }, false],
+    [{}, { merged: { exists: true } }, false],
+    [{}, { merged: { exists: false } }, true],
+    [{ merged: '' }, { merged: { exists: false } }, false],
+    [{ ref: 'refs/heads/main' }, { ref: { matches: '^refs/heads/(main|release/.+)$' } }, true],
+    [{ ref: 'refs/heads/mainly' }, { ref: { matches: '^refs/heads/(main|release/.+)$' } }, false],
+    [{ title: 'a WIP change' }, { title: { matches: 'WIP' } }, true],
+    [{ title: 'a wip change' }, { title: { matches: '(?i)WIP' } }, true],
+    [{ title: 'a WIP change' }, { title: { not: { matches: 'WIP' } } }, false],
+    [{ title: 'a change' }, { title: { not: { matches: 'WIP' } } }, true],
+    [{ title: 7 }, { title: { matches: '7' } }, false],
+    [{ title: 7 }, { title: { not: { matches: '7' } } }, true],
+    [{ amount: 5.5 }, { amount: { gt: 5, lt: 6 } }, true],
+    [{ amount: 5 }, { amount: { gt: 5 } }, false],
+    [{ amount: 5 }, { amount: { gte: 5, lte: 5 } }, true],
+    [{ amount: 6 }, { amount: { lt: 6 } }, false],
+    [{ amount: 7 }, { amount: { lte: 6 } }, false],
+    [{ amount: '5.5' }, { amount: { gt: 5 } }, false],
+    [{}, { amount: { lt: 6 } }, false],
+  ])('take the payload %j under %j: %s', (payload, conditions, expected) => {
+    expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
+  })
+
+  test('compare events and headers too, and take a request without the header that must not have a value', () => {
+    expect(isTaken({ event: { not: ['ping'] } }, { event: 'push' })).toBe(true)
+    expect(isTaken({ event: { not: ['ping'] } }, { event: 'ping' })).toBe(false)
+    expect(isTaken({ event: { not: ['ping'] } }, { event: undefined })).toBe(true)
+    expect(isTaken({ event: { matches: '^pull_request' } }, { event: 'pull_request_review' })).toBe(true)
+    expect(isTaken({ headers: { 'X-Env': { not: 'test' } } }, { headers: { 'x-env': 'prod' } })).toBe(true)
+    expect(isTaken({ headers: { 'X-Env': { not: 'test' } } }, { headers: { 'x-env': 'test' } })).toBe(false)
+    expect(isTaken({ headers: { 'X-Env': { not: 'test' } } }, { headers: {} })).toBe(true)
+    expect(isTaken({ headers: { constructor: { exists: true } } }, { headers: {} })).toBe(false)
+  })
+
+  test('finish on a text for which an expression of JavaScript takes years', () => {
+    const body = toJsonBody({ text: `${'a'.repeat(9_000)}!` })
+    expect(isTaken({ payload: { text: { matches: '^(a+)+$' } } }, { body })).toBe(false)
+  })
+
+  test('take no text that is too long to compare, whether it must match or must not', () => {
+    const body = toJsonBody({ text: 'a'.repeat(10_001) })
+    expect(isTaken({ payload: { text: { matches: 'a' } } }, { body })).toBe(false)
+    expect(isTaken({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(false)
+    expect(whyNot({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(
+      'payload.text is a string of more than 10000 characters, this mapping takes anything but a text that matches "b"',
+    )
+  })
+
+  test('explain what they take, and show no value of the payload', () => {
+    const payload = { amount: { gte: 5, lt: 10 }, login: { not: 'robot' }, ref: { matches: '^v' } } as const
+    const body = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
+    expect(whyNot({ payload }, body(3, 'x', 'v1'))).toBe(
+      'payload.amount is another number, this mapping takes a number from 5 and a number under 10',
+    )
+    expect(whyNot({ payload }, body(5, 'robot', 'v1'))).toBe(
+      'payload.login is an excluded value, this mapping takes anything but "robot"',
+    )
+    expect(whyNot({ payload }, body(5, 'x', 'x'))).toBe(
+      'payload.ref is another string, this mapping takes a text that matches "^v"',
+    )
+    expect(whyNot({ payload }, body(5, 'x', 'v1'))).toBe(
+      'payload.amount is a number from 5 and a number under 10, payload.login is anything but "robot", payload.ref is a text that matches "^v"',
+    )
+  })
+})
+
+describe('alternatives', () => {
+  const match: Match = {
+    payload: { 'sender.type': { not: 'Bot' } },
+    any: [{ event: 'push', payload: { ref: 'refs/heads/main' } }, { event: 'release' }, { headers: { 'x-env': 'a' } }],
+  }
+  const body = (ref: string, type = 'User') => toJsonBody({ ref, sender: { type } })
+
+  test('a mapping takes a delivery for which one alternative is true as a whole, with its other conditions', () => {
+    expect(isTaken(match, { event: 'push', body: body('refs/heads/main') })).toBe(true)
+    expect(isTaken(match, { event: 'release', body: body('x') })).toBe(true)
+    expect(isTaken(match, { event: 'ping', body: body('x'), headers: { 'x-env': 'a' } })).toBe(true)
+    expect(isTaken(match, { event: 'push', body: body('x') })).toBe(false)
+    expect(isTaken(match, { event: 'release', body: body('x', 'Bot') })).toBe(false)
+  })
+
+  test('the reason names the first false condition of each alternative', () => {
+    expect(whyNot(match, { event: 'push', body: body('x') })).toBe(
+      'none of the alternatives is true: payload.ref is another string, this mapping takes "refs/heads/main"; event is "push", this mapping takes "release"; header x-env is missing',
+    )
+    expect(whyNot(match, { event: 'release', body: body('x') })).toBe(
+      'payload.sender.type is anything but "Bot", at least one of the 3 alternatives is true',
+    )
+  })
+
+  test('a payload path of an alternative that does not parse is an error that names the mapping', () => {
+    expect(() => createRouter([mapping('broken', { any: [{ payload: { 'a..b': 1 } }] })])).toThrow(/Mapping "broken"/)
   })
 })
 

@@ -1,0 +1,118 @@
+// What one condition of a mapping allows: a value, a list of values, or tests.
+import { describeValueKind, type JsonValue } from '../base/json.ts'
+import { compileExpression } from '../base/expression.ts'
+import { cut } from '../base/text.ts'
+import type { Scalar, ValueTests, Wanted } from '../model/match.ts'
+
+/** A longer text matches no expression, and no negated one: to compare it would take too long. */
+const maxComparedChars = 10_000
+
+export type Comparison = {
+  /** What the condition allows, for people. */
+  readonly description: string
+  /** Undefined if the value is allowed; else the kind of what was found: reasons show no value of a payload. */
+  readonly findMiss: (value: JsonValue | undefined) => string | undefined
+}
+
+/** Throws an error with the reason if an expression does not parse. */
+export function compileComparison(wanted: Wanted): Comparison {
+  if (!isTests(wanted)) return compileChoice([wanted].flat())
+  const tests = compileTests(wanted)
+  return {
+    description: tests.map(({ description }) => description).join(' and '),
+    findMiss(value) {
+      for (const test of tests) {
+        const miss = test.findMiss(value)
+        if (miss !== undefined) return miss
+      }
+      return undefined
+    },
+  }
+}
+
+function compileTests({ not, exists, matches, gt, gte, lt, lte }: ValueTests): readonly Comparison[] {
+  return [
+    exists === undefined ? [] : compilePresence(exists),
+    not === undefined ? [] : isPattern(not) ? compilePattern(not.matches, false) : compileExclusion([not].flat()),
+    matches === undefined ? [] : compilePattern(matches, true),
+    gt === undefined ? [] : compileLimit(`a number over ${gt}`, (value) => value > gt),
+    gte === undefined ? [] : compileLimit(`a number from ${gte}`, (value) => value >= gte),
+    lt === undefined ? [] : compileLimit(`a number under ${lt}`, (value) => value < lt),
+    lte === undefined ? [] : compileLimit(`a number up to ${lte}`, (value) => value <= lte),
+  ].flat()
+}
+
+function isTests(wanted: Wanted): wanted is ValueTests {
+  return typeof wanted === 'object' && wanted !== null && !Array.isArray(wanted)
+}
+
+function compileChoice(choice: readonly Scalar[]): Comparison {
+  const kinds = new Set(choice.map(describeValueKind))
+  return {
+    description: describeChoice(choice),
+    findMiss(value) {
+      if (isScalar(value) && choice.includes(value)) return undefined
+      const kind = describeValueKind(value)
+      return kinds.has(kind) ? kind.replace(/^an? /, 'another ') : kind
+    },
+  }
+}
+
+function isPattern(not: Exclude<ValueTests['not'], undefined>): not is { matches: string } {
+  return typeof not === 'object' && not !== null && !Array.isArray(not)
+}
+
+/** A field that is null is there. */
+function compilePresence(isWanted: boolean): Comparison {
+  return {
+    description: isWanted ? 'any value' : 'nothing',
+    findMiss: (value) => ((value !== undefined) === isWanted ? undefined : describeValueKind(value)),
+  }
+}
+
+function compileExclusion(excluded: readonly Scalar[]): Comparison {
+  return {
+    description: `anything but ${describeChoice(excluded)}`,
+    findMiss: (value) => (isScalar(value) && excluded.includes(value) ? 'an excluded value' : undefined),
+  }
+}
+
+function compilePattern(expression: string, isWanted: boolean): Comparison {
+  const test = compileExpression(expression)
+  return {
+    description: `${isWanted ? 'a text' : 'anything but a text'} that matches ${quote(expression)}`,
+    findMiss(value) {
+      if (typeof value !== 'string') return isWanted ? describeValueKind(value) : undefined
+      if (value.length > maxComparedChars) return `a string of more than ${maxComparedChars} characters`
+      if (test(value) === isWanted) return undefined
+      return isWanted ? 'another string' : 'an excluded value'
+    },
+  }
+}
+
+function compileLimit(description: string, isWithin: (value: number) => boolean): Comparison {
+  return {
+    description,
+    findMiss(value) {
+      if (typeof value !== 'number') return describeValueKind(value)
+      return isWithin(value) ? undefined : 'another number'
+    },
+  }
+}
+
+function isScalar(value: JsonValue | undefined): value is Scalar {
+  return value === null || (typeof value !== 'object' && value !== undefined)
+}
+
+/** Values of the configuration for people: the first few, and the number of the rest. */
+function describeChoice(wanted: readonly Scalar[]): string {
+  const shown = wanted.slice(0, 6).map((value) => (typeof value === 'string' ? quote(value) : String(value)))
+  return wanted.length > shown.length
+    ? `${shown.join(', ')} or ${wanted.length - shown.length} more`
+    : shown.join(' or ')
+}
+
+/** One short line, because senders choose this text. */
+export function quote(text: string): string {
+  return JSON.stringify(cut(text, 60))
+}
