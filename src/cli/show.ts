@@ -111,7 +111,7 @@ function renderJob(job: Job): string {
 /** Explains the state of a message. */
 function describePost(post: Post, job: Job): string[] {
   const notes: Partial<Record<ShownPostState, string>> = {
-    unsent: 'not sent: the run failed permanently',
+    unsent: `not sent: the run ${job.state === 'dropped' ? 'was dropped' : 'failed permanently'}`,
     unknown: 'it may have arrived, or not',
     sending: job.state === 'running' ? 'its result is not recorded yet' : 'it may have arrived, and is sent again',
   }

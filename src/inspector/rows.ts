@@ -87,7 +87,7 @@ export function formatTimes(count: number): string {
 }
 
 function describeActions({ became, jobs, code }: DeliveryRow): string {
-  const count = jobs.queued + jobs.running + jobs.done + jobs.dead
+  const count = jobs.queued + jobs.running + jobs.done + jobs.dead + jobs.dropped
   if (count > 1) return `${count} actions`
   const [only] = became
   if (only === undefined) return code ?? ''

@@ -1,7 +1,7 @@
 // The answers of the admin API, as types only: the page in src/inspector and other clients read exactly these. Times are ISO 8601.
 
 type State = 'pending' | 'parked' | 'accepted' | 'skipped' | 'dropped'
-export type JobState = 'queued' | 'running' | 'done' | 'dead'
+export type JobState = 'queued' | 'running' | 'done' | 'dead' | 'dropped'
 type Fault = { readonly code: string; readonly detail: string; readonly frame?: string }
 type TriedMapping = { readonly mappingId: string; readonly matched: boolean; readonly why: string }
 

@@ -4,10 +4,10 @@ import type { Body } from './parse-body.ts'
  * The states of an admitted request.
  * ```
  *            ┌──────────▶ accepted     its actions are jobs
- * request ─▶ pending ───▶ skipped      no condition held, or the transform returned null
+ * request ─▶ pending ───▶ skipped      no condition is true, or the transform returned null
  *            │  ▲
- *            ▼  │ retry · a mended transform · a mapping that takes it again
- *           parked ─────▶ dropped      `hookloom drop`, or retention
+ *            ▼  │ retry · a corrected transform · a mapping that takes it again
+ *           parked ─────▶ dropped      `hookloom drop`, or retention; from accepted too, with its queued or dead jobs
  * ```
  */
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const

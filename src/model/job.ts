@@ -6,9 +6,11 @@ import type { JobState } from './api-types.ts'
  * queued ──claim──▶ running ──▶ done
  *   ▲                 │
  *   └── retry, lease ─┴──────▶ dead ──`hookloom retry`──▶ queued
+ *
+ * queued, dead ──`hookloom drop`, or retention──▶ dropped
  * ```
  */
-export const jobStates = ['queued', 'running', 'done', 'dead'] as const satisfies readonly JobState[]
+export const jobStates = ['queued', 'running', 'done', 'dead', 'dropped'] as const satisfies readonly JobState[]
 
 /** The effects of a job, in the order of its plan. */
 export type StepName = 'event' | 'run' | 'summary' | 'wake' | 'deliver'
@@ -59,12 +61,12 @@ export type Post = {
   readonly mayBeTwice?: true
 }
 
-/** `unsent`: it waited in a run that is dead now. */
+/** `unsent`: it waited in a run that is dead or dropped now. */
 export type ShownPostState = Post['state'] | 'unsent'
 
-/** The state of a message as people are told it: in a dead run nothing waits or is being sent. */
+/** The state of a message as people are told it: in a dead or dropped run nothing waits or is being sent. */
 export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'state'>): ShownPostState {
-  if (job.state !== 'dead' || state === 'sent') return state
+  if ((job.state !== 'dead' && job.state !== 'dropped') || state === 'sent') return state
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }
 

@@ -9,6 +9,7 @@
 //   job        queued ──▶ running ──▶ done · dead
 //                ▲           │
 //                └── retry ──┘
+//              queued, dead ──▶ dropped, and their delivery from accepted to dropped
 //
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
@@ -196,7 +197,7 @@ export interface Store extends StoreReader {
    * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.
    */
   requeue(jobId: string): Promise<boolean>
-  /** Ends a delivery: pending or parked becomes dropped, and its queued jobs become dead. Returns false if nothing changed. */
+  /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs. A running job goes on. Returns false if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
 
   /**

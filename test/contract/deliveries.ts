@@ -227,7 +227,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('drop', () => {
-    test('ends a parked delivery as dropped and its queued jobs as dead', async () => {
+    test('a parked delivery is dropped, and so are an accepted one and its queued job', async () => {
       const { store, clock } = stage()
       const waiting = newDelivery({ at: clock(), ...parked() })
       const working = newDelivery({ at: clock(), jobs: [newJob()] })
@@ -236,10 +236,30 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.drop(waiting.id)).toBe(true)
       expect(await store.drop(working.id)).toBe(true)
       expect(await store.delivery(waiting.id)).toMatchObject({ state: 'dropped' })
-      expect(await store.delivery(working.id)).toMatchObject({ state: 'accepted', jobs: [{ state: 'dead' }] })
+      expect(await store.delivery(working.id)).toMatchObject({ state: 'dropped', jobs: [{ state: 'dropped' }] })
       expect(await store.open({ limit: 10 })).toEqual([])
       expect(await store.claim({ limit: 10, leaseMs: 1000 })).toEqual([])
       expect(await store.settle(waiting.id, accepted())).toBe(false)
+    })
+
+    test('a dropped dead job keeps its error, is listed as dead no more, and cannot be queued again', async () => {
+      const { store, clock } = stage()
+      const [dead, done] = [newJob(), newJob()]
+      const delivery = newDelivery({ at: clock(), jobs: [dead, done] })
+      await store.append(delivery)
+      for (const job of await store.claim({ limit: 2, leaseMs: 1000 })) {
+        const isDead = job.id === dead.id
+        await store.report(job, { outcome: isDead ? { kind: 'dead', error: 'no route' } : { kind: 'done' } })
+      }
+      expect(await store.drop(delivery.id)).toBe(true)
+      expect(await store.drop(delivery.id)).toBe(false)
+      expect(await store.delivery(delivery.id)).toMatchObject({
+        state: 'dropped',
+        jobs: [{ state: 'dropped', lastError: 'no route' }, { state: 'done' }],
+      })
+      expect(await store.deadJobs({ limit: 10 })).toEqual([])
+      expect(await store.requeue(dead.id)).toBe(false)
+      expect((await store.counts()).jobs).toMatchObject({ dropped: 1, done: 1, dead: 0 })
     })
 
     test('a running job continues, and a delivery with nothing to drop is unchanged', async () => {

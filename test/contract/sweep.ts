@@ -40,7 +40,7 @@ export function describeSweep(stage: () => Stage): void {
       clock.advance(1000)
       expect(await store.sweep(0)).toBe(2)
       expect(await store.delivery(waiting.id)).toMatchObject({ state: 'dropped' })
-      expect(await store.delivery(queued.id)).toMatchObject({ jobs: [{ state: 'dead' }] })
+      expect(await store.delivery(queued.id)).toMatchObject({ jobs: [{ state: 'dropped' }] })
       expect((await store.open({ limit: 9 })).map(({ deliveryId }) => deliveryId)).toEqual([young.id])
       expect(await store.sweep(0)).toBe(0)
     })

@@ -99,6 +99,7 @@ describe('the list', () => {
           running: expect.any(Number),
           done: expect.any(Number),
           dead: 0,
+          dropped: 0,
           failing: 0,
         },
         tookMs: expect.any(Number),

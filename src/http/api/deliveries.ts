@@ -45,7 +45,7 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
     if (!(await store.drop(deliveryId))) {
       throw new Problem(
         'conflict',
-        `The delivery ${deliveryId} cannot be dropped: its state is ${state}. Only pending and parked deliveries can be.`,
+        `The delivery ${deliveryId} cannot be dropped: its state is ${state}. It must be pending or parked, or have a queued or dead run.`,
       )
     }
     reply(ctx, { deliveryId, state: 'dropped' })

@@ -23,6 +23,7 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
       running: count('running'),
       done: count('done'),
       dead: count('dead'),
+      dropped: count('dropped'),
       failing: jobs.filter((job) => job.state === 'queued' && job.attempts > 0).length,
     },
     tookMs: settledAt === undefined ? null : Math.max(0, settledAt - receivedAt),

@@ -77,25 +77,26 @@ export async function settle(
   return true
 }
 
-/** Drops a delivery and its queued jobs. False if nothing was waiting. */
+/** Drops a delivery with its queued and dead jobs. False if nothing of it was left. */
 export async function drop(query: Query, id: string, now: string): Promise<boolean> {
   const [row] = await query('SELECT seq FROM deliveries WHERE id = $1', id)
-  return row !== undefined && (await dropBySeq(query, Number(row['seq']), now))
+  return row !== undefined && (await dropBySeq(query, Number(row['seq']), { now, jobs: `'queued', 'dead'` }))
 }
 
-async function dropBySeq(query: Query, seq: number, now: string): Promise<boolean> {
+/** `jobs`: the states of the jobs that are dropped with the delivery. */
+async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string; jobs: string }): Promise<boolean> {
   const dropped = await query(
     `UPDATE deliveries SET state = 'dropped', settled_at = ${now}, waits_for = NULL, bytes = 0
       WHERE seq = $1 AND state IN ('pending', 'parked') RETURNING seq`,
     seq,
   )
   if (dropped.length > 0) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
-  const ended = await query(
-    `UPDATE jobs SET state = 'dead', ended_at = ${now}, last_error = 'dropped'
-      WHERE delivery_seq = $1 AND state = 'queued' RETURNING seq`,
+  const left = await query(
+    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING seq`,
     seq,
   )
-  return dropped.length + ended.length > 0
+  if (left.length > 0) await query(`UPDATE deliveries SET state = 'dropped' WHERE seq = $1 AND state = 'accepted'`, seq)
+  return dropped.length + left.length > 0
 }
 
 /** Rows that one step visits: locks are held for a short time, and vacuum follows. */
@@ -123,7 +124,7 @@ export async function sweepStep(
   )
   let count = deleted.length
   for (const { seq, settled, busy } of old) {
-    if ((settled !== 1 || busy !== 0) && (await dropBySeq(query, Number(seq), now))) count += 1
+    if ((settled !== 1 || busy !== 0) && (await dropBySeq(query, Number(seq), { now, jobs: `'queued'` }))) count += 1
   }
   const last = rows.at(-1)
   return { count, after: end >= 0 || rows.length < sweepRows || !last ? undefined : Number(last['seq']) }
@@ -141,7 +142,7 @@ async function lockEnded(query: Query, seqs: readonly number[], before: number):
 /** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
 export async function pruneStep(query: Query, before: number, now: string): Promise<number> {
   const statements = [
-    `UPDATE jobs SET state = 'dead', ended_at = ${now}, last_error = 'dropped' WHERE seq IN
+    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE seq IN
       (SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND created_at < $1 LIMIT $2) RETURNING seq`,
     `DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs
       WHERE stands_for IS NOT NULL AND created_at < $1 AND ended_at < $1 LIMIT $2) RETURNING seq`,

@@ -1,6 +1,6 @@
 // The operations on deliveries. They run inside the writer's transaction.
 import type { Database, Row } from './driver.ts'
-import { endQueued, insertJobs } from './jobs.ts'
+import { dropJobs, insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { toAnswered } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
@@ -85,18 +85,22 @@ export function forget(db: Database, { hook, key }: OperationOf<'forget'>): unde
   db.run('UPDATE deliveries SET dedupe_key = NULL WHERE hook = ? AND dedupe_key = ?', hook, key)
 }
 
+/** Drops a delivery with its queued and dead jobs. False if nothing of it was left. */
 export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
   const row = db.get('SELECT seq FROM deliveries WHERE id = ?', id)
-  return row !== undefined && dropBySeq(db, Number(row['seq']), at)
+  return row !== undefined && dropBySeq(db, Number(row['seq']), { at, jobs: `'queued', 'dead'` })
 }
 
-/** Drops a delivery and its queued jobs. False if nothing was waiting. */
-export function dropBySeq(db: Database, seq: number, at: number): boolean {
+/** `jobs`: the states of the jobs that are dropped with the delivery. False if nothing of it was left. */
+export function dropBySeq(db: Database, seq: number, { at, jobs }: { at: number; jobs: string }): boolean {
+  const left = db.all(`SELECT seq, lane FROM jobs WHERE delivery_seq = ? AND state IN (${jobs})`, seq)
+  dropJobs(db, left, at)
+  if (left.length > 0) db.run(`UPDATE deliveries SET state = 'dropped' WHERE seq = ? AND state = 'accepted'`, seq)
   const dropped = db.run(
     `UPDATE deliveries SET state = 'dropped', settled_at = ?, waits_for = NULL, head = NULL, body = NULL
       WHERE seq = ? AND state IN ('pending', 'parked')`,
     at,
     seq,
   )
-  return endQueued(db, seq, at) + dropped.changes > 0
+  return left.length + dropped.changes > 0
 }

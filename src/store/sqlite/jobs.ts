@@ -194,19 +194,10 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
   return true
 }
 
-/** Ends the queued jobs of a delivery as dead. Returns how many. */
-export function endQueued(db: Database, deliverySeq: number, at: number): number {
-  const queued = db.all(`SELECT seq, lane FROM jobs WHERE delivery_seq = ? AND state = 'queued'`, deliverySeq)
-  endJobs(db, queued, at)
-  return queued.length
-}
-
-/** Ends queued jobs, given by `seq` and `lane`, as dead. */
-export function endJobs(db: Database, queued: readonly Row[], at: number): void {
-  for (const { seq = null } of queued) {
-    db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = 'dropped' WHERE seq = ?`, at, seq)
-  }
-  for (const { lane = null } of queued) openLane(db, lane, at)
+/** Drops queued or dead jobs, given by `seq` and `lane`. */
+export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
+  for (const { seq = null } of jobs) db.run(`UPDATE jobs SET state = 'dropped', ended_at = ? WHERE seq = ?`, at, seq)
+  for (const { lane = null } of jobs) openLane(db, lane, at)
 }
 
 /**

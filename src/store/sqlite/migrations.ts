@@ -163,6 +163,7 @@ const migrations: readonly string[] = [
   forgetRecipients,
   repeatsSchema,
   inOrder,
+  `CREATE INDEX jobs_dropped ON jobs (seq) WHERE state = 'dropped'`,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -97,7 +97,7 @@ const countByState = (table: string, usualEnd: string, others: readonly string[]
 const countDeliveries = countByState('deliveries', 'accepted', ['pending', 'parked', 'skipped', 'dropped'])
 const countParked = `SELECT count(*) AS count FROM deliveries INDEXED BY deliveries_waiting
   WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = ?`
-const countJobs = countByState('jobs', 'done', ['queued', 'running', 'dead'])
+const countJobs = countByState('jobs', 'done', ['queued', 'running', 'dead', 'dropped'])
 
 const couldRun = `state = 'queued' AND gate = 0`
 const waitsForRetry = `FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2`

@@ -1,7 +1,7 @@
 // Deletes old rows, a few hundred in one operation, so that a sweep does not delay appends.
 import { dropBySeq } from './deliveries.ts'
 import type { Database } from './driver.ts'
-import { endJobs } from './jobs.ts'
+import { dropJobs } from './jobs.ts'
 import type { OperationOf, Results } from './operations.ts'
 
 /**
@@ -24,7 +24,7 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
     if (Number(receivedAt) > at) continue
     if (Number(receivedAt) >= before) return { count, after: undefined }
     if (settled === 1 && busy === 0) count += db.run('DELETE FROM deliveries WHERE seq = ?', seq ?? null).changes
-    else if (dropBySeq(db, Number(seq), at)) count += 1
+    else if (dropBySeq(db, Number(seq), { at, jobs: `'queued'` })) count += 1
   }
   const last = old.at(-1)
   return { count, after: old.length < limit || !last ? undefined : Number(last['seq']) }
@@ -50,14 +50,14 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
   )
 }
 
-/** Deletes tasks that ended before `before`, and ends those that still wait since then. Returns how many. */
+/** Deletes tasks that ended before `before`, and drops those that still wait since then. Returns how many. */
 function pruneTasks(db: Database, { at, before, limit }: OperationOf<'prune'>): number {
   const waiting = db.all(
     `SELECT seq, lane FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND created_at < ? LIMIT ?`,
     before,
     limit,
   )
-  endJobs(db, waiting, at)
+  dropJobs(db, waiting, at)
   const ended = db.run(
     `DELETE FROM jobs WHERE seq IN
       (SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND created_at < ?1 AND ended_at < ?1 LIMIT ?2)`,

@@ -22,7 +22,7 @@ const post = (part: number, over: Partial<Post>): Post => ({
 })
 
 /** What is shown of a job with these messages, as people read it and as JSON. */
-async function showPosts(posts: readonly Post[], state: JobState, step?: Step) {
+async function showPosts(posts: readonly Post[], state: Exclude<JobState, 'dropped'>, step?: Step) {
   const dir = makeConfigDir()
   const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
   const job = newJob()
