@@ -1,4 +1,5 @@
 // The stream of changes, over fetch: an EventSource cannot send the key.
+import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
 import { callApi, ApiError } from './api.ts'
 
@@ -26,9 +27,12 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
       })
       listener.connected(true)
       retryMs = firstRetryMs
-      for await (const { id, event, data } of parseFrames(answer.body)) {
+      const events = answer.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+      const reader = events?.getReader()
+      for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
+        const { id, event, data } = next.value
         lastId = id ?? lastId
-        // as: see types.ts
+        // as: the gateway that serves this page sends these types
         if (event === 'deliveries') listener.deliveries(JSON.parse(data) as DeliveryRow[])
         else if (event === 'refusals') listener.refusals(JSON.parse(data) as RefusalFields[])
         else if (event === 'status') listener.status(JSON.parse(data) as StatusFields)
@@ -41,30 +45,5 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
     listener.connected(false)
     await new Promise((done) => setTimeout(done, retryMs))
     retryMs = Math.min(2 * retryMs, mostRetryMs)
-  }
-}
-
-type Frame = { readonly id: string | undefined; readonly event: string | undefined; readonly data: string }
-
-async function* parseFrames(body: ReadableStream<Uint8Array> | null): AsyncGenerator<Frame> {
-  if (body === null) return
-  const reader = body.getReader()
-  const decoder = new TextDecoder()
-  let text = ''
-  for (;;) {
-    const { value, done } = await reader.read()
-    if (done) return
-    text += decoder.decode(value, { stream: true })
-    const frames = text.split('\n\n')
-    text = frames.pop() ?? ''
-    for (const frame of frames) {
-      const field = (name: string) =>
-        frame
-          .split('\n')
-          .find((line) => line.startsWith(`${name}: `))
-          ?.slice(name.length + 2)
-      const data = field('data')
-      if (data !== undefined) yield { id: field('id'), event: field('event'), data }
-    }
   }
 }

@@ -1,4 +1,5 @@
 // The API that the page reads: lists, one delivery, what the operator does with it, and the stream of changes.
+import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, mainFile, toChildEnv } from './gateway.ts'
@@ -42,22 +43,16 @@ async function post(hook: string, payload: unknown): Promise<string> {
   return ((await answer.json()) as Json)['deliveryId']
 }
 
-/** The frames of the stream as they come. */
+/** The events of the stream as they come. */
 async function* read(headers: Record<string, string> = {}): AsyncGenerator<{ id?: string; event: string; data: Json }> {
   const answer = await fetch(`${gateway.adminUrl}/api/stream`, {
     headers: { authorization, ...headers },
     signal: ended.signal,
   })
   expect(answer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
-  let text = ''
-  for await (const chunk of answer.body ?? []) {
-    text += new TextDecoder().decode(chunk)
-    const frames = text.split('\n\n')
-    text = frames.pop() ?? ''
-    for (const frame of frames) {
-      const fields = Object.fromEntries(frame.split('\n').map((line) => line.split(/: (.*)/s).slice(0, 2)))
-      yield { id: fields['id'], event: fields['event'], data: JSON.parse(fields['data'] ?? 'null') }
-    }
+  const events = answer.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+  for await (const { id, event = 'message', data } of events ?? []) {
+    yield { ...(id !== undefined && { id }), event, data: JSON.parse(data) }
   }
 }
 

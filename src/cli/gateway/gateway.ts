@@ -74,7 +74,7 @@ export async function askAdmin<T>(
 export async function openAdmin(
   context: Context,
   { path, headers, signal }: { path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
-): Promise<AsyncIterable<Uint8Array>> {
+): Promise<ReadableStream<Uint8Array<ArrayBuffer>>> {
   const { adminUrl, token } = findAdmin(context)
   const response = await fetch(`${adminUrl}${path}`, {
     headers: { ...headers, authorization: `Bearer ${token}` },

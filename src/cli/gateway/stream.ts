@@ -1,5 +1,6 @@
 // Reads the stream of the running gateway: server-sent events over fetch, with the place to continue from after a cut.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { Problem } from '../../model/problem.ts'
 import { openAdmin } from './gateway.ts'
 import type { Context } from '../terminal/context.ts'
@@ -15,11 +16,12 @@ export async function* followStream(context: Context, signal: AbortSignal): Asyn
   while (!signal.aborted) {
     try {
       const headers = lastId === undefined ? {} : { 'last-event-id': lastId }
-      const response = await openAdmin(context, { path: '/api/stream', headers, signal })
+      const body = await openAdmin(context, { path: '/api/stream', headers, signal })
       isKnown = true
-      for await (const { id, ...event } of parseEvents(response)) {
+      const events = body.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+      for await (const { id, event = 'message', data } of events) {
         lastId = id ?? lastId
-        yield event
+        yield { event, data }
       }
     } catch (error) {
       if (signal.aborted) return
@@ -29,26 +31,4 @@ export async function* followStream(context: Context, signal: AbortSignal): Asyn
     }
     await sleep(retryMs, undefined, { signal }).catch(() => undefined)
   }
-}
-
-/** https://html.spec.whatwg.org/multipage/server-sent-events.html, as far as the gateway uses it. */
-async function* parseEvents(
-  chunks: AsyncIterable<Uint8Array>,
-): AsyncGenerator<StreamEvent & { id: string | undefined }> {
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of chunks) {
-    const blocks = (text + decoder.decode(chunk, { stream: true })).split('\n\n')
-    text = blocks.pop() ?? ''
-    for (const block of blocks) {
-      const fields = new Map(block.split('\n').map((line) => parseField(line)))
-      const data = fields.get('data')
-      if (data !== undefined) yield { event: fields.get('event') ?? 'message', data, id: fields.get('id') }
-    }
-  }
-}
-
-function parseField(line: string): [name: string, value: string] {
-  const colon = line.indexOf(': ')
-  return colon < 0 ? [line, ''] : [line.slice(0, colon), line.slice(colon + 2)]
 }
