@@ -99,7 +99,8 @@ function isTimed(scheme: Scheme): boolean {
   return 'toleranceSeconds' in scheme && scheme.toleranceSeconds !== undefined
 }
 
-function toRepeatsById(scheme: Scheme): 'by signed id' | 'by unsigned id' | 'not at all' {
+function toRepeatsById(scheme: Scheme): 'by signed id' | 'by signed text' | 'by unsigned id' | 'not at all' {
+  if ('textIsId' in scheme && scheme.textIsId === true) return 'by signed text'
   const { covers } = toVerifier(Object.entries(toFull(scheme)))
   const sender = scheme.source === undefined ? undefined : findSender(scheme.source)
   if (covers.id || (covers.body && sender !== undefined && hasIdInBody(sender))) return 'by signed id'

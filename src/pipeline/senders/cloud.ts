@@ -13,7 +13,12 @@ export const cloudSenders: readonly Sender[] = [
       kind: 'x509',
       header: 'x-amz-sns-message-type',
       signs: 'fields',
-      toleranceSeconds: 3600,
+      toleranceSeconds: 3_900,
+      retries: {
+        time: 'first',
+        seconds: 3_600,
+        docs: 'https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html',
+      },
       handshakes: ['sns-confirmation'],
       confidence: 'verified',
     },

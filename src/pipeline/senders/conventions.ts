@@ -1,8 +1,12 @@
 // Conventions that many senders share, and the senders that use them, which only their names tell apart.
 // Facts are from the senders' public documentation.
+import type { Retries } from '../verifiers/scheme.ts'
 import { all, body, header, type SchemeRow, sent, type Sender } from './sender.ts'
 
-/** https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md */
+const specification = 'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md'
+/** "Every time an attempt is retried the timestamp of the attempt is updated": a promise of all who follow the convention. */
+const standardRetries = { time: 'anew', docs: specification } satisfies Retries
+
 const standardHmac = {
   kind: 'hmac',
   header: 'webhook-signature',
@@ -12,6 +16,7 @@ const standardHmac = {
   idHeader: 'webhook-id',
   timestamp: { in: 'header', name: 'webhook-timestamp', unit: 's' },
   toleranceSeconds: 300,
+  retries: standardRetries,
   secretEncoding: 'base64',
   secretPrefix: 'whsec_',
   confidence: 'verified',
@@ -77,7 +82,7 @@ export const conventionsSenders: readonly Sender[] = [
   {
     source: 'standard-webhooks',
     label: 'Standard Webhooks',
-    docs: 'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md',
+    docs: specification,
     marks: [sent('webhook-id', 'webhook-signature')],
     event: [body('type')],
     deliveryId: [header('webhook-id')],
@@ -96,6 +101,7 @@ export const conventionsSenders: readonly Sender[] = [
         idHeader: 'webhook-id',
         timestamp: { in: 'header', name: 'webhook-timestamp', unit: 's' },
         toleranceSeconds: 300,
+        retries: standardRetries,
         confidence: 'verified',
       },
     ],

@@ -21,8 +21,13 @@ export const mailSenders: readonly Sender[] = [
       keyForm: 'spki-base64',
       template: '{timestamp}{body}',
       timestamp: { in: 'header', name: 'x-twilio-email-event-webhook-timestamp', unit: 's' },
-      // not documented
-      toleranceSeconds: 300,
+      toleranceSeconds: 87_000,
+      retries: {
+        time: 'first',
+        seconds: 86_400,
+        docs: 'https://docs.sendgrid.com/for-developers/tracking-events/troubleshooting',
+      },
+      textIsId: true,
       confidence: 'verified',
     },
   },
@@ -35,8 +40,13 @@ export const mailSenders: readonly Sender[] = [
     scheme: {
       kind: 'body-hmac',
       form: 'mailgun',
-      // repeated for eight hours; the token counts once for as long as deliveries are remembered, which is longer than this
+      // the token counts once for as long as deliveries are remembered, which is longer than this
       toleranceSeconds: 86_400,
+      retries: {
+        time: 'first',
+        seconds: 28_800,
+        docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
+      },
       confidence: 'verified',
     },
   },

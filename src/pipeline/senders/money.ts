@@ -16,6 +16,7 @@ export const moneySenders: readonly Sender[] = [
       template: '{timestamp}.{body}',
       timestamp: { in: 'field', name: 't', unit: 's' },
       toleranceSeconds: 300,
+      retries: { time: 'anew', docs: 'https://docs.stripe.com/webhooks' },
       confidence: 'verified',
     },
   },
@@ -45,9 +46,10 @@ export const moneySenders: readonly Sender[] = [
       kind: 'x509',
       header: 'paypal-transmission-sig',
       signs: 'checksum',
-      // repeated for three days under the id and the time of the first attempt; the id counts once for as long as deliveries are
-      // remembered, which is longer than this
-      toleranceSeconds: 259_200,
+      // all attempts have the id and the time of the first; the id counts once for as long as deliveries are remembered, which is
+      // longer than this
+      toleranceSeconds: 259_500,
+      retries: { time: 'first', seconds: 259_200, docs: 'https://developer.paypal.com/api/rest/webhooks/' },
       confidence: 'verified',
     },
   },
@@ -66,6 +68,11 @@ export const moneySenders: readonly Sender[] = [
       timestamp: { in: 'field', name: 'ts', unit: 's' },
       // its library allows 5, which a slow way through a proxy already uses up
       toleranceSeconds: 60,
+      retries: {
+        time: 'limited',
+        seconds: 5,
+        docs: 'https://github.com/PaddleHQ/paddle-node-sdk/blob/main/src/notifications/helpers/webhooks-validator.ts',
+      },
       confidence: 'verified',
     },
   },
@@ -140,6 +147,12 @@ export const moneySenders: readonly Sender[] = [
       template: 'v1.{timestamp}.{body}',
       timestamp: { in: 'header', name: 'revolut-request-timestamp', unit: 'ms' },
       toleranceSeconds: 300,
+      retries: {
+        time: 'limited',
+        seconds: 300,
+        docs: 'https://developer.revolut.com/docs/guides/merchant/monitor-and-observe/webhooks/verify-the-payload-signature',
+      },
+      textIsId: true,
       confidence: 'verified',
     },
   },
@@ -156,7 +169,8 @@ export const moneySenders: readonly Sender[] = [
       syntax: { prefix: 'v1=' },
       template: 'v1:{timestamp}:{body}',
       timestamp: { in: 'header', name: 'x-orb-timestamp', unit: 'iso8601' },
-      toleranceSeconds: 300,
+      toleranceSeconds: 86_400,
+      retries: { time: 'unsaid', docs: 'https://docs.withorb.com/integrations-and-exports/webhooks' },
       confidence: 'verified',
     },
   },
@@ -186,6 +200,7 @@ export const moneySenders: readonly Sender[] = [
       algorithm: 'ES256',
       bodyHashClaim: 'request_body_sha256',
       maxAgeSeconds: 300,
+      retries: { time: 'limited', seconds: 300, docs: 'https://plaid.com/docs/api/webhooks/webhook-verification/' },
       requires: ['iat'],
       confidence: 'verified',
     },

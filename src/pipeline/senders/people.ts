@@ -31,6 +31,11 @@ export const peopleSenders: readonly Sender[] = [
       template: '{timestamp}.{body}',
       timestamp: { in: 'field', name: 't', unit: 's' },
       toleranceSeconds: 180,
+      retries: {
+        time: 'limited',
+        seconds: 180,
+        docs: 'https://developer.calendly.com/api-docs/4c305798a61d3-webhook-signatures',
+      },
       confidence: 'verified',
     },
   },

@@ -14,6 +14,7 @@ export const workSenders: readonly Sender[] = [
       header: 'linear-signature',
       timestamp: { in: 'body', path: 'webhookTimestamp', unit: 'ms' },
       toleranceSeconds: 60,
+      retries: { time: 'limited', seconds: 60, docs: 'https://linear.app/developers/webhooks' },
       confidence: 'verified',
     },
   },
@@ -142,6 +143,7 @@ export const workSenders: readonly Sender[] = [
       template: '{body}{timestamp}',
       timestamp: { in: 'header', name: 'box-delivery-timestamp', unit: 'iso8601' },
       toleranceSeconds: 600,
+      retries: { time: 'limited', seconds: 600, docs: 'https://developer.box.com/guides/webhooks/v2/signatures-v2' },
       moreHeaders: /^box-signature-secondary$/,
       confidence: 'verified',
     },
@@ -172,6 +174,12 @@ export const workSenders: readonly Sender[] = [
       template: '{timestamp}:{body}',
       timestamp: { in: 'header', name: 'x-webflow-timestamp', unit: 'ms' },
       toleranceSeconds: 300,
+      retries: {
+        time: 'limited',
+        seconds: 300,
+        docs: 'https://developers.webflow.com/data/docs/working-with-webhooks',
+      },
+      textIsId: true,
       confidence: 'verified',
     },
   },
@@ -188,8 +196,13 @@ export const workSenders: readonly Sender[] = [
       syntax: { separator: ',', joint: '=', field: 'v1' },
       template: '{timestamp}.{body}',
       timestamp: { in: 'field', name: 't', unit: 'ms' },
-      // not documented
+      // two more attempts, 30 seconds apart, each of 30 seconds at most
       toleranceSeconds: 300,
+      retries: {
+        time: 'first',
+        seconds: 150,
+        docs: 'https://www.sanity.io/docs/changelog/50ec6abf-fe0c-475b-ae72-314148860132',
+      },
       confidence: 'verified',
     },
   },

@@ -13,7 +13,7 @@ import {
   readHeader,
   refused,
 } from './proof.ts'
-import { readSignatures, compileSignedText, toCoverage, toExplanation, toPieces } from './signed.ts'
+import { readSignatures, compileSignedText, toCoverage, toExplanation, toPieces, toTextId } from './signed.ts'
 import { parsePublicKey } from './keys.ts'
 import type { AsymmetricScheme } from './scheme.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
@@ -30,7 +30,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
 
   return {
     secretHeaders: [],
-    covers: toCoverage(scheme.template),
+    covers: toCoverage(scheme.template, scheme.textIsId),
     isClaimed: (headers) => readSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
     verify(request) {
       const signatures = readSignatures(read(request, scheme.header), scheme.syntax)
@@ -41,7 +41,8 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       if (time === undefined) return refused('The signed time is not in the format of the scheme.')
       const late = findClockFault(time, now(), tolerance)
       if (late !== undefined) return refused(late)
-      const signed = Buffer.concat((toSigned(request) ?? []).map((piece) => Buffer.from(piece)))
+      const pieces = toSigned(request) ?? []
+      const signed = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {
         const signature = Buffer.from(text, scheme.encoding)
         // decoders ignore invalid digits
@@ -50,6 +51,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
         return verify(scheme.kind === 'ed25519' ? null : 'sha256', signed, key, signature)
       })
       if (!isValid) return mismatch
+      if (scheme.textIsId === true) return provenWithId(toTextId(pieces))
       return idHeader === undefined ? proven : provenWithId(read(request, idHeader))
     },
     explain(request) {

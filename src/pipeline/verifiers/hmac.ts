@@ -25,6 +25,7 @@ import {
   toCoverage,
   toExplanation,
   toPieces,
+  toTextId,
 } from './signed.ts'
 import { createKeyring, parseSecretKey } from './keys.ts'
 import type { HmacScheme, Syntax } from './scheme.ts'
@@ -112,7 +113,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
 
   return {
     secretHeaders: scheme.header === 'authorization' ? ['authorization'] : [],
-    covers: toCoverage(scheme.template ?? '{body}'),
+    covers: toCoverage(scheme.template ?? '{body}', scheme.textIsId),
     isClaimed: (headers) => readPresented(headers, chooseHeaderNames(headers).header).length > 0,
     verify(request) {
       const live = keys()
@@ -127,6 +128,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
       const late = timestamp?.in === 'body' ? findTimeFault(readBodyTimestamp(request, timestamp.path)) : undefined
       if (late !== undefined) return refused(late)
+      if (scheme.textIsId === true) return provenWithId(toTextId(toPieces(parts, values) ?? []))
       return scheme.idHeader === undefined ? proven : provenWithId(values.id)
     },
     explain(request) {

@@ -19,6 +19,17 @@ type TimestampPlace =
   | { readonly in: 'field'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'body'; readonly path: string; readonly unit: TimestampUnit }
 
+/**
+ * Whether a repeated request carries the time of the first attempt. `docs` is the page, or the code, of the sender that says it.
+ * `anew`: each attempt is signed with its own time. `never`: there is one attempt. `limited`: the sender refuses an older time than
+ * this, or tells its receivers to, so its own attempts are not older. `first`: attempts follow for this long, and nothing says that
+ * they have a time of their own. `unsaid`: attempts follow, and nothing says for how long.
+ */
+export type Retries = { readonly docs: string } & (
+  | { readonly time: 'anew' | 'never' | 'unsaid' }
+  | { readonly time: 'limited' | 'first'; readonly seconds: number }
+)
+
 type Common = {
   readonly id: string
   /** The row of `senders.ts` with its event types and delivery ids; undefined: nobody in particular. */
@@ -32,12 +43,20 @@ type Common = {
   readonly secretHeaders?: readonly string[]
   /** Bytes that its secret has at least, if the sender gives its users a shorter one than `minSecretBytes`. */
   readonly minSecretBytes?: number
+  /** Every row whose proof has an end has one: its window must not refuse what the sender still sends. */
+  readonly retries?: Retries
   /** The sender hands the secret over in its first request: it need not be in the config. */
   readonly handsOver?: true
   readonly docs: string
   /** `medium`: the documentation was contradictory or could not be held against a vector. */
   readonly confidence: 'verified' | 'medium'
 }
+
+/**
+ * The sender signs no delivery id: what it signed, with the time, is the id. So a captured request counts once for as long as
+ * deliveries are remembered, and not only until the time ends. Not for a time in seconds beside bodies that can be the same.
+ */
+type TextIsId = true
 
 /** Absent: SHA-256, hex, the whole header, the raw body alone, a UTF-8 secret, no time. */
 export type HmacScheme = Common & {
@@ -63,6 +82,7 @@ export type HmacScheme = Common & {
   readonly timedTemplate?: string
   /** The URL is tried with and without the port of its protocol. */
   readonly portVariants?: true
+  readonly textIsId?: TextIsId
 }
 
 export type TokenScheme = Common & {
@@ -84,6 +104,7 @@ export type AsymmetricScheme = Common & {
   readonly idHeader?: string
   readonly timestamp: Extract<TimestampPlace, { in: 'header' }>
   readonly toleranceSeconds: number
+  readonly textIsId?: TextIsId
 }
 
 export type X509Scheme = Common & {

@@ -1,4 +1,5 @@
 // The text that a sender signs, from a template: {body} {timestamp} {id} {method} {url} {decodedUrl} {form} {header:name}.
+import { createHash } from 'node:crypto'
 import type { Syntax } from './scheme.ts'
 import type { Coverage, VerifyRequest } from '../../model/verifier.ts'
 import { readHeader } from './proof.ts'
@@ -47,8 +48,8 @@ export function compileSignedText(template: string): { parts: readonly SignedPar
 }
 
 /** What a signature of this text covers. */
-export function toCoverage(template: string): Coverage {
-  return { id: template.includes('{id}'), body: template.includes('{body}') }
+export function toCoverage(template: string, textIsId = false): Coverage {
+  return { id: textIsId || template.includes('{id}'), body: template.includes('{body}') }
 }
 
 function headerPart(name: string): SignedPart {
@@ -67,6 +68,13 @@ export function toPieces(parts: readonly SignedPart[], values: SignedParts): (st
     else pieces.push(piece)
   }
   return pieces
+}
+
+/** The delivery id of a scheme that signs none. Of the text, because another signature of the same text can be valid too. */
+export function toTextId(pieces: readonly (string | Uint8Array)[]): string {
+  const hash = createHash('sha256')
+  for (const piece of pieces) hash.update(piece)
+  return hash.digest('hex')
 }
 
 /** The signed text for people: its beginning and its end, which is where things go wrong. */

@@ -19,7 +19,9 @@ test.each([
   ['azure-devops', 'by unsigned id'],
   // the token ends, and is good for every body until then
   ['google-pubsub', 'refused by time · by unsigned id'],
-  ['sendgrid', 'refused by time'],
+  // no id is signed, but the text with its time is
+  ['sendgrid', 'refused by time · by signed text'],
+  ['zoom', 'refused by time · by signed text'],
   ['plaid', 'refused by time'],
   ['netlify', 'not at all'],
   ['meta', 'not at all'],

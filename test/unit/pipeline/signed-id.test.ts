@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import type { Coverage, Verifier } from '../../../src/model/verifier.ts'
 import { readSignedId } from '../../../src/pipeline/sources.ts'
-import { hmacSchemes, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
+import { hmacSchemes, now, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
 
 const body = Buffer.from('{"id":"evt_1","type":"x"}')
 
@@ -31,6 +31,27 @@ test.each(hmacSchemes.filter(({ idHeader }) => idHeader !== undefined).map((sche
   'the proof of %s names the id that it covers',
   async (_, scheme) => {
     expect(await verifierOf(settingsOf(scheme)).verify(signed(scheme))).toEqual({ ok: true, id: 'msg_1' })
+  },
+)
+
+test.each(hmacSchemes.filter(({ textIsId }) => textIsId === true).map((scheme) => [scheme.id, scheme] as const))(
+  'the proof of %s has the same id for the same text alone',
+  async (_, scheme) => {
+    const verifier = verifierOf({
+      ...settingsOf(scheme),
+      secret: undefined,
+      secrets: [secretOf(scheme), secretOf(scheme, 'other')],
+    })
+    const idOf = async (signing: Parameters<typeof signed>[1]) => {
+      const verified = await verifier.verify(signed(scheme, signing))
+      return verified.ok ? verified.id : undefined
+    }
+    const id = await idOf({})
+    expect(id).toMatch(/^[\da-f]{64}$/)
+    // under another secret too: the attempts of a sender that changes its secret are one delivery
+    expect(await idOf({ which: 'other' })).toBe(id)
+    expect(await idOf({ body: '{"event":"x","n":2}' })).not.toBe(id)
+    expect(await idOf({ at: now - 1_000 })).not.toBe(id)
   },
 )
 

@@ -1,0 +1,50 @@
+// A window of time must not refuse an attempt that the sender makes by its own rules, and must not let a captured request in again.
+import { expect, test } from 'vitest'
+import { schemes } from '../../../src/pipeline/senders.ts'
+import { toRepeats } from '../../readme-senders.ts'
+
+/** Seconds that the clocks of sender and gateway may differ, beside the time that passes between two attempts. */
+const skew = 60
+
+const timed = schemes.flatMap((scheme) => {
+  const window = scheme.kind === 'jwt' ? scheme.maxAgeSeconds : 'toleranceSeconds' in scheme && scheme.toleranceSeconds
+  return typeof window === 'number' ? [{ id: scheme.id, scheme, window, retries: scheme.retries }] : []
+})
+
+test('every row that signs a time names the page that says how its sender repeats a request', () => {
+  expect(timed.length).toBeGreaterThan(30)
+  const unsaid = timed.filter(({ retries }) => retries?.docs.startsWith('https://') !== true)
+  expect(unsaid.map(({ id }) => id)).toEqual([])
+})
+
+test('no row without a window says how its sender repeats a request', () => {
+  const known = new Set(timed.map(({ id }) => id))
+  expect(schemes.filter(({ id, retries }) => retries !== undefined && !known.has(id)).map(({ id }) => id)).toEqual([])
+})
+
+test('a window covers every attempt that may carry the time of the first', () => {
+  const narrow = timed.flatMap(({ id, window, retries }) =>
+    retries?.time === 'first' && window < retries.seconds + skew ? [[id, window, retries.seconds]] : [],
+  )
+  expect(narrow).toEqual([])
+})
+
+test('where nothing says how long attempts follow, the window is a day', () => {
+  const unsaid = timed.filter(({ retries }) => retries?.time === 'unsaid')
+  expect(unsaid.filter(({ window }) => window < 86_400).map(({ id }) => id)).toEqual([])
+})
+
+test('no window is narrower than the one that the sender itself uses or tells its receivers to use', () => {
+  const narrow = timed.flatMap(({ id, window, retries }) =>
+    retries?.time === 'limited' && window < retries.seconds ? [[id, window, retries.seconds]] : [],
+  )
+  expect(narrow).toEqual([])
+})
+
+test('a longer window than five minutes lets no captured request run again, unless the sender itself asks for it', () => {
+  const open = timed.filter(
+    ({ scheme, window, retries }) =>
+      window > 300 && retries?.time !== 'limited' && !/by signed/.test(toRepeats(scheme)),
+  )
+  expect(open.map(({ id }) => id)).toEqual([])
+})
