@@ -142,7 +142,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   })
   stops.add('the watcher of the configuration', () => live.close())
   await live.start()
-  const { current: generation, hold } = live
+  const { current: generation, acquire } = live
   runtime.serve(generation().transforms)
 
   // 3. What runs jobs, waiting deliveries and the mailbox.
@@ -162,7 +162,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const { accepted, parked, handedOver, lookForJobs } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
-  const rerunnerParts = { generation, hold, store, leases, clock, newId, keepByDefault, accepted, parked, log }
+  const rerunnerParts = { generation, acquire, store, leases, clock, newId, keepByDefault, accepted, parked, log }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const replayer = createReplayer({
     dir,
@@ -205,7 +205,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const refusals = new Refusals(development)
   const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.handedAs === name)?.id ?? name
   const known = { refusals, repeats, handed: withKeepNotice(handed, (name) => handedOver(idOf(name))) }
-  const shared = { generation, hold, store, rerunner, ...known, newId, accepted, parked, log }
+  const shared = { generation, acquire, store, rerunner, ...known, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, log }
   const replays = { ...replayer, publish: live.publish }

@@ -7,7 +7,7 @@ import { normalizeHookName } from '../model/mapping-rules.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { toDelivery, toLocalHead } from '../deliveries/delivery.ts'
+import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { readInput } from './requests/input.ts'
@@ -46,7 +46,7 @@ async function readDelivery(
   if (hook.kind === 'unknown') throw toUnknownHookProblem(generation, path)
   const input = await readInput(context, { file, headers })
   const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers: input.headers })
-  const delivery = toDelivery(head, Buffer.from(input.body), { hook, id: newId(), receivedAt: Date.now() })
+  const delivery = buildDelivery(head, Buffer.from(input.body), { hook, id: newId(), receivedAt: Date.now() })
   return event === undefined ? delivery : { ...delivery, event }
 }
 

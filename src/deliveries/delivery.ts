@@ -12,7 +12,7 @@ import { type SentBody, chooseSyntax } from '../model/body-syntax.ts'
 import { parseMultipart } from '../model/multipart.ts'
 import { type Body, openBody, readPayload } from '../model/parse-body.ts'
 import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
-import { detectSource, type Sender, findSender, readEvent } from '../pipeline/sources.ts'
+import { readEvent, recogniseSender } from '../pipeline/sources.ts'
 import type { RequestHead } from '../model/verifier.ts'
 
 /** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
@@ -31,15 +31,15 @@ type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: 
  * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before anything is
  * decided from it. A body that only a transform reads is parsed in its thread; if that did not happen, call `checkBody`.
  */
-export function toDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
+export function buildDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head
   const body = openBody(toSentBody(head, bytes), toAcceptedBodies(hook, admitted))
   if (hook.readsPayload || mayNameSource(head, body)) readPayload(body)
-  const shownSource = detectSource(headers)?.source
-  const sender = chooseSender({ verifiedBy, shownSource })
-  const source = verifiedBy ?? readNamedSource(body.parsed) ?? sender?.source
+  const namedSource = verifiedBy === undefined ? readNamedSource(body.parsed) : undefined
+  const sender = recogniseSender({ verifiedBy, headers, namedSource })
+  const source = verifiedBy ?? namedSource ?? sender?.facts.source
   const event = sender && readEvent(sender, { headers, body })
-  return { id, receivedAt, method, url, path, headers, query, body, source, shownSource, event, verifiedBy, admitted }
+  return { id, receivedAt, method, url, path, headers, query, body, source, sender, event, verifiedBy, admitted }
 }
 
 function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): SentBody {
@@ -89,14 +89,6 @@ function mayNameSource({ verifiedBy }: DeliveryHead, { bytes, syntax }: Body): b
   if (verifiedBy !== undefined || syntax === 'text' || syntax === 'xml') return false
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return syntax === 'form' || text.includes(sourceKey) || text.includes(escapedLetter)
-}
-
-/** The sender that defines event and delivery id: the one that proved itself, else the one that the headers show. */
-export function chooseSender({
-  verifiedBy,
-  shownSource,
-}: Pick<Delivery, 'verifiedBy' | 'shownSource'>): Sender | undefined {
-  return findSender(verifiedBy) ?? findSender(shownSource)
 }
 
 function readNamedSource(payload: JsonValue | undefined): string | undefined {

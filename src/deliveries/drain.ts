@@ -1,5 +1,5 @@
 // Runs the parked deliveries of a module again after its code is fixed: in arrival order, one at a time, once for each generation.
-// Those that no mapping took run again when the mappings change.
+// Deliveries that no mapping took run again when the mappings change.
 import { missingMappingModule } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -13,7 +13,7 @@ export type DrainParts = {
   readonly store: Pick<Store, 'open' | 'counts' | 'inState' | 'drop' | 'parkedFor' | 'waitedFor'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
-  /** So that one gateway drains a module at a time, in order. Default: no other gateway can. */
+  /** With them, only one gateway drains a module at a time, in order. Default: there is no other gateway. */
   readonly leases?: Pick<NamedLeases, 'take' | 'release'>
   readonly log: Log
 }
@@ -22,71 +22,120 @@ const lookEveryMs = 5_000
 
 type Drain = ParkedCalls & {
   /**
-   * Runs the parked deliveries of these modules through the current generation, after those that wait for a mapping, or for a module
-   * that no mapping names any more. Deliveries that this generation parked itself are left out, unless `again` is set. A call while it runs adds its modules, and begins again. Resolves when all of them are done.
-   * Deliveries that it does not reach, because the process stops or the store fails, stay parked. Never rejects.
+   * Runs the parked deliveries of these modules through the current generation, after the deliveries that wait for a mapping or for a
+   * module that no mapping names any more. Unless `again` is set, it leaves out what this generation parked itself. A call during a
+   * drain adds its modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach,
+   * because the process stops or the store fails, stay parked. Never rejects.
    */
   drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult>
   /**
-   * At the start of the gateway: runs deliveries that were pending at the last stop, then those that are parked for a module that
-   * works now. Never rejects.
+   * Called when the gateway starts. Runs the deliveries that were pending at the last stop, then those that are parked for a module
+   * that works now. Never rejects.
    */
   resume(): Promise<void>
   /**
-   * Another gateway left deliveries that wait: it died, or it has other code. Runs those that are pending, and those that are parked for a
-   * module that works here and whose code did not park them before. Looks at most every five seconds, even if it is called more often.
+   * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending ones, and those
+   * that are parked for a module that works here and whose code did not park them before. Looks at most every five seconds, however
+   * often it is called.
    */
   look(): void
   /** Stops after the current delivery. */
   stop(): Promise<void>
 }
 
+/**
+ * ```
+ *          drain()                   the walk ends
+ *  idle ────────────▶ draining ─────────────────────▶ idle
+ *   │ ▲                ▲    │ ▲
+ *   │ │ the walk ends  │    └─┘ drain(): more modules; the walk starts again
+ *   ▼ │                │
+ *  looking ────────────┘
+ *          drain(): starts when the look has ended its current delivery
+ *
+ *  any ── stop() ──▶ stopped
+ * ```
+ * A walk compares the state before each delivery with the one that it began in, and ends when it is another one.
+ */
+type DrainState =
+  | { readonly kind: 'idle' }
+  /** A look runs parked deliveries that another gateway left. */
+  | { readonly kind: 'looking'; readonly done: Promise<void> }
+  /** `again`: deliveries that this generation parked run too. */
+  | {
+      readonly kind: 'draining'
+      readonly modules: ReadonlySet<string>
+      readonly again: boolean
+      readonly done: Promise<DrainResult>
+    }
+  /** `done`: of the drain that ran at the stop. */
+  | { readonly kind: 'stopped'; readonly done: Promise<DrainResult> }
+
+const nothingDrained: DrainResult = { settled: 0, stillParked: 0 }
+
 export function createDrain(parts: DrainParts): Drain {
   const { store, rerunner, generation, log } = parts
   const leases = parts.leases ?? { take: async (names: readonly string[]) => [...names], release: async () => {} }
-  const wanted = new Set<string>()
-  /** Whether deliveries that this generation parked run too. */
-  let again = false
-  let calls = 0
-  let stopped = false
-  let running: Promise<DrainResult> | undefined
-  /** Modules that another gateway drained when this one wanted to, and whether deliveries that this generation parked run too. */
+  /** Modules that another gateway drained when this one wanted to, each with its `again`. */
   const postponed = new Map<string, boolean>()
-  let looking: Promise<void> | undefined
-  /** The part of a look that runs parked deliveries. */
-  let draining: Promise<void> | undefined
-  let nextLook: NodeJS.Timeout | undefined
-  let lookedAt = Number.NEGATIVE_INFINITY
+  const looks = createLooks(lookOnce)
+  let state: DrainState = { kind: 'idle' }
 
-  async function run(): Promise<DrainResult> {
-    // it ends after its current delivery, and gives the lease of the module back
-    await draining?.catch(() => undefined)
+  function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult> {
+    if (state.kind === 'stopped') return state.done
+    if (asksFirst()) {
+      // a store that cannot be read is reported by the next request
+      if (modules.length > 0) void logWaiting().catch(() => undefined)
+      return Promise.resolve(nothingDrained)
+    }
+    const again = options?.again === true
+    if (state.kind === 'draining') {
+      state = { ...state, modules: new Set([...state.modules, ...modules]), again: state.again || again }
+    } else {
+      const done = run(state.kind === 'looking' ? state.done : undefined)
+      state = { kind: 'draining', modules: new Set(modules), again, done }
+    }
+    return state.done
+  }
+
+  async function run(look: Promise<void> | undefined): Promise<DrainResult> {
+    // the look gives back the lease of its module; this also lets `drain` set the state first
+    await look?.catch(() => undefined)
     let settled = 0
-    for (;;) {
-      const mine = calls
-      const pass = await runPass(() => calls !== mine || stopped)
-      settled += pass.settled
-      if (calls !== mine && !stopped) continue
-      if (settled + pass.stillParked > 0) {
-        log.info({ settled, stillParked: pass.stillParked }, 'parked deliveries ran again')
+    try {
+      for (;;) {
+        const mine = state
+        if (mine.kind !== 'draining') return { settled, stillParked: 0 }
+        const pass = await runPass(mine)
+        settled += pass.settled
+        if (state !== mine && state.kind === 'draining') continue
+        if (state === mine) state = { kind: 'idle' }
+        if (settled + pass.stillParked > 0) {
+          log.info({ settled, stillParked: pass.stillParked }, 'parked deliveries ran again')
+        }
+        return { settled, stillParked: pass.stillParked }
       }
-      return { settled, stillParked: pass.stillParked }
+    } catch (error) {
+      log.error({ err: error }, 'parked deliveries could not be read; they run again after the next reload')
+      if (state.kind === 'draining') state = { kind: 'idle' }
+      return nothingDrained
     }
   }
 
-  /** One walk through the modules, each in arrival order. It ends early when `isOver`. */
-  async function runPass(isOver: () => boolean): Promise<DrainResult> {
+  /** One walk through the modules, each in arrival order. */
+  async function runPass(mine: Extract<DrainState, { kind: 'draining' }>): Promise<DrainResult> {
     const { id } = generation()
     const drained = { settled: 0, stillParked: 0 }
+    const isOver = () => state !== mine
     await drainOrphans({ isOver, drained })
-    for (const module of wanted) {
-      const isMine = await drainModule(module, { notFailedBy: again ? [] : [id], isOver, drained })
-      if (!isMine) postponed.set(module, again || postponed.get(module) === true)
+    for (const module of mine.modules) {
+      const isMine = await drainModule(module, { notFailedBy: mine.again ? [] : [id], isOver, drained })
+      if (!isMine) postponed.set(module, mine.again || postponed.get(module) === true)
     }
     return drained
   }
 
-  /** What waits for a mapping, or for a module that the mappings do not name any more. */
+  /** Runs what waits for a mapping, or for a module that the mappings do not name any more. */
   async function drainOrphans({ isOver, drained }: Omit<Pass, 'notFailedBy'>): Promise<void> {
     const { id, transforms } = generation()
     const named = new Set([...transforms.values()].map(({ module }) => module))
@@ -115,7 +164,7 @@ export function createDrain(parts: DrainParts): Drain {
     drained: { settled: number; stillParked: number }
   }
 
-  /** False: another gateway drains the module now. */
+  /** Returns false if another gateway drains the module now. */
   async function drainModule(module: string, { notFailedBy, skips, isOver, drained }: Pass): Promise<boolean> {
     const lease = `drain/${module}`
     if (isOver()) return true
@@ -139,40 +188,8 @@ export function createDrain(parts: DrainParts): Drain {
     return new Map(sound.map(({ module, hash }) => [module, hash]))
   }
 
-  async function lookOnce(): Promise<void> {
-    try {
-      await rerunner.resumePending()
-      if (generation().config.hooks.transforms.drain === 'ask') return
-      const [next] = postponed
-      if (next !== undefined) {
-        postponed.delete(next[0])
-        return void drain([next[0]], { again: next[1] })
-      }
-      draining = drainOthers().finally(() => (draining = undefined))
-      await draining
-    } catch (error) {
-      log.debug({ err: error }, 'waiting deliveries could not be read; they are looked for again')
-    }
-  }
-
-  /** What is parked for a module that works here, and was not parked by this code. */
-  async function drainOthers(): Promise<void> {
-    const drained = { settled: 0, stillParked: 0 }
-    for (const [module, hash] of [...findWorkingModules(), [missingMappingModule, undefined] as const]) {
-      const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
-      await drainModule(module, { notFailedBy, isOver: () => stopped || running !== undefined, drained })
-    }
-    if (drained.settled + drained.stillParked > 0) log.info(drained, 'parked deliveries ran again')
-  }
-
-  function look(): void {
-    if (stopped || looking !== undefined || nextLook !== undefined) return
-    const waitMs = Math.max(0, lookedAt + lookEveryMs - performance.now())
-    nextLook = setTimeout(() => {
-      nextLook = undefined
-      lookedAt = performance.now()
-      looking = lookOnce().finally(() => (looking = undefined))
-    }, waitMs).unref()
+  function asksFirst(): boolean {
+    return generation().config.hooks.transforms.drain === 'ask'
   }
 
   /** For `hooks.transforms.drain: "ask"`. */
@@ -183,32 +200,42 @@ export function createDrain(parts: DrainParts): Drain {
     log.info({ parked }, `${what}. "hookloom retry --parked" runs ${parked === 1 ? 'it' : 'them'} again.`)
   }
 
-  function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult> {
-    if (stopped) return running ?? Promise.resolve({ settled: 0, stillParked: 0 })
-    if (generation().config.hooks.transforms.drain === 'ask') {
-      // a store that cannot be read is reported by the next request
-      if (modules.length > 0) void logWaiting().catch(() => undefined)
-      return Promise.resolve({ settled: 0, stillParked: 0 })
+  async function lookOnce(): Promise<void> {
+    try {
+      await rerunner.resumePending()
+      if (asksFirst()) return
+      const [next] = postponed
+      if (next !== undefined) {
+        postponed.delete(next[0])
+        return void drain([next[0]], { again: next[1] })
+      }
+      if (state.kind !== 'idle') return
+      const looking = { kind: 'looking', done: drainOthers() } as const
+      state = looking
+      await looking.done.finally(() => {
+        if (state === looking) state = { kind: 'idle' }
+      })
+    } catch (error) {
+      log.debug({ err: error }, 'waiting deliveries could not be read; they are looked for again')
     }
-    for (const module of modules) wanted.add(module)
-    again ||= options?.again === true
-    calls += 1
-    running ??= run()
-      .catch((error: unknown) => {
-        log.error({ err: error }, 'parked deliveries could not be read; they run again after the next reload')
-        return { settled: 0, stillParked: 0 }
-      })
-      .finally(() => {
-        running = undefined
-        wanted.clear()
-        again = false
-      })
-    return running
+  }
+
+  /** Runs what is parked for a module that works here, and was not parked by this code. */
+  async function drainOthers(): Promise<void> {
+    const drained = { settled: 0, stillParked: 0 }
+    const isOver = () => state.kind !== 'looking'
+    // `lookOnce` sets the state first
+    await undefined
+    for (const [module, hash] of [...findWorkingModules(), [missingMappingModule, undefined] as const]) {
+      const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]
+      await drainModule(module, { notFailedBy, isOver, drained })
+    }
+    if (drained.settled + drained.stillParked > 0) log.info(drained, 'parked deliveries ran again')
   }
 
   return {
     drain,
-    look,
+    look: looks.look,
     async resume() {
       try {
         await rerunner.resumePending()
@@ -217,11 +244,53 @@ export function createDrain(parts: DrainParts): Drain {
         log.error({ err: error }, 'waiting deliveries could not be read; they run again at the next start')
       }
     },
-    ...createParkedCalls({ store, rerunner, isStopped: () => stopped }),
+    ...createParkedCalls({ store, rerunner, isStopped: () => state.kind === 'stopped' }),
     async stop() {
-      stopped = true
-      clearTimeout(nextLook)
-      await Promise.all([running, looking])
+      const done = 'done' in state && state.kind !== 'looking' ? state.done : Promise.resolve(nothingDrained)
+      state = { kind: 'stopped', done }
+      await Promise.all([done, looks.stop()])
+    },
+  }
+}
+
+/**
+ * ```
+ *        look()           after lookEveryMs        it ends
+ *  idle ────────▶ planned ─────────────────▶ looking ─────▶ idle
+ *
+ *  any ── stop() ──▶ stopped
+ * ```
+ * `nextAt`: when the next look may begin, in milliseconds of `performance.now`.
+ */
+type LookState =
+  | { readonly kind: 'idle'; readonly nextAt: number }
+  | { readonly kind: 'planned'; readonly timer: NodeJS.Timeout }
+  | { readonly kind: 'looking'; readonly done: Promise<void> }
+  | { readonly kind: 'stopped' }
+
+/** Calls `lookOnce`, which never rejects, at most once every `lookEveryMs`. */
+function createLooks(lookOnce: () => Promise<void>): { look(): void; stop(): Promise<void> } {
+  let state: LookState = { kind: 'idle', nextAt: Number.NEGATIVE_INFINITY }
+
+  function begin(): void {
+    const nextAt = performance.now() + lookEveryMs
+    const done = lookOnce().finally(() => {
+      if (state.kind === 'looking') state = { kind: 'idle', nextAt }
+    })
+    state = { kind: 'looking', done }
+  }
+
+  return {
+    look() {
+      if (state.kind !== 'idle') return
+      const waitMs = Math.max(0, state.nextAt - performance.now())
+      state = { kind: 'planned', timer: setTimeout(begin, waitMs).unref() }
+    },
+    async stop() {
+      const last = state
+      state = { kind: 'stopped' }
+      if (last.kind === 'planned') clearTimeout(last.timer)
+      if (last.kind === 'looking') await last.done
     },
   }
 }

@@ -6,7 +6,6 @@ import { readDeliveryId } from '../pipeline/sources.ts'
 import type { Answered, DedupeKey } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, toRepeatedAnswer } from './settlement.ts'
-import { chooseSender } from './delivery.ts'
 
 const longestKey = 256
 
@@ -38,10 +37,10 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   if (signedId !== undefined) {
     return { key: toKey(`${signedId.signer} ${signedId.source}:${signedId.id}`), isSenders: true }
   }
-  const sender = chooseSender(delivery)
+  const { sender } = delivery
   const own = sender === undefined ? undefined : readDeliveryId(sender, delivery)
   const isSenders = own !== undefined && (asked === undefined || asked === own)
-  const name = isSenders ? `${sender?.source}:${own}` : asked && `key:${asked}`
+  const name = isSenders ? `${sender?.facts.source}:${own}` : asked && `key:${asked}`
   if (name === undefined) return undefined
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
 }
@@ -66,10 +65,10 @@ type DedupeHandlers = {
 export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
   const inFlight = new Map<string, Promise<unknown>>()
 
-  return async function once({ key, isSenders }: Dedupe, ways: DedupeHandlers): Promise<Answer> {
+  return async function once({ key, isSenders }: Dedupe, handlers: DedupeHandlers): Promise<Answer> {
     const name = `${key.hook}\0${key.key}`
     for (let twin = inFlight.get(name); twin !== undefined; twin = inFlight.get(name)) await twin.catch(() => undefined)
-    const answering = answerOnce(key, isSenders, ways)
+    const answering = answerOnce(key, isSenders, handlers)
     inFlight.set(name, answering)
     try {
       return await answering
@@ -78,19 +77,19 @@ export function createDeduplicator(store: Store, rerunsRedeliveries: boolean) {
     }
   }
 
-  async function answerOnce(key: DedupeKey, isSenders: boolean, ways: DedupeHandlers): Promise<Answer> {
+  async function answerOnce(key: DedupeKey, isSenders: boolean, handlers: DedupeHandlers): Promise<Answer> {
     const first = await store.answered(key)
-    if (first === undefined) return ways.runFirst()
-    ways.onKnown()
+    if (first === undefined) return handlers.runFirst()
+    handlers.onKnown()
     if (isSenders && first.state === 'parked') {
-      ways.onRepeat(first)
-      return ways.rerunParked(first.deliveryId, toRepeatedAnswer(first))
+      handlers.onRepeat(first)
+      return handlers.rerunParked(first.deliveryId, toRepeatedAnswer(first))
     }
     if (isSenders && rerunsRedeliveries && first.state !== 'pending') {
       await store.forget(key)
-      return ways.runFirst()
+      return handlers.runFirst()
     }
-    ways.onRepeat(first)
+    handlers.onRepeat(first)
     return toRepeatedAnswer(first)
   }
 }

@@ -16,7 +16,7 @@ import type { NewDelivery } from '../store/records.ts'
 import type { Duty } from '../store/named-leases.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toWaitingAnswer, toPendingSettlement, toDeliveryRow } from './settlement.ts'
-import { toDelivery, toLocalHead } from './delivery.ts'
+import { buildDelivery, toLocalHead } from './delivery.ts'
 import { readDedupe } from './duplicates.ts'
 import { type Repeats, toRepeatedDelivery } from './repeats.ts'
 import type { Rerunner } from './rerun.ts'
@@ -171,7 +171,7 @@ function toMail(
   const body = Buffer.from(JSON.stringify(payload))
   // the gateway fetched the mail itself, so there is no signature
   const admitted = { token: true, signedFor: [] }
-  const delivery = toDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
+  const delivery = buildDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
   const settlement = toPendingSettlement(delivery, generation.id)
   const answer = toWaitingAnswer(id, 'pending')
   return { delivery, hook, row: toDeliveryRow(delivery, { settlement, answer, dedupe: readDedupe(delivery)?.key }) }

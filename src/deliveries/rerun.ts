@@ -11,13 +11,13 @@ import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpen } from '../pipeline/hook.ts'
 import { Problem } from '../model/problem.ts'
-import { toDelivery } from './delivery.ts'
+import { buildDelivery } from './delivery.ts'
 import { type StoredDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
 import { isUntaken, toUntakenSettlement, type UntakenDecision } from './untaken.ts'
 
 type RerunnerParts = {
   readonly generation: () => Generation
-  readonly hold: (generation: Generation) => () => void
+  readonly acquire: (generation: Generation) => () => void
   readonly store: Store
   /** So that one gateway runs a delivery at a time. Default: no other gateway can. */
   readonly leases?: Pick<NamedLeases, 'take' | 'release'>
@@ -97,9 +97,9 @@ export class Rerunner {
   }
 
   async #rerunClaimed(open: OpenDelivery, record: DeliveryRecord): Promise<string> {
-    const { generation: current, hold, newId } = this.#parts
+    const { generation: current, acquire, newId } = this.#parts
     const generation = current()
-    const release = hold(generation)
+    const release = acquire(generation)
     try {
       const hook = generation.hook(open.request.head.path)
       const delivery = readOpenDelivery(open, hook)
@@ -137,7 +137,7 @@ export class Rerunner {
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
     const { clock, newId, accepted, keepByDefault, log } = this.#parts
-    const release = this.#parts.hold(generation)
+    const release = this.#parts.acquire(generation)
     this.#inHand.add(delivery.id)
     try {
       const decision = parkRefusal(await deciding)
@@ -189,7 +189,7 @@ function toLeaseName(deliveryId: string): string {
 /** The delivery; or why no mapping can read its body any more. */
 function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
   try {
-    return toDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
+    return buildDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })
   } catch (error) {
     if (error instanceof Problem) return error
     throw error

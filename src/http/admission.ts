@@ -1,11 +1,12 @@
 // Decides from the head of a request who may come in, before any byte of the body is read.
-import { hash, timingSafeEqual } from 'node:crypto'
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
-import { type Config, listHookTokens } from '../model/config.ts'
+import type { Config } from '../model/config.ts'
 import { isCrossSite } from '../base/http.ts'
 import { Problem } from '../model/problem.ts'
 import type { CheckedHead } from '../deliveries/delivery.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { createClientLookup, type UnnamedProxies } from './client.ts'
 import type { Throttle } from './throttle.ts'
 
@@ -17,9 +18,9 @@ export type Caller = {
 }
 
 export type Admission = {
-  callerOf(req: IncomingMessage, config: Config): Caller
+  findCaller(req: IncomingMessage, generation: Generation): Caller
   /** Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, and `token-in-query`. */
-  checkHead(req: IncomingMessage, config: Config): CheckedHead
+  checkHead(req: IncomingMessage, generation: Generation): CheckedHead
   /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
   checkToken(head: CheckedHead): void
   /** Counts a wrong token. Never throws. */
@@ -40,13 +41,6 @@ type FailedProof = { readonly isGatewaysFault: boolean; readonly isProofShown: b
 const noCredential =
   'The request has no valid credential. Send the hook token as "Authorization: Bearer <token>", or the signature that the hook asks for.'
 
-/** Made once for each configuration. */
-type CredentialChecks = {
-  readonly isToken: (given: string) => boolean
-  readonly isGatewayToken: (given: string) => boolean
-  readonly clientOf: (req: IncomingMessage) => string
-}
-
 /**
  * `tokens` counts failed tokens. A client that it locks out is refused even with the right token. `signers` counts failed
  * signatures separately: one address of a sender serves many people, so a valid signature always passes.
@@ -60,33 +54,26 @@ export function createAdmission({
   signers: Throttle
   unnamedProxies?: UnnamedProxies
 }): Admission {
-  const gates = new WeakMap<Config, CredentialChecks>()
+  let lookup: { readonly proxies: readonly string[]; readonly find: (req: IncomingMessage) => string } | undefined
 
-  function findChecks(config: Config): CredentialChecks {
-    const known = gates.get(config)
-    if (known !== undefined) return known
-    const gate: CredentialChecks = {
-      isToken: createTokenCheck(...listHookTokens(config.hooks)),
-      isGatewayToken: createTokenCheck(...(config.gateway.token === undefined ? [] : [config.gateway.token])),
-      clientOf: createClientLookup(config.server.trustedProxies, unnamedProxies),
-    }
-    gates.set(config, gate)
-    return gate
+  function findClient(req: IncomingMessage, { server: { trustedProxies: proxies } }: Config): string {
+    if (lookup?.proxies !== proxies) lookup = { proxies, find: createClientLookup(proxies, unnamedProxies) }
+    return lookup.find(req)
   }
 
   return {
-    callerOf(req, config) {
-      const { clientOf, isToken, isGatewayToken } = findChecks(config)
-      return { client: clientOf(req), credential: toCredential(readToken(req.rawHeaders)) }
+    findCaller(req, { config, isHookToken }) {
+      return { client: findClient(req, config), credential: findCredential(readToken(req.rawHeaders)) }
 
-      function toCredential(given: SentToken): Caller['credential'] {
+      function findCredential(given: SentToken): Caller['credential'] {
         if (given.kind === 'ambiguous') return 'repeated'
         if (given.kind === 'none') return req.headers.authorization === undefined ? 'none' : 'not-bearer'
-        if (isToken(given.token)) return 'hook-token'
+        if (isHookToken(given.token)) return 'hook-token'
+        const isGatewayToken = createSecretSet([config.gateway.token ?? []].flat())
         return isGatewayToken(given.token) ? 'gateway-token' : 'wrong-token'
       }
     },
-    checkHead(req, config) {
+    checkHead(req, { config, isHookToken }) {
       const url = req.url ?? '/'
       const path = readHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
@@ -102,10 +89,9 @@ export function createAdmission({
           'Send the hook token as "Authorization: Bearer <token>" or "x-service-token: <token>", not in the query string.',
         )
       }
-      const gate = findChecks(config)
       const given = readToken(req.rawHeaders)
-      const client = gate.clientOf(req)
-      const isValid = given.kind === 'token' && gate.isToken(given.token) && tokens.lockedFor(client) === undefined
+      const client = findClient(req, config)
+      const isValid = given.kind === 'token' && isHookToken(given.token) && tokens.lockedFor(client) === undefined
       return {
         method: req.method ?? 'GET',
         url,
@@ -196,21 +182,6 @@ export function readToken(rawHeaders: readonly string[]): SentToken {
   // Node decodes headers as latin1; a token with other characters than ASCII was sent as UTF-8
   const isAscii = !/[\u0080-\uffff]/.test(sent)
   return { kind: 'token', token: isAscii ? sent : Buffer.from(sent, 'latin1').toString('utf8') }
-}
-
-/** Whether a text is one of the secrets. The time depends neither on the secrets and their lengths, nor on which of them it is. */
-export function createTokenCheck(...secrets: readonly string[]): (given: string) => boolean {
-  const expected = secrets.map(toDigest)
-  return (given) => {
-    const digest = toDigest(given)
-    let found = false
-    for (const each of expected) if (timingSafeEqual(digest, each)) found = true
-    return found
-  }
-}
-
-function toDigest(text: string): Buffer {
-  return hash('sha256', text, 'buffer')
 }
 
 /** All headers, for verifiers: lower-case names, repeated ones joined with ", ", no prototype. */

@@ -1,7 +1,6 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
 import type { Generation } from '../pipeline/generation.ts'
 import type { Admission } from './admission.ts'
-import { findClaimedSchemes } from './claimed-schemes.ts'
 import type { IncomingMessage } from 'node:http'
 import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
@@ -45,9 +44,9 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
 
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
   return async function enter(incoming: Incoming, generation: Generation): Promise<EntryResult> {
-    const request = admission.checkHead(incoming.req, generation.config)
+    const request = admission.checkHead(incoming.req, generation)
     const hook = generation.hook(request.path)
-    const { signed, secretHeaders } = hook
+    const { signed, secretHeaders, tokenless } = hook
     if (request.method !== 'POST') return answerGetOrHead(signed, request)
     const claimed = signed.filter(
       ({ verifier }) => verifier.isClaimed(request.headers) || verifier.isHandshakeHead(request),
@@ -58,12 +57,12 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     try {
       // unknown names and hooks that take only the token are refused like a failed proof, after the body
       const isProofShown =
-        request.token !== 'valid' && hook.kind !== 'built-in' && findClaimedSchemes(generation).isShown(request.headers)
+        request.token !== 'valid' && hook.kind !== 'built-in' && tokenless.isProofShown(request.headers)
       if (claimed.length === 0 && !isProofShown) admission.checkToken(request)
       if (request.token === 'valid' && hook.kind === 'unknown') {
         throw new Problem('hook-unknown', 'No hook has this name.')
       }
-      const limit = isProofShown ? findClaimedSchemes(generation).limit : hook.maxBodyBytes
+      const limit = isProofShown ? tokenless.maxBodyBytes : hook.maxBodyBytes
       const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
       const take = memory && ((size: number) => memory.take(request.client, size, limit))
@@ -89,7 +88,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
       const contentEncoding = request.headers['content-encoding']
       const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
-      const signers = [...new Set(proof.proved.map(({ identity }) => identity.signer))].toSorted()
+      const signers = [...new Set(proof.proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
       const signedId = findSignedId(proof.proved, body)
       const head = toHead(request, secretHeaders, { ...proof, signers, signedId })
       return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
@@ -121,7 +120,8 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     const trace: TraceEntry[] = []
     let source: string | undefined
     let isGatewaysFault = false
-    for (const { id, identity, match, verifier } of claimed) {
+    for (const mapping of claimed) {
+      const { id, identity, verifier } = mapping
       const greeting =
         verifier.isHandshakeHead(request) && (await runHandshake(identity.handedAs, verifier, request, false))
       if (greeting) return { answer: greeting, signedFor, proved, source, trace, isGatewaysFault }
@@ -134,9 +134,8 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const answer = await runHandshake(identity.handedAs, verifier, request, true)
       if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
       signedFor.push(...identity.proves)
-      // a scheme of no sender proves the sender that the mapping names
-      source ??= verifier.source ?? match.source ?? verifier.scheme
-      proved.push({ identity, verifier, verified })
+      source ??= mapping.provenSender.source
+      proved.push({ mapping, verified })
     }
     return { answer: undefined, signedFor, proved, source, trace, isGatewaysFault }
   }
@@ -153,11 +152,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   }
 }
 
-type ValidProof = {
-  readonly identity: SignedMapping['identity']
-  readonly verifier: SignedMapping['verifier']
-  readonly verified: Extract<Verified, { ok: true }>
-}
+type ValidProof = { readonly mapping: SignedMapping; readonly verified: Extract<Verified, { ok: true }> }
 
 /** `answer`: to a handshake. `signedFor`: as in `Admitted`. */
 type ProofResult = {
@@ -207,9 +202,10 @@ function toUnmatchedEntry(mappingId: string, why: string): TraceEntry {
 
 /** The first delivery id that a proof covers. `body` is inflated. */
 function findSignedId(proved: readonly ValidProof[], body: Uint8Array): SignedId | undefined {
-  for (const { identity, verifier, verified } of proved) {
-    const id = readSignedId(verifier, verified, body)
-    if (id !== undefined) return { signer: identity.signer, source: verifier.source ?? verifier.scheme, id }
+  for (const { mapping, verified } of proved) {
+    const { identity, verifier, provenSender } = mapping
+    const id = readSignedId(provenSender.facts, verifier.covers, verified, body)
+    if (id !== undefined) return { signer: identity.signer, source: provenSender.source, id }
   }
   return undefined
 }

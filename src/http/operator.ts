@@ -4,7 +4,8 @@ import { Problem } from '../model/problem.ts'
 import type { Clock } from '../store/store.ts'
 import { createClientLookup } from './client.ts'
 import type { PageKeys } from './api/page-keys.ts'
-import { createTokenCheck, readToken } from './admission.ts'
+import { createSecretSet } from '../pipeline/verifiers/proof.ts'
+import { readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
 /**
@@ -36,7 +37,7 @@ export function createOperatorCheck({
       // not counted: pages that stayed open over a restart would lock out the operator, and nobody guesses 256 bits
       throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
     }
-    if (check?.token !== expected) check = { token: expected, matches: createTokenCheck(expected) }
+    if (check?.token !== expected) check = { token: expected, matches: createSecretSet([expected]) }
     // before the throttle: another program on this machine must not lock the operator out with its guesses
     if (given.kind === 'token' && check.matches(given.token)) return 'token'
     const client = clientOf(req)

@@ -28,7 +28,7 @@ import {
   toDeliveryRow,
   toSettlement,
 } from '../deliveries/settlement.ts'
-import { checkBody, checkLate, isMultipart, toDelivery, withoutMultipart } from '../deliveries/delivery.ts'
+import { checkBody, checkLate, isMultipart, buildDelivery, withoutMultipart } from '../deliveries/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandedSecrets } from './handed.ts'
 import { createDeduplicator, readDedupe } from '../deliveries/duplicates.ts'
@@ -40,7 +40,7 @@ import { isUntaken } from '../deliveries/untaken.ts'
 type ReceiverParts = {
   readonly generation: () => Generation
   /** Keeps a generation from retiring while a request uses it. Call the returned function at the end. */
-  readonly hold: (generation: Generation) => () => void
+  readonly acquire: (generation: Generation) => () => void
   readonly store: Store
   readonly admission: Admission
   readonly handed: HandedSecrets
@@ -91,7 +91,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   return async function receive(incoming) {
     const generation = parts.generation()
-    const release = parts.hold(generation)
+    const release = parts.acquire(generation)
     try {
       const entry = await enter(incoming, generation)
       const answer = entry.kind === 'handshake' ? entry.answer : await receiveDelivery(entry, generation)
@@ -109,7 +109,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const receivedAt = clock()
     try {
       const { head, body } = isMultipart(request, hook) ? await withoutMultipart(request) : request
-      const delivery = toDelivery(head, body, { hook, id: newId(), receivedAt })
+      const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
       const dedupe = readDedupe(delivery)
       const first = () => handle({ delivery, hook, generation, row: createNewRow(delivery, hook, dedupe?.key) })
       if (dedupe === undefined) return await first()
@@ -238,7 +238,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       receivedAt: clock(),
       hook,
       path: toUrlPath(url),
-      ...parts.admission.callerOf(req, config),
+      ...parts.admission.findCaller(req, generation),
       status,
       code,
       error,

@@ -1,4 +1,5 @@
 import type { Body } from './parse-body.ts'
+import type { RecognisedSender } from './sender.ts'
 
 /**
  * The states of an admitted request.
@@ -51,8 +52,8 @@ export type Delivery = {
   readonly body: Body
   /** The verified scheme, else `payload.source`, else the sender that the headers show. */
   readonly source: string | undefined
-  /** The sender that the headers show. Anybody can write them. */
-  readonly shownSource: string | undefined
+  /** Undefined if the table of senders has no row for it. */
+  readonly sender: RecognisedSender | undefined
   readonly event: string | undefined
   /** The sender that a signature has proved. */
   readonly verifiedBy: string | undefined

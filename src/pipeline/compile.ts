@@ -3,9 +3,11 @@ import { JobKeys } from '../model/job-keys.ts'
 import type { Mapping } from '../model/mapping.ts'
 import type { KeyOrigin } from '../model/permission.ts'
 import { Problem } from '../model/problem.ts'
+import type { SenderFacts } from '../model/sender.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Verifier } from '../model/verifier.ts'
 import { type Identity, toIdentity } from './identity.ts'
+import { findSender } from './sources.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
 
@@ -37,6 +39,8 @@ export type CompiledMapping = {
   readonly readsPayload: boolean
   /** Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
   readonly verifier: Verifier | undefined
+  /** Whose requests such a proof proves. Its source is the sender of the scheme, else `match.source`, else the scheme. */
+  readonly provenSender: { readonly source: string; readonly facts: SenderFacts | undefined } | undefined
 }
 
 /** For mappings that check no requests from the network: nothing is fetched. */
@@ -57,6 +61,8 @@ export function compileMapping(
   const name = template('name')
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
+  const verifier =
+    verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.handedAs)))
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const readers = [body, name, sessionKey].filter((reader) => reader?.readsPayload === true)
   return {
@@ -75,8 +81,13 @@ export function compileMapping(
       !isTransformOnly ||
       readers.length > 0 ||
       [match, ...(match.any ?? [])].some(({ payload }) => payload !== undefined),
-    verifier: verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.handedAs))),
+    verifier,
+    provenSender: verifier && toProvenSender(verifier.source ?? match.source ?? verifier.scheme),
   }
+}
+
+function toProvenSender(source: string): NonNullable<CompiledMapping['provenSender']> {
+  return { source, facts: findSender(source) }
 }
 
 function toKeyOrigin(sessionKey: Template | undefined): KeyOrigin {

@@ -1,12 +1,13 @@
 // One consistent set of configuration, mappings, templates and transforms. A request keeps the one that it began with.
 import { createHash } from 'node:crypto'
-import type { Config } from '../model/config.ts'
+import { type Config, listHookTokens } from '../model/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping, type NamedMapping, offline } from './compile.ts'
 import { createHooks, type Hook } from './hook.ts'
 import { createRouter, type Router } from './match.ts'
+import { createSecretSet } from './verifiers/proof.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
@@ -15,6 +16,8 @@ export type Generation = {
   readonly config: Config
   /** The `process.env` of its transforms. */
   readonly env: Readonly<Record<string, string>>
+  /** Whether a text is one of the hook tokens. */
+  readonly isHookToken: (given: string) => boolean
   readonly hook: (path: string) => Hook
   /** Why each mapping of the configuration would or would not take a delivery, in order. */
   readonly explain: Router<CompiledMapping>['explain']
@@ -47,7 +50,8 @@ export function createGeneration(parts: {
     id: toGenerationId({ config, env, mappings, transforms, verifiers }),
     config,
     env,
-    hook: createHooks(router, config.server.maxBodyBytes),
+    isHookToken: createSecretSet(listHookTokens(config.hooks)),
+    hook: createHooks(compiled, router, config.server.maxBodyBytes),
     explain: router.explain,
     mappings: compiled,
     transforms,

@@ -1,13 +1,16 @@
-// A hook name and everything that takes its requests. It is looked up once for each request and handed on.
+// A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
 import { type Admitted, type Delivery, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
-import type { Verifier } from '../model/verifier.ts'
+import { normalizeHookName } from '../model/mapping-rules.ts'
+import type { RequestHead } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { Identity } from './identity.ts'
 import type { HookMappings, Router } from './match.ts'
 
 /** A mapping that requires a proof of its sender. */
-export type SignedMapping = CompiledMapping & { readonly verifier: Verifier }
+export type SignedMapping = CompiledMapping & {
+  [Key in 'verifier' | 'provenSender']: NonNullable<CompiledMapping[Key]>
+}
 
 export type Hook = {
   /** `built-in`: `wake` and `agent`, which no mapping can replace. `unknown`: no mapping takes the name. */
@@ -27,17 +30,34 @@ export type Hook = {
   readonly readsPayload: boolean
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: HookMappings<CompiledMapping>['find']
+  readonly tokenless: TokenlessRules
+}
+
+/**
+ * How a request without a valid token is treated. The same for every hook name, so that no answer depends on which hooks exist. A
+ * proof in the body shows nothing in the headers, and every hook takes a Bearer token: neither counts.
+ */
+type TokenlessRules = {
+  /** Whether the headers have a proof of a scheme that some mapping uses. */
+  isProofShown(headers: RequestHead['headers']): boolean
+  /** The largest body that any hook with such a scheme accepts, in bytes. */
+  readonly maxBodyBytes: number
 }
 
 const noMappings: HookMappings<never> = { mappings: [], find: () => ({ mapping: undefined, trace: [] }) }
 
 /** `limit`: `server.maxBodyBytes`. */
-export function createHooks(router: Router<CompiledMapping>, limit: number): (path: string) => Hook {
-  const builtIn = toHook('built-in', noMappings, limit)
+export function createHooks(
+  mappings: readonly CompiledMapping[],
+  router: Router<CompiledMapping>,
+  limit: number,
+): (path: string) => Hook {
+  const rules = createTokenlessRules(mappings, router, limit)
+  const builtIn = toHook('built-in', noMappings, limit, rules)
   // names without a mapping of their own share a lane, so the number of hooks is bounded by the configuration
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
   // an empty or endless name is not a hook, even if a mapping takes every name
-  const nameless = toHook('unknown', noMappings, limit)
+  const nameless = toHook('unknown', noMappings, limit, rules)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
@@ -45,13 +65,18 @@ export function createHooks(router: Router<CompiledMapping>, limit: number): (pa
     const hookMappings = router.mappingsFor(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known
-    const hook = toHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit)
+    const hook = toHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit, rules)
     hooks.set(hookMappings, hook)
     return hook
   }
 }
 
-function toHook(kind: Hook['kind'], { mappings, find }: HookMappings<CompiledMapping>, limit: number): Hook {
+function toHook(
+  kind: Hook['kind'],
+  { mappings, find }: HookMappings<CompiledMapping>,
+  limit: number,
+  tokenless: TokenlessRules,
+): Hook {
   const signed = mappings.filter((mapping): mapping is SignedMapping => mapping.verifier !== undefined)
   return {
     kind,
@@ -60,9 +85,39 @@ function toHook(kind: Hook['kind'], { mappings, find }: HookMappings<CompiledMap
     signed,
     accepted: new Set(mappings.flatMap(({ mapping }) => mapping.accept ?? [])),
     secretHeaders: new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders)),
-    maxBodyBytes: Math.max(limit, ...mappings.map(({ mapping }) => mapping.maxBodyBytes ?? 0)),
+    maxBodyBytes: findMaxBodyBytes(mappings, limit),
     readsPayload: kind === 'built-in' || mappings.some(({ readsPayload }) => readsPayload),
     find,
+    tokenless,
+  }
+}
+
+function findMaxBodyBytes(mappings: readonly CompiledMapping[], limit: number): number {
+  return Math.max(limit, ...mappings.map(({ mapping }) => mapping.maxBodyBytes ?? 0))
+}
+
+function createTokenlessRules(
+  mappings: readonly CompiledMapping[],
+  router: Router<CompiledMapping>,
+  limit: number,
+): TokenlessRules {
+  const signed = mappings.filter(({ verifier }) => verifier?.isClaimed({}) === false)
+  // many mappings use one scheme with one header
+  const claims = new Map(
+    signed.map(({ mapping: { verify }, verifier }) => [
+      JSON.stringify([verify?.scheme, verify?.header, verify?.prefix]),
+      verifier?.isClaimed,
+    ]),
+  )
+  const reachable = signed.flatMap(({ match }) => router.mappingsFor(normalizeHookName(match.path ?? '')).mappings)
+  return {
+    isProofShown(headers) {
+      // the copy is made only for a Bearer token: most requests that ask this have none
+      const isBearer = /^bearer\b/i.test(headers['authorization'] ?? '')
+      const { authorization: _, ...others } = isBearer ? headers : {}
+      return [...claims.values()].some((isClaimed) => isClaimed?.(isBearer ? others : headers))
+    },
+    maxBodyBytes: findMaxBodyBytes(reachable, limit),
   }
 }
 
@@ -78,8 +133,8 @@ function isMappingOpen({ identity, mapping, verifier }: CompiledMapping, { token
   return isProved(identity, signedFor) && (token || mapping.verify?.also === undefined)
 }
 
-function isProved({ openedBy }: Identity, signedFor: readonly string[]): boolean {
-  return signedFor.some((proof) => openedBy.has(proof))
+function isProved(identity: Identity, signedFor: readonly string[]): boolean {
+  return signedFor.some((proof) => identity.isOpenedBy(proof))
 }
 
 /** The first mapping that the credentials of a delivery open and whose conditions are true, and why those before it do not take it. */

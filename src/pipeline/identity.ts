@@ -1,4 +1,5 @@
-// By what stored requests, handed-over secrets and rings find their mapping again: its id, or what its sender proves. Never a position.
+// The names by which stored requests, secrets from handshakes and kept requests find their mapping again: its id, or what its sender
+// proves. Never its position, which an edit moves.
 import { hash, pbkdf2Sync } from 'node:crypto'
 import type { Mapping } from '../model/mapping.ts'
 import type { VerifySettings } from '../model/verify.ts'
@@ -6,10 +7,10 @@ import type { VerifySettings } from '../model/verify.ts'
 export type Identity = {
   /** Stored with a request that proved its sender here: the id, or for each secret the scheme and a digest. */
   readonly proves: readonly string[]
-  /** One of them, for the key of duplicates: of the oldest secret, so that it stays while the sender changes to a new one. */
+  /** One of them, for the key of duplicates: that of the oldest secret, so that it stays while the sender changes to a new one. */
   readonly signer: string
-  /** A stored request opens the mapping with one of these. A mapping that gets an id still opens to what was stored before. */
-  readonly openedBy: ReadonlySet<string>
+  /** Whether a stored request with this proof opens the mapping. One that got an id still opens to what was stored before. */
+  isOpenedBy(proof: string): boolean
   /** The name under which secrets of its sender are kept. */
   readonly handedAs: string
   /** The name of the ring of its kept requests. */
@@ -18,18 +19,27 @@ export type Identity = {
 
 type Named = Pick<Mapping, 'match' | 'verify'> & { readonly id: string; readonly isUnnamed?: boolean | undefined }
 
+/** The digests are computed when they are first needed: each takes 10 ms, and a save must be live sooner. */
 export function toIdentity(mapping: Named): Identity {
   const { id, match, verify, isUnnamed = false } = mapping
   const { secrets, ...open } = toParts(verify)
-  const content = (what: unknown) => `content:${hash('sha256', JSON.stringify([what, open]), 'hex').slice(0, 24)}`
-  const handedAs = content(match.path)
-  const digests = secrets.length > 0 ? secrets.map((secret) => toDigest(open, secret)) : [handedAs]
+  const toContentName = (what: unknown) => `content:${hash('sha256', JSON.stringify([what, open]), 'hex').slice(0, 24)}`
+  const handedAs = toContentName(match.path)
+  const readDigests = () => (secrets.length > 0 ? secrets.map((secret) => toDigest(open, secret)) : [handedAs])
   return {
-    proves: isUnnamed ? digests : [id],
-    signer: isUnnamed ? (digests.at(-1) ?? handedAs) : id,
-    openedBy: new Set(isUnnamed ? digests : [id, ...digests]),
+    get proves() {
+      return isUnnamed ? readDigests() : [id]
+    },
+    get signer() {
+      return isUnnamed ? (readDigests().at(-1) ?? handedAs) : id
+    },
+    isOpenedBy(proof) {
+      if (!isUnnamed && proof === id) return true
+      const mayBeDigest = proof.startsWith(secrets.length > 0 ? `${open.scheme}:` : 'content:')
+      return mayBeDigest && readDigests().includes(proof)
+    },
     handedAs: isUnnamed ? handedAs : id,
-    ring: isUnnamed ? content(match) : id,
+    ring: isUnnamed ? toContentName(match) : id,
   }
 }
 

@@ -4,7 +4,7 @@ import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readBodyText, readPayload } from '../model/parse-body.ts'
 import { type TransformCall, AgentResult, WakeResult } from '../model/transform.ts'
-import { findSender, readCorrespondent } from './sources.ts'
+import { readCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
 import { describeFirstIssue } from '../model/issue.ts'
@@ -142,8 +142,7 @@ export function toTransformCall(
 }
 
 export function toOrigin(delivery: Delivery): Origin {
-  const { path, source, shownSource } = delivery
-  const sender = findSender(shownSource) ?? findSender(source)
+  const { path, source, sender } = delivery
   const { from, subject } = sender === undefined ? {} : readCorrespondent(sender, delivery)
   return {
     hook: path,

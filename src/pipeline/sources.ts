@@ -1,15 +1,13 @@
 // Recognises the sender of a delivery, its event and its delivery id. Headers can be forged, so nothing here is a proof.
-import type { Verified, Verifier } from '../model/verifier.ts'
+import type { Coverage, Verified } from '../model/verifier.ts'
 import { readJsonBody } from './verifiers/proof.ts'
 import type { Origin } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { type Body, readPayload } from '../model/parse-body.ts'
+import { readPayload } from '../model/parse-body.ts'
+import type { Fact, Mark, RecognisedSender, SenderFacts } from '../model/sender.ts'
 import { readPath, type Path } from './path.ts'
 import { senders } from './senders.ts'
-import type { Fact, Mark, Sender } from './senders/sender.ts'
-
-export type { Sender } from './senders/sender.ts'
 
 type Headers = Delivery['headers']
 
@@ -20,8 +18,29 @@ const longest = 256
 const byHeader = indexMarks()
 const byName = new Map(senders.map((sender) => [sender.source, sender]))
 
+/**
+ * The sender of a delivery: the one that a proof names, else the one that the headers show, else the one that the payload names. No
+ * other function decides this, and each delivery carries the result.
+ */
+export function recogniseSender({
+  verifiedBy,
+  headers,
+  namedSource,
+}: {
+  readonly verifiedBy?: string | undefined
+  readonly headers: Headers
+  readonly namedSource?: string | undefined
+}): RecognisedSender | undefined {
+  const proved = findSender(verifiedBy)
+  if (proved !== undefined) return { facts: proved, shownBy: 'proof' }
+  const shown = findMarkedSender(headers)
+  if (shown !== undefined) return { facts: shown, shownBy: 'headers' }
+  const named = findSender(namedSource)
+  return named && { facts: named, shownBy: 'payload' }
+}
+
 /** The sender that the headers show; the most specific one if they fit several. */
-export function detectSource(headers: Headers): Sender | undefined {
+function findMarkedSender(headers: Headers): SenderFacts | undefined {
   let best: number | undefined
   for (const name of Object.keys(headers)) {
     const known = byHeader.get(name)
@@ -33,33 +52,27 @@ export function detectSource(headers: Headers): Sender | undefined {
   return best === undefined ? undefined : senders[best]
 }
 
-/** The row of a sender by its name, which comes from `payload.source` or a verified scheme. */
-export function findSender(source: string | undefined): Sender | undefined {
+/** The row with this name. */
+export function findSender(source: string | undefined): SenderFacts | undefined {
   return source === undefined ? undefined : byName.get(source)
 }
 
-/** Where facts are read from. The payload is parsed only for a fact in the body. */
+/** What facts are read from. The payload is parsed only for a fact in the body. */
 type ReadableDelivery = Pick<Delivery, 'headers' | 'body'>
 
 /** The event in the words of the sender. Several parts are joined by a dot, as in `ITEM.ERROR`. */
-export function readEvent(sender: Sender, delivery: ReadableDelivery): string | undefined {
-  return readFirst(sender.event, delivery, '.')
+export function readEvent({ facts, shownBy }: RecognisedSender, delivery: ReadableDelivery): string | undefined {
+  return shownBy === 'payload' ? undefined : readFirst(facts.event, delivery, '.')
 }
 
 /** The sender's id of this delivery, which its repetitions share. Several parts are joined by a space. */
-export function readDeliveryId(sender: Sender, delivery: ReadableDelivery): string | undefined {
-  return readFirst(sender.deliveryId, delivery, ' ')
-}
-
-/** The delivery id if it is in the body. No header can change it. */
-function readBodyId(sender: Sender, body: Body): string | undefined {
-  const facts = sender.deliveryId?.filter(isInBody)
-  return readFirst(facts, { headers: {}, body }, ' ')
+export function readDeliveryId({ facts, shownBy }: RecognisedSender, delivery: ReadableDelivery): string | undefined {
+  return shownBy === 'payload' ? undefined : readFirst(facts.deliveryId, delivery, ' ')
 }
 
 /** Whether the sender's delivery id can be in the body. */
-export function hasIdInBody(sender: Sender): boolean {
-  return sender.deliveryId?.some(isInBody) === true
+export function hasIdInBody({ deliveryId }: SenderFacts): boolean {
+  return deliveryId?.some(isInBody) === true
 }
 
 function isInBody(fact: Fact): boolean {
@@ -67,9 +80,12 @@ function isInBody(fact: Fact): boolean {
 }
 
 /** The author and the subject, if the payload has them. */
-export function readCorrespondent(sender: Sender, { body }: Pick<Delivery, 'body'>): Pick<Origin, 'from' | 'subject'> {
-  const from = sender.from && readLine(sender.from, readPayload(body))
-  const subject = sender.subject && readLine(sender.subject, readPayload(body))
+export function readCorrespondent(
+  { facts }: RecognisedSender,
+  { body }: Pick<Delivery, 'body'>,
+): Pick<Origin, 'from' | 'subject'> {
+  const from = facts.from && readLine(facts.from, readPayload(body))
+  const subject = facts.subject && readLine(facts.subject, readPayload(body))
   return { ...(from === undefined ? {} : { from }), ...(subject === undefined ? {} : { subject }) }
 }
 
@@ -150,17 +166,18 @@ function toUnion(likes: readonly (RegExp | undefined)[]): RegExp | undefined {
 }
 
 /**
- * The delivery id that a proof covers: the one that the proof names, else the one in a covered body. `body` is inflated.
- * Undefined: the proof covers none.
+ * The delivery id that a proof covers: the one that the proof names, else the one in a covered body, because no header can change
+ * it. `sender`: whose requests the proof proves. `bytes`: the inflated body. Undefined if the proof covers no id.
  */
 export function readSignedId(
-  { source, scheme, covers }: Verifier,
+  sender: SenderFacts | undefined,
+  covers: Coverage,
   { id }: Extract<Verified, { ok: true }>,
-  body: Uint8Array,
+  bytes: Uint8Array,
 ): string | undefined {
   if (id !== undefined) return id
-  const sender = covers.body ? findSender(source ?? scheme) : undefined
-  if (sender === undefined || !hasIdInBody(sender)) return undefined
-  const payload = readJsonBody(body)
-  return payload === undefined ? undefined : readBodyId(sender, { bytes: body, syntax: 'json', parsed: payload })
+  if (sender === undefined || !covers.body || !hasIdInBody(sender)) return undefined
+  const parsed = readJsonBody(bytes)
+  if (parsed === undefined) return undefined
+  return readFirst(sender.deliveryId?.filter(isInBody), { headers: {}, body: { bytes, syntax: 'json', parsed } }, ' ')
 }

@@ -64,6 +64,6 @@ export type Live = {
   status(): LiveStatus
   onSwap(listener: SwapListener): void
   /** Marks the generation as used by a request until the returned function is called: `retired` waits for it. */
-  hold(generation: Generation): () => void
+  acquire(generation: Generation): () => void
   close(): Promise<void>
 }

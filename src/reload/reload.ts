@@ -190,7 +190,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
       lastGoodAt,
     }),
     onSwap: (listener) => void listeners.push(listener),
-    hold: refcount.acquire,
+    acquire: refcount.acquire,
     async close() {
       closed = true
       await watcher?.close()

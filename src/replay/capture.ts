@@ -10,7 +10,7 @@ import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { type Redacted, shortestSecret, withoutSecrets } from './redact.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
-import { toDelivery } from '../deliveries/delivery.ts'
+import { buildDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
 import { type Parts, runFixture } from './fixtures.ts'
 
@@ -34,7 +34,7 @@ export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'trans
   if (body.byteLength > largestFixture) throw tooLarge(body.byteLength)
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
-  const delivery = toDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
+  const delivery = buildDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
   const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, listConfigSecrets(config, mappings))
   return { record, delivery, safe, mappings, generation }
 }

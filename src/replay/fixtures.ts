@@ -15,7 +15,7 @@ import type { NamedMapping } from '../pipeline/compile.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
-import { toDelivery, toLocalHead } from '../deliveries/delivery.ts'
+import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 
 /** A candidate for the next generation, or the parts of a running one. */
 export type Parts = {
@@ -99,9 +99,9 @@ function buildFixtureDelivery(
   for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
   // a fixture stores the payload as JSON, in whatever format the sender sent it
   if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
-  const verifiedBy = hook.signed[0]?.verifier.source
+  const verifiedBy = hook.signed[0]?.provenSender.source
   const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })
-  return toDelivery(head, Buffer.from(JSON.stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
+  return buildDelivery(head, Buffer.from(JSON.stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
 }
 
 function toActual(decision: Decision): Actual {

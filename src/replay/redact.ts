@@ -3,7 +3,7 @@ import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { isSecretName } from '../model/config-secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { schemes } from '../pipeline/senders.ts'
-import { detectSource } from '../pipeline/sources.ts'
+import { recogniseSender } from '../pipeline/sources.ts'
 import { replaceTokens } from './token-forms.ts'
 
 export const removedMark = '[removed]'
@@ -135,7 +135,7 @@ function isProof(name: string): boolean {
 }
 
 function findSourceName(headers: readonly (readonly [string, string])[]): string | undefined {
-  return detectSource(Object.fromEntries(headers))?.source
+  return recogniseSender({ headers: Object.fromEntries(headers) })?.facts.source
 }
 
 /** By its key. A count of tokens is none. */

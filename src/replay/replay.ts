@@ -9,7 +9,7 @@ import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { isHookOpen } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
-import { checkBody, toDelivery } from '../deliveries/delivery.ts'
+import { checkBody, buildDelivery } from '../deliveries/delivery.ts'
 import type { KeptDelivery, KeptQuery, KeptRequest } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
 
@@ -138,7 +138,7 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
       throw new Problem('unauthorized', 'No mapping of this hook takes the proof that let this request in.')
     }
     if (body.byteLength > hook.maxBodyBytes) throw new Problem('body-too-large', 'The body is over the limit.')
-    const delivery = toDelivery(head, body, { hook, id, receivedAt })
+    const delivery = buildDelivery(head, body, { hook, id, receivedAt })
     const decision = await decide(delivery, { hook, config, newId })
     if (decision.kind !== 'accept') checkBody(delivery)
     return toOutcome(decision, config.hooks.onTransformError === 'reject')

@@ -12,7 +12,7 @@ import { createGeneration } from '../../src/pipeline/generation.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
 import { createAdmission } from '../../src/http/admission.ts'
 import { readBody } from '../../src/http/body.ts'
-import { toDelivery, toHead } from '../../src/deliveries/delivery.ts'
+import { buildDelivery, toHead } from '../../src/deliveries/delivery.ts'
 import { readDedupe } from '../../src/deliveries/duplicates.ts'
 import { createHandedSecrets } from '../../src/http/handed.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
@@ -80,11 +80,11 @@ export async function createStages(folder: string): Promise<Stage[]> {
   }
   const [first] = await newRequests(1)
   if (first === undefined) throw new Error('No request arrived.')
-  const knocked = checkHead(first.req, config)
+  const checked = checkHead(first.req, generation)
   const proof = { signedFor: [], signedId: undefined, source: undefined }
   const toParsed = (body: Buffer<ArrayBuffer>) => {
     const place = { hook, id: newId(), receivedAt: clock() }
-    const delivery = toDelivery(toHead(knocked, hook.secretHeaders, proof), body, place)
+    const delivery = buildDelivery(toHead(checked, hook.secretHeaders, proof), body, place)
     return { delivery, dedupe: readDedupe(delivery) }
   }
   const toDecision = async () => {
@@ -131,7 +131,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
         (await newRequests(calls)).map(
           ({ req }) =>
             () =>
-              admission.checkToken(checkHead(req, config)),
+              admission.checkToken(checkHead(req, generation)),
         ),
     },
     {
@@ -223,7 +223,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   function toWholePipe() {
     const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
     const kept = { store: stored, keepByDefault: false }
-    const shared = { generation: () => generation, hold: () => () => {}, ...kept, clock, newId, log: silentLog }
+    const shared = { generation: () => generation, acquire: () => () => {}, ...kept, clock, newId, log: silentLog }
     const { meter } = createMetrics({ store: stored, clock })
     const accepted = () => {}
     return createReceiver({

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { detectSource, readEvent } from '../../src/pipeline/sources.ts'
+import { readEvent, recogniseSender } from '../../src/pipeline/sources.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
@@ -47,11 +47,11 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
     expect(new Set(all)).toEqual(new Set([true, false]))
   })
 
-  test.each(folders())('%s is recognised by its headers, and nobody where they say nothing', (folder) => {
+  test.each(folders())('the headers of %s show the sender, or no sender if they say nothing', (folder) => {
     for (const { name, headers, body } of capturesIn(folder)) {
-      const sender = detectSource(headers)
+      const sender = recogniseSender({ headers })
       const expected = isIdentified(headers) ? (sourceOfFolder[folder] ?? folder) : undefined
-      expect([name, sender?.source]).toEqual([name, expected])
+      expect([name, sender?.facts.source]).toEqual([name, expected])
       const event = sender && readEvent(sender, { headers, body: toJsonBody(body) })
       expect(event === undefined || event.length > 0).toBe(true)
     }

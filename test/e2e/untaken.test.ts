@@ -169,11 +169,11 @@ describe.skipIf(whyNoPostgres !== undefined)(
         const id = await taker.send(n)
         await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('parked')
       }
-      // as a gateway stores it whose clock is 90 s behind
+      // as a gateway stores it whose clock is 90 s behind; parked by this generation, so that no look runs it before the retry
       const [last] = await store.open({ limit: 1, state: 'parked' })
       if (last === undefined) throw new Error('three are parked')
-      const { request, hook } = last
-      const behind = { id: 'behind', receivedAt: Date.now() - 90_000, hook, mappingId: 'x', generation: 'g', jobs: [] }
+      const { request, hook, generation } = last
+      const behind = { id: 'behind', receivedAt: Date.now() - 90_000, hook, mappingId: 'x', generation, jobs: [] }
       const rest = { source: undefined, event: undefined, dedupe: undefined, trace: [], log: [] }
       const body = Buffer.from('{"n":4}')
       await store.append({

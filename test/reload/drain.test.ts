@@ -19,7 +19,7 @@ async function createParked(stage: Stage, count: number) {
   now += 100_000
   const rerunner = new Rerunner({
     generation: stage.live.current,
-    hold: stage.live.hold,
+    acquire: stage.live.acquire,
     store,
     clock: () => now,
     newId,
@@ -65,7 +65,7 @@ const emptyDelivery = {
   receivedAt: 0,
   body: toJsonBody(null),
   source: undefined,
-  shownSource: undefined,
+  sender: undefined,
   event: undefined,
 }
 

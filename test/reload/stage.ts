@@ -9,7 +9,7 @@ import { createTransformRuntime } from '../../src/transforms/runtime.ts'
 import type { JsonValue } from '../../src/base/json.ts'
 import { type Log, silentLog } from '../../src/model/log.ts'
 import { type Decision, decide } from '../../src/pipeline/pipeline.ts'
-import { toDelivery } from '../../src/deliveries/delivery.ts'
+import { buildDelivery } from '../../src/deliveries/delivery.ts'
 
 type Line = { readonly level: string; readonly text: string; readonly frame: string }
 
@@ -124,12 +124,12 @@ let ids = 0
 async function decideNow(live: Live, path: string, payload: JsonValue): Promise<Decision> {
   const generation = live.current()
   const hook = generation.hook(path)
-  const release = live.hold(generation)
+  const release = live.acquire(generation)
   const admitted = { token: true, signedFor: [] }
   const headers = { 'content-type': 'application/json' }
   const head = { method: 'POST', url: `/hooks/${path}`, path, headers, query: {}, verifiedBy: undefined, admitted }
   const body = Buffer.from(JSON.stringify(payload))
-  const delivery = toDelivery(head, body, { hook, id: `d-${++ids}`, receivedAt: Date.now() })
+  const delivery = buildDelivery(head, body, { hook, id: `d-${++ids}`, receivedAt: Date.now() })
   try {
     return await decide(delivery, { hook, config: generation.config, newId: () => `id-${++ids}` })
   } finally {

@@ -5,7 +5,7 @@ import { type Fixture, parseFixture } from '../../replay/fixture-files.ts'
 import { findNearest } from '../../base/text.ts'
 import { toJsonBody } from '../../model/parse-body.ts'
 import { Problem } from '../../model/problem.ts'
-import { detectSource, findSender, readEvent } from '../../pipeline/sources.ts'
+import { readEvent, recogniseSender } from '../../pipeline/sources.ts'
 import { inPackage } from '../scaffold/package.ts'
 
 /**
@@ -42,7 +42,7 @@ function isAccepted({ expect }: Fixture): boolean {
 
 /** The event by the headers and the payload. `from` is a sender, or another name. */
 export function findSampleEvent(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
-  const sender = findSender(from) ?? detectSource(headers)
+  const sender = recogniseSender({ verifiedBy: from, headers })
   return sender && readEvent(sender, { headers, body: toJsonBody(payload) })
 }
 

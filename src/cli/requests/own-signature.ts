@@ -6,7 +6,7 @@ import { toHandedSecretsFile } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { createGeneration, type Generation } from '../../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
-import { toDelivery, toLocalHead } from '../../deliveries/delivery.ts'
+import { buildDelivery, toLocalHead } from '../../deliveries/delivery.ts'
 import { createHandedSecrets } from '../../http/handed.ts'
 import type { RequestInput } from './input.ts'
 
@@ -52,8 +52,8 @@ function findMapping(generation: Generation, { path, headers, body }: AddressedI
   const hook = generation.hook(path)
   const [first] = hook.signed
   if (first === undefined) return undefined
-  const verifiedBy = first.verifier.source ?? first.verifier.scheme
+  const verifiedBy = first.provenSender.source
   const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers, verifiedBy })
-  const delivery = toDelivery(head, Buffer.from(body), { hook, id: newId(), receivedAt: Date.now() })
+  const delivery = buildDelivery(head, Buffer.from(body), { hook, id: newId(), receivedAt: Date.now() })
   return hook.find(delivery).mapping ?? first
 }

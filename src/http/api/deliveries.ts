@@ -11,7 +11,7 @@ import type { Generation } from '../../pipeline/generation.ts'
 import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
-import { checkBody, toDelivery } from '../../deliveries/delivery.ts'
+import { checkBody, buildDelivery } from '../../deliveries/delivery.ts'
 import { toShownFields } from '../../deliveries/records.ts'
 import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
 import { readRequestText, readLimit, readStateParameter, readParameter, type RouteContext } from './query.ts'
@@ -254,7 +254,7 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   const current = generation()
   const hook = current.hook(head.path)
   const deliveryId = newId()
-  const delivery = toDelivery(head, body, { hook, id: deliveryId, receivedAt: clock() })
+  const delivery = buildDelivery(head, body, { hook, id: deliveryId, receivedAt: clock() })
   checkBody(delivery)
   const answer = toWaitingAnswer(deliveryId, 'pending')
   const settlement = toPendingSettlement(delivery, current.id)

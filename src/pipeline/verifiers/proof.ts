@@ -3,7 +3,7 @@ import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { openBody, readPayload } from '../../model/parse-body.ts'
 import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { DigestEncoding, TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { Problem } from '../../model/problem.ts'
 
@@ -94,7 +94,7 @@ export function isDigest(presented: string, digest: string, encoding: DigestEnco
   return bytes.length === digest.length && timingSafeEqual(bytes, Buffer.from(digest))
 }
 
-/** Secrets, of which one is recognised without revealing its length. */
+/** Whether a text is one of the secrets. The time depends neither on the secrets and their lengths, nor on which of them it is. */
 export function createSecretSet(secrets: readonly string[]): (presented: string) => boolean {
   const known = secrets.map(toDigest)
   return (presented) => {
@@ -106,7 +106,7 @@ export function createSecretSet(secrets: readonly string[]): (presented: string)
 }
 
 function toDigest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+  return hash('sha256', text, 'buffer')
 }
 
 /** The JSON in a body, read as the payload is read. Undefined: it is not JSON, or too deep. */

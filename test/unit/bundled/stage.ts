@@ -11,7 +11,7 @@ import { Match } from '../../../src/model/match.ts'
 import { toJsonBody } from '../../../src/model/parse-body.ts'
 import type { Decision } from '../../../src/pipeline/pipeline.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { detectSource, readEvent } from '../../../src/pipeline/sources.ts'
+import { readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
 import { decideOn, toTestDelivery } from '../pipeline/decide.ts'
 
 export const root = resolve(import.meta.dirname, '../../../transforms')
@@ -38,10 +38,10 @@ export async function run(module: string, { headers, payload }: Request, match?:
     mappings: [{ ...Mapping.parse({ match: match ?? { path }, transform: { module } }), id: module }],
     transforms: await loading,
   })
-  const sender = detectSource(headers)
+  const sender = recogniseSender({ headers })
   const event = sender === undefined ? undefined : readEvent(sender, { headers, body: toJsonBody(payload) })
   const known = {
-    ...(sender === undefined ? {} : { source: sender.source }),
+    ...(sender === undefined ? {} : { source: sender.facts.source }),
     ...(event === undefined ? {} : { event }),
   }
   return decideOn(generation, toTestDelivery(path, payload, { headers, ...known }))

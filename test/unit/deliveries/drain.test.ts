@@ -1,4 +1,4 @@
-// How the drain walks through what is parked; test/reload/drain.test.ts runs it with real modules.
+// How the drain walks through parked deliveries. test/reload/drain.test.ts runs it with real modules.
 import { expect, test, vi } from 'vitest'
 import { silentLog } from '../../../src/model/log.ts'
 import { createDrain, type DrainParts } from '../../../src/deliveries/drain.ts'
@@ -13,6 +13,7 @@ import { toGeneration } from '../pipeline/decide.ts'
 function createStage(
   onRun: (open: OpenDelivery, store: Store) => Promise<unknown> = async () => {},
   leases?: DrainParts['leases'],
+  onInfo: () => void = () => {},
 ) {
   const store = createMemoryStore({ clock: Date.now })
   const transforms = { 'a.ts': () => null, 'b.ts': () => null, 'c.ts': () => null }
@@ -33,7 +34,7 @@ function createStage(
     },
     generation: () => generation,
     ...(leases && { leases }),
-    log: silentLog,
+    log: { ...silentLog, info: onInfo },
     rerunner: {
       resumePending: async () => {},
       async rerun(open) {
@@ -49,7 +50,7 @@ function createStage(
   return { store, drain, ran, limits, park }
 }
 
-test('reads one delivery at a time, and each of them once', async () => {
+test('a drain reads one delivery at a time, and each of them once', async () => {
   const { drain, ran, limits, park } = createStage()
   for (const n of [1, 2, 3]) await park(`d-${n}`, n)
   expect(await drain.drain(['a.ts'], { again: true })).toEqual({ settled: 0, stillParked: 3 })
@@ -57,14 +58,14 @@ test('reads one delivery at a time, and each of them once', async () => {
   expect(new Set(limits)).toEqual(new Set([1]))
 })
 
-test('goes through each of its modules from the oldest to the newest, and leaves the others alone', async () => {
+test('a drain runs the deliveries of each of its modules from the oldest to the newest, and no others', async () => {
   const { drain, ran, park } = createStage()
   for (const [n, module] of ['b.ts', 'a.ts', 'c.ts', 'a.ts', 'b.ts'].entries()) await park(`${module}-${n}`, n, module)
   expect(await drain.drain(['a.ts', 'b.ts'])).toEqual({ settled: 0, stillParked: 4 })
   expect(ran).toEqual(['a.ts-1', 'a.ts-3', 'b.ts-0', 'b.ts-4'])
 })
 
-test('ends although every delivery that it runs is followed by another one', async () => {
+test('a drain ends even if each delivery that it runs is followed by another one', async () => {
   let count = 2
   const { drain, ran, park } = createStage(async () => {
     count += 1
@@ -75,7 +76,7 @@ test('ends although every delivery that it runs is followed by another one', asy
   expect(ran).toEqual(['d-1', 'd-2'])
 })
 
-test('leaves a module to the gateway that drains it, and takes what that one left at the next look', async () => {
+test('a module that another gateway drains is left to it, and the next look runs what that gateway left', async () => {
   vi.useFakeTimers()
   try {
     const leases = createOneOwner(Date.now)
@@ -101,7 +102,7 @@ test('leaves a module to the gateway that drains it, and takes what that one lef
   }
 })
 
-test('does not run again at a look what this code parked, only at a save or a retry', async () => {
+test('a delivery that this code parked runs again at a retry, but not at a look', async () => {
   const { drain, ran, park } = createStage()
   await park('d-1', 1)
   await drain.drain(['a.ts'])
@@ -113,4 +114,27 @@ test('does not run again at a look what this code parked, only at a save or a re
   expect(ran).toEqual(['d-1'])
   await drain.drain(['a.ts'], { again: true })
   expect(ran).toEqual(['d-1', 'd-1'])
+})
+
+test('a module that is added in the moment when a drain ends is drained too', async () => {
+  let addedB = false
+  const stage = createStage(undefined, undefined, () => {
+    if (!addedB) void stage.drain.drain(['b.ts'])
+    addedB = true
+  })
+  await stage.park('d-1', 1)
+  await stage.park('d-2', 2, 'b.ts')
+  await stage.drain.drain(['a.ts'])
+  await stage.drain.drain([])
+  expect(stage.ran).toEqual(['d-1', 'd-2'])
+})
+
+test('a stop ends a drain after its current delivery', async () => {
+  let stopping: Promise<void> | undefined
+  const stage = createStage(async () => void (stopping ??= stage.drain.stop()))
+  for (const n of [1, 2]) await stage.park(`d-${n}`, n)
+  expect(await stage.drain.drain(['a.ts'])).toEqual({ settled: 0, stillParked: 1 })
+  await stopping
+  expect(await stage.drain.drain(['a.ts'])).toEqual({ settled: 0, stillParked: 1 })
+  expect(stage.ran).toEqual(['d-1'])
 })

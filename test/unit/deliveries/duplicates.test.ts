@@ -3,6 +3,7 @@ import type { Admitted, Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createDeduplicator, readDedupe } from '../../../src/deliveries/duplicates.ts'
+import { recogniseSender } from '../../../src/pipeline/sources.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { keyed, newDelivery } from '../../contract/stage.ts'
 import { toTestDelivery } from '../pipeline/decide.ts'
@@ -20,6 +21,7 @@ function toAdmitted({ by, mapping, id }: Proved): Admitted {
 function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Proved) {
   const delivery: Delivery = {
     ...toTestDelivery('in', payload, { headers }),
+    sender: recogniseSender({ verifiedBy: proved?.by, headers }),
     verifiedBy: proved?.by,
     admitted: proved === undefined ? { token: true, signedFor: [] } : toAdmitted(proved),
   }
@@ -27,16 +29,16 @@ function keyOf(payload: JsonValue, headers: Record<string, string>, proved?: Pro
   return found && { key: found.key.key, isSenders: found.isSenders }
 }
 
-describe('how a delivery is recognised', () => {
+describe('the key of a delivery', () => {
   const github = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
 
-  test('by the Idempotency-Key of a caller, else by the sender’s id, else not at all', () => {
+  test('the key is the Idempotency-Key, else the id of the sender, else there is none', () => {
     expect(keyOf({}, {})).toBeUndefined()
     expect(keyOf({}, github)).toEqual({ key: 'github:d-1', isSenders: true })
     expect(keyOf({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
   })
 
-  test('by the id that a signature covers before all, and else as any other', () => {
+  test('the id that a signature covers is preferred to every other key', () => {
     const event = { id: 'evt_1', type: 'invoice.paid' }
     const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
     const proved = { by: 'stripe', mapping: 'm' }
@@ -46,7 +48,7 @@ describe('how a delivery is recognised', () => {
     expect(keyOf(event, headers)).toEqual({ key: 'key:k', isSenders: false })
   })
 
-  test('the same id for two proved mappings of one path is two deliveries', () => {
+  test('the same id under two signed mappings of one path names two deliveries', () => {
     const update = { update_id: 100 }
     for (const id of [undefined, '100']) {
       const of = (mapping: string) => keyOf(update, {}, { by: 'telegram', mapping, ...(id && { id }) })?.key
@@ -55,12 +57,12 @@ describe('how a delivery is recognised', () => {
     }
   })
 
-  test.each(['', ' ', 'k'.repeat(257)])('a key of %j is refused', (key) => {
+  test.each(['', ' ', 'k'.repeat(257)])('the Idempotency-Key %j is refused', (key) => {
     expect(() => keyOf({}, { 'idempotency-key': key })).toThrow(/1 to 256 characters/)
   })
 })
 
-describe('a delivery with a key', () => {
+describe('deliveries with a key', () => {
   const dedupe = { key: { hook: 'github', key: 'k', bodyHash: 'hash-1' }, isSenders: false }
   const repeated: string[] = []
   const repeats = ({ deliveryId }: { deliveryId: string }) => void repeated.push(deliveryId)
@@ -69,7 +71,7 @@ describe('a delivery with a key', () => {
   test.each([
     ['refuses writes', () => Promise.reject(new Problem('store-unavailable', 'The disk is full.'))],
     ['does not return from a write', never],
-  ])('gets the first answer while the store %s', async (_, first) => {
+  ])('a repetition gets the first answer while the store %s', async (_, first) => {
     const store = createMemoryStore({ clock: () => 1 })
     await store.append(newDelivery({ at: 1, ...keyed('k') }))
     const once = createDeduplicator(store, false)

@@ -52,7 +52,7 @@ async function stage(
     get: (target, name) => Reflect.get(change(target), name) ?? Reflect.get(target, name),
   })
   const current = mappings === undefined ? generation : toGeneration(mappings)
-  const parts = { generation: () => current, hold: () => () => {}, store, clock: Date.now, newId: toTestId }
+  const parts = { generation: () => current, acquire: () => () => {}, store, clock: Date.now, newId: toTestId }
   const parked: string[] = []
   const onParked: OnParked = ({ deliveryId }) => void parked.push(deliveryId)
   const rerunner = new Rerunner({

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { createTokenCheck, hasTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
+import { hasTokenInQuery, readToken, toHeaders } from '../../../src/http/admission.ts'
+import { createSecretSet } from '../../../src/pipeline/verifiers/proof.ts'
 import { dropCredentials } from '../../../src/deliveries/delivery.ts'
 
-describe('reading the token', () => {
+describe('the token of a request', () => {
   test.each([
     [['Authorization', 'Bearer hook-secret']],
     [['authorization', 'bearer hook-secret']],
@@ -12,7 +13,7 @@ describe('reading the token', () => {
     [['Authorization', 'Basic aG9vaw==', 'x-service-token', 'hook-secret']],
     [['x-service-token', 'hook-secret', 'authorization', 'Bearerhook']],
     [['Authorization', '', 'x-service-token', 'hook-secret']],
-  ])('%j carries hook-secret', (headers) => {
+  ])('the token of %j is hook-secret', (headers) => {
     expect(readToken(headers)).toEqual({ kind: 'token', token: 'hook-secret' })
   })
 
@@ -28,7 +29,7 @@ describe('reading the token', () => {
     [['Authorization', 'Basic aG9vaw==', 'x-service-token', '']],
     [['Authorization', 'Bearer', 'x-service-token', 'hook-secret']],
     [['Authorization', 'bearer ', 'x-service-token', 'hook-secret']],
-  ])('%j carries none: where Authorization is Bearer, it alone counts', (headers) => {
+  ])('the headers %j have no token', (headers) => {
     expect(readToken(headers)).toEqual({ kind: 'none' })
   })
 
@@ -38,25 +39,25 @@ describe('reading the token', () => {
     [['x-service-token', 'a', 'X-Service-Token', 'a']],
     [['Authorization', 'Bearer a', 'x-service-token', 'a', 'x-service-token', 'b']],
     [['Authorization', 'Bearer a', 'Authorization', '']],
-  ])('%j is ambiguous', (headers) => {
+  ])('the token of %j is ambiguous, because a header is repeated', (headers) => {
     expect(readToken(headers)).toEqual({ kind: 'ambiguous' })
   })
 
-  test('a token beyond ASCII is read as the UTF-8 that was sent', () => {
+  test('a token with characters outside ASCII is read as UTF-8', () => {
     const onTheWire = Buffer.from('Bearer schlüssel').toString('latin1')
     expect(readToken(['Authorization', onTheWire])).toEqual({ kind: 'token', token: 'schlüssel' })
   })
 })
 
-describe('comparing', () => {
-  const isToken = createTokenCheck('hook-secret')
+describe('the check of a secret', () => {
+  const isToken = createSecretSet(['hook-secret'])
 
-  test('the secret passes', () => {
+  test('the secret itself passes the check', () => {
     expect(isToken('hook-secret')).toBe(true)
   })
 
   test.each(['', 'hook-secre', 'hook-secret ', 'Hook-secret', 'hook-secret\0', 'hook-secrey', 'x'.repeat(100_000)])(
-    'anything else does not, whatever its length: %#',
+    'another text does not pass the check, whatever its length: %#',
     (given) => {
       expect(isToken(given)).toBe(false)
     },
@@ -65,7 +66,7 @@ describe('comparing', () => {
 
 const dropped = (rawHeaders: readonly string[]) => dropCredentials(toHeaders(rawHeaders), new Set(['x-own-secret']))
 
-describe('the headers of a delivery', () => {
+describe('headers of a delivery', () => {
   test('a sender’s secret keeps its name and loses its value', () => {
     expect(dropped(['X-Gitlab-Token', 'canary', 'X-Own-Secret', 'canary', 'x-a', '1'])).toEqual({
       'x-gitlab-token': '[secret]',
@@ -81,21 +82,21 @@ describe('the headers of a delivery', () => {
     'X-Access-Token',
     'X-Amz-Security-Token',
     'Cf-Access-Jwt-Assertion',
-  ])('the value of %s is not among them', (name) => {
+  ])('the value of %s is removed', (name) => {
     expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
   })
 
-  test('no credential is among them, in any case or number', () => {
+  test('no credential is kept, in upper or lower case, alone or repeated', () => {
     const names = ['Authorization', 'AUTHORIZATION', 'X-Service-Token', 'Proxy-Authorization', 'Cookie', 'cookie']
     const headers = dropped(['X-GitHub-Event', 'push', ...names.flatMap((name) => [name, 'canary'])])
     expect(JSON.stringify(headers)).toBe('{"x-github-event":"push"}')
   })
 
-  test('repeated ones are joined in their order', () => {
+  test('repeated headers are joined in their order', () => {
     expect(dropped(['Via', 'a', 'X-A', '1', 'via', 'b'])).toEqual({ via: 'a, b', 'x-a': '1' })
   })
 
-  test('a header named as what objects inherit is a header', () => {
+  test('a header with the name of an inherited property is a header like any other', () => {
     const headers = dropped(['__proto__', 'a', '__proto__', 'b', 'constructor', 'c'])
     expect(Object.entries(headers)).toEqual([
       ['__proto__', 'a, b'],
@@ -105,7 +106,7 @@ describe('the headers of a delivery', () => {
   })
 })
 
-describe('a token in the query', () => {
+describe('tokens in the query', () => {
   test.each([
     '/hooks/wake?token=hook-secret',
     '/hooks/wake?token=',
@@ -119,7 +120,7 @@ describe('a token in the query', () => {
     '/hooks/wake?&&token=x',
     '/hooks/wake?a?b&token=x',
     'http://hooks.test/hooks/wake?token=x',
-  ])('is found in %s', (url) => {
+  ])('a token is found in the query of %s', (url) => {
     expect(hasTokenInQuery(url)).toBe(true)
   })
 
@@ -134,7 +135,7 @@ describe('a token in the query', () => {
     '/hooks/wake?x=a%26token=y',
     '/hooks/wake?a=1;token=x',
     '/hooks/wake?%2574oken=x',
-  ])('is not found in %s', (url) => {
+  ])('no token is found in the query of %s', (url) => {
     expect(hasTokenInQuery(url)).toBe(false)
   })
 })

@@ -7,7 +7,7 @@ import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
 import { type Transform, type TransformInput, toTransformKey } from '../../../src/model/transform.ts'
 import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
-import { detectSource } from '../../../src/pipeline/sources.ts'
+import { recogniseSender } from '../../../src/pipeline/sources.ts'
 
 export function toGeneration(
   mappings: readonly MappingInput[],
@@ -48,7 +48,7 @@ export function toTestDelivery(
     query: {},
     body: toJsonBody(payload),
     source: given.source,
-    shownSource: detectSource(given.headers ?? {})?.source,
+    sender: recogniseSender({ headers: given.headers ?? {}, namedSource: given.source }),
     event: given.event,
     verifiedBy: undefined,
     admitted: { token: true, signedFor: [] },

@@ -1,39 +1,65 @@
+import crypto from 'node:crypto'
+import { syncBuiltinESMExports } from 'node:module'
 import { expect, test } from 'vitest'
 import { Mapping } from '../../../src/model/mapping.ts'
 import { toIdentity } from '../../../src/pipeline/identity.ts'
 
 const secret = 'a-secret-of-one-sender-0123456789'
 
-function made(verify: object, more: object = {}, id?: string) {
+function identityOf(verify: object, more: object = {}, id?: string) {
   const mapping = Mapping.parse({ match: { path: 'x' }, verify: { scheme: 'token', ...verify }, ...more })
   return toIdentity({ ...mapping, id: id ?? 'mapping-1', isUnnamed: id === undefined })
 }
 
-test('without an id, a proof has scheme and digest of each secret, and neither the secret nor the position', () => {
-  const { proves } = made({ secrets: [secret, 'another-secret-0123456789'] })
+test('the proofs of a mapping without an id are the scheme and a digest of each secret, not the secret or the position', () => {
+  const { proves } = identityOf({ secrets: [secret, 'another-secret-0123456789'] })
   expect(proves).toEqual([expect.stringMatching(/^token:[\da-f]{24}$/), expect.stringMatching(/^token:[\da-f]{24}$/)])
-  expect(made({ secret }).proves).toEqual([proves[0]])
+  expect(identityOf({ secret }).proves).toEqual([proves[0]])
 })
 
-test('another secret, header or scheme is another proof, and another message is the same', () => {
-  const { proves } = made({ secret })
+test('another secret, header or scheme makes another proof, and another message does not', () => {
+  const { proves } = identityOf({ secret })
   for (const other of [{ secret: `${secret}!` }, { secret, header: 'x-else' }, { secret, scheme: 'github' }])
-    expect(made(other).proves).not.toEqual(proves)
-  expect(made({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
+    expect(identityOf(other).proves).not.toEqual(proves)
+  expect(identityOf({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
 })
 
-test('a mapping with an id is known by it, and opens to what was stored before it had one', () => {
-  const before = made({ secret })
-  const named = made({ secret }, {}, 'own')
+test('a mapping with an id is known by the id, and still opens to proofs from before it had one', () => {
+  const before = identityOf({ secret })
+  const named = identityOf({ secret }, {}, 'own')
   expect([named.proves, named.handedAs, named.ring]).toEqual([['own'], 'own', 'own'])
-  expect(before.proves.every((proof) => named.openedBy.has(proof))).toBe(true)
-  expect(before.openedBy.has('own')).toBe(false)
+  expect(before.proves.every((proof) => named.isOpenedBy(proof))).toBe(true)
+  expect(before.isOpenedBy('own')).toBe(false)
 })
 
-test('the ring of a mapping stays with its conditions, and its handed secrets with its path and its scheme', () => {
-  const push = made({}, { match: { path: 'x', event: 'push' } })
-  const ping = made({}, { match: { path: 'x', event: 'ping' } })
+test('an edit of other keys keeps the ring of a mapping with the same conditions, and the secrets of one with the same path and scheme', () => {
+  const push = identityOf({}, { match: { path: 'x', event: 'push' } })
+  const ping = identityOf({}, { match: { path: 'x', event: 'ping' } })
   expect(push.ring).not.toBe(ping.ring)
   expect(push.handedAs).toBe(ping.handedAs)
-  expect(made({}, { match: { path: 'y' } }).handedAs).not.toBe(push.handedAs)
+  expect(identityOf({}, { match: { path: 'y' } }).handedAs).not.toBe(push.handedAs)
+})
+
+test('the identity of a signed mapping computes no digest before it is needed, and each digest once', () => {
+  const { pbkdf2Sync } = crypto
+  let digests = 0
+  crypto.pbkdf2Sync = (...input) => {
+    digests += 1
+    return pbkdf2Sync(...input)
+  }
+  syncBuiltinESMExports()
+  try {
+    const secrets = Array.from({ length: 50 }, (_, index) => `${secret}-of-many-${index}`)
+    const [first] = secrets.map((each) => identityOf({ scheme: 'github', secret: each }))
+    expect(digests).toBe(0)
+    expect([first?.signer, first?.isOpenedBy('mapping-2'), first?.isOpenedBy('token:0123')]).toEqual([
+      first?.proves[0],
+      false,
+      false,
+    ])
+    expect(digests).toBe(1)
+  } finally {
+    crypto.pbkdf2Sync = pbkdf2Sync
+    syncBuiltinESMExports()
+  }
 })

@@ -1,17 +1,17 @@
-// What each sender really sends: one file a sender in test/fixtures/senders, named like its row.
+// Requests and signatures of each sender: one file a sender in test/fixtures/senders, with the name of its row.
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import { toJsonBody } from '../../../src/model/parse-body.ts'
-import { detectSource, findSender, readDeliveryId, readEvent } from '../../../src/pipeline/sources.ts'
+import { findSender, readDeliveryId, readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
 import { schemeNames } from '../../../src/pipeline/verify.ts'
 import { now, requestOf, verifierOf } from './verifiers/stage.ts'
 
 const headers = z.record(z.string(), z.string())
 
 const Fixture = z.strictObject({
-  /** Requests as the sender makes them. With a body, `event` and `deliveryId` are what is read of both; without the key, there is none. */
+  /** Requests as the sender makes them. If there is a body: the expected `event` and `deliveryId`; a missing key means that there is none. */
   requests: z
     .array(
       z.union([
@@ -20,7 +20,7 @@ const Fixture = z.strictObject({
       ]),
     )
     .default([]),
-  /** Signed requests from the sender's own documentation or tests. `now`: the moment at which it is checked, in seconds. */
+  /** Signed requests from the sender's own documentation or tests. `now`: the time of the check, in seconds. */
   published: z
     .array(
       z.strictObject({
@@ -44,32 +44,29 @@ const fixtures = readdirSync(folder).map((file) => ({
 const requests = fixtures.flatMap(({ source, requests: all }) => all.map((request) => [source, request] as const))
 const published = fixtures.flatMap(({ source, published: all }) => all.map((example) => [source, example] as const))
 
-test('every file has the name of a sender, and they are not empty', () => {
+test('each file has the name of a sender and is not empty', () => {
   expect(fixtures.map(({ source }) => source).filter((source) => findSender(source) === undefined)).toEqual([])
   expect(fixtures.filter((fixture) => fixture.requests.length + fixture.published.length === 0)).toEqual([])
 })
 
-test.each(requests)('%s made the request %j', (source, request) => {
-  const sender = detectSource(request.headers)
-  expect(sender?.source).toBe(source)
+test.each(requests)('the sender %s is recognised in %j, with its event and its delivery id', (source, request) => {
+  const sender = recogniseSender({ headers: request.headers })
+  expect(sender?.facts.source).toBe(source)
   if (sender === undefined || !('body' in request)) return
   const given = { headers: request.headers, body: toJsonBody(request.body) }
   expect([readEvent(sender, given), readDeliveryId(sender, given)]).toEqual([request.event, request.deliveryId])
 })
 
-describe.each(published)(
-  'a signature that %s published',
-  (_, { verify, method, url, headers: sent, body, now: at }) => {
-    const verifier = verifierOf(verify, { now: () => at * 1_000 })
-    const isProven = async (text: string) => (await verifier.verify(requestOf(sent, text, { method, url }))).ok
+describe.each(published)('published signatures of %s', (_, { verify, method, url, headers: sent, body, now: at }) => {
+  const verifier = verifierOf(verify, { now: () => at * 1_000 })
+  const isProven = async (text: string) => (await verifier.verify(requestOf(sent, text, { method, url }))).ok
 
-    test('proves its request', async () => {
-      expect(await isProven(body)).toBe(true)
-      expect(verifier.isClaimed(sent)).toBe(true)
-    })
+  test('the signature proves its request', async () => {
+    expect(await isProven(body)).toBe(true)
+    expect(verifier.isClaimed(sent)).toBe(true)
+  })
 
-    test('proves no other body', async () => {
-      expect(await isProven(`${body} `)).toBe(false)
-    })
-  },
-)
+  test('the signature proves no other body', async () => {
+    expect(await isProven(`${body} `)).toBe(false)
+  })
+})

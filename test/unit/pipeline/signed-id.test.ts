@@ -1,34 +1,34 @@
-// Which delivery id a proof covers, sender by sender.
+// The delivery id that a proof covers, for each sender.
 import { expect, test } from 'vitest'
-import type { Coverage, Verifier } from '../../../src/model/verifier.ts'
-import { readSignedId } from '../../../src/pipeline/sources.ts'
+import type { Coverage, Verified } from '../../../src/model/verifier.ts'
+import { findSender, readSignedId } from '../../../src/pipeline/sources.ts'
 import { hmacSchemes, now, publicUrl, secretOf, settingsOf, signed, verifierOf } from './verifiers/stage.ts'
 
 const body = Buffer.from('{"id":"evt_1","type":"x"}')
 
-function of(source: string, covers: Coverage): Verifier {
-  return { ...verifierOf({ scheme: 'github', secret: 's' }), scheme: source, source, covers }
+function signedIdOf(source: string, covers: Coverage, verified: Extract<Verified, { ok: true }>, bytes = body) {
+  return readSignedId(findSender(source), covers, verified, bytes)
 }
 
-test('an id that the proof names goes before one in the body', () => {
-  expect(readSignedId(of('stripe', { id: true, body: true }), { ok: true, id: 'msg_1' }, body)).toBe('msg_1')
+test('an id that the proof names is preferred to one in the body', () => {
+  expect(signedIdOf('stripe', { id: true, body: true }, { ok: true, id: 'msg_1' })).toBe('msg_1')
 })
 
-test('an id in the body is signed where the body is, and only there', () => {
-  expect(readSignedId(of('stripe', { id: false, body: true }), { ok: true }, body)).toBe('evt_1')
-  expect(readSignedId(of('stripe', { id: false, body: false }), { ok: true }, body)).toBeUndefined()
+test('an id in the body is signed only if the body is signed', () => {
+  expect(signedIdOf('stripe', { id: false, body: true }, { ok: true })).toBe('evt_1')
+  expect(signedIdOf('stripe', { id: false, body: false }, { ok: true })).toBeUndefined()
 })
 
-test('no header gives an id, though the body is signed', () => {
-  expect(readSignedId(of('github', { id: false, body: true }), { ok: true }, body)).toBeUndefined()
+test('an id in a header is not signed, even if the body is', () => {
+  expect(signedIdOf('github', { id: false, body: true }, { ok: true })).toBeUndefined()
 })
 
-test('a body that is no JSON has no id', () => {
-  expect(readSignedId(of('stripe', { id: false, body: true }), { ok: true }, Buffer.from('id=1'))).toBeUndefined()
+test('a body that is not JSON has no signed id', () => {
+  expect(signedIdOf('stripe', { id: false, body: true }, { ok: true }, Buffer.from('id=1'))).toBeUndefined()
 })
 
 test.each(hmacSchemes.filter(({ idHeader }) => idHeader !== undefined).map((scheme) => [scheme.id, scheme] as const))(
-  'the proof of %s names the id that it covers',
+  'the proof of %s returns the id that it covers',
   async (_, scheme) => {
     expect(await verifierOf(settingsOf(scheme)).verify(signed(scheme))).toEqual({ ok: true, id: 'msg_1' })
   },
@@ -56,7 +56,7 @@ test.each(hmacSchemes.filter(({ textIsId }) => textIsId === true).map((scheme) =
 )
 
 test.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))(
-  'what the proof of %s covers is what its text has',
+  'the proof of %s covers the id and the body if its signed text has them',
   async (id, scheme) => {
     const verifier = verifierOf({ scheme: id, secret: secretOf(scheme), publicUrl, header: scheme.header })
     const verified = await verifier.verify(signed(scheme))

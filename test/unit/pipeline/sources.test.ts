@@ -1,38 +1,42 @@
 import { toJsonBody } from '../../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
+import { buildDelivery } from '../../../src/deliveries/delivery.ts'
+import { readDedupe } from '../../../src/deliveries/duplicates.ts'
 import { senders } from '../../../src/pipeline/senders.ts'
 import {
-  detectSource,
   findSender,
   readCorrespondent,
   readDeliveryId,
   readEvent,
+  recogniseSender,
 } from '../../../src/pipeline/sources.ts'
+
+import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 type Headers = Record<string, string>
 
 function sourceOf(headers: Headers): string | undefined {
-  return detectSource(headers)?.source
+  return recogniseSender({ headers })?.facts.source
 }
 
 function read(headers: Headers, payload: JsonValue = {}, name?: string) {
-  const sender = name === undefined ? detectSource(headers) : findSender(name)
+  const sender = recogniseSender({ headers, namedSource: name })
   if (sender === undefined) throw new Error('no sender')
   return {
-    source: sender.source,
+    source: sender.facts.source,
     event: readEvent(sender, { headers, body: toJsonBody(payload) }),
     deliveryId: readDeliveryId(sender, { headers, body: toJsonBody(payload) }),
   }
 }
 
-describe('the sender that headers give away', () => {
+describe('recognition of senders', () => {
   test.each([
     ['forgejo', ['forgejo', 'gitea', 'gogs', 'github']],
     ['gitea', ['gitea', 'gogs', 'github']],
     ['gogs', ['gogs', 'github']],
     ['github', ['github']],
-  ])('is %s where it also speaks the dialects %j, in any order', (source, dialects) => {
+  ])('the headers show %s if they have the marks of %j, in any order', (source, dialects) => {
     const headers = dialects.map((dialect): [string, string] => [`x-${dialect}-event`, 'push'])
     expect(sourceOf(Object.fromEntries(headers))).toBe(source)
     expect(sourceOf(Object.fromEntries(headers.toReversed()))).toBe(source)
@@ -47,15 +51,15 @@ describe('the sender that headers give away', () => {
     { 'x-hub-signature-256': 'sha256=00' },
     { 'svix-id': 'm' },
     { constructor: 'x', toString: 'x' },
-  ])('is nobody for %j', (headers) => {
-    expect(detectSource(headers)).toBeUndefined()
+  ])('the headers %j show no sender', (headers) => {
+    expect(recogniseSender({ headers })).toBeUndefined()
   })
 
-  test('is found in headers without a prototype', () => {
+  test('a sender is recognised in headers without a prototype', () => {
     expect(sourceOf(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })
 
-  test('every row is the one that its own marks lead to, and no name has two rows', () => {
+  test('the marks of each row show that row, and no name has two rows', () => {
     expect(new Set(senders.map(({ source }) => source)).size).toBe(senders.length)
     for (const { source, marks = [] } of senders) {
       expect(findSender(source)?.source).toBe(source)
@@ -67,8 +71,58 @@ describe('the sender that headers give away', () => {
   })
 })
 
-describe('a source known by its name', () => {
-  test('has its row, and a name that objects inherit has none', () => {
+describe('the order of evidence', () => {
+  const headers = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
+
+  test('a proof is preferred to the headers, and the headers are preferred to the payload', () => {
+    const inputs = [{ verifiedBy: 'stripe' }, { verifiedBy: 'own-scheme' }, { namedSource: 'gmail' }]
+    const found = inputs.map((input) => recogniseSender({ ...input, headers }))
+    expect(found.map((sender) => [sender?.facts.source, sender?.shownBy])).toEqual([
+      ['stripe', 'proof'],
+      ['github', 'headers'],
+      ['github', 'headers'],
+    ])
+  })
+
+  test('a sender that only the payload names gives the delivery neither an event nor an id', () => {
+    const body = toJsonBody({ id: 'evt_1', type: 'invoice.paid' })
+    const named = recogniseSender({ headers: {}, namedSource: 'stripe' })
+    const proved = recogniseSender({ headers: {}, verifiedBy: 'stripe' })
+    if (named === undefined || proved === undefined) throw new Error('no sender')
+    expect([
+      named.shownBy,
+      readEvent(named, { headers: {}, body }),
+      readDeliveryId(named, { headers: {}, body }),
+    ]).toEqual(['payload', undefined, undefined])
+    expect([readEvent(proved, { headers: {}, body }), readDeliveryId(proved, { headers: {}, body })]).toEqual([
+      'invoice.paid',
+      'evt_1',
+    ])
+  })
+
+  test('the headers of a delivery are searched for marks once, when it is built', async () => {
+    let searches = 0
+    const counted = new Proxy<Headers>(
+      { ...headers, 'content-type': 'application/json' },
+      {
+        ownKeys(all) {
+          searches += 1
+          return Reflect.ownKeys(all)
+        },
+      },
+    )
+    const generation = toGeneration([{ match: { path: 'in', source: 'github', event: 'push' } }])
+    const hook = generation.hook('in')
+    const head = { ...toTestDelivery('in', {}), headers: counted }
+    const delivery = buildDelivery(head, Buffer.from('{}'), { hook, id: 'd', receivedAt: 0 })
+    expect(readDedupe(delivery)?.key.key).toBe('github:d-1')
+    expect(await decideOn(generation, delivery)).toMatchObject({ actions: [{ origin: { source: 'github' } }] })
+    expect(searches).toBe(1)
+  })
+})
+
+describe('rows by name', () => {
+  test('a known name has a row, and the name of an inherited property has none', () => {
     expect(findSender('gmail')?.source).toBe('gmail')
     expect(findSender('constructor')).toBeUndefined()
     expect(findSender('__proto__')).toBeUndefined()
@@ -76,8 +130,8 @@ describe('a source known by its name', () => {
   })
 })
 
-describe('event and delivery id', () => {
-  test('a header is believed before the body', () => {
+describe('events and delivery ids', () => {
+  test('a header is preferred to the body', () => {
     expect(read({ 'linear-event': 'Issue', 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Issue')
     expect(read({ 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Comment')
   })
@@ -89,16 +143,16 @@ describe('event and delivery id', () => {
     ['a boolean', true],
     ['a blank string', '  '],
     ['a string over 256 characters', 'x'.repeat(257)],
-  ])('%s is no delivery id', (_, id) => {
+  ])('%s is not a delivery id', (_, id) => {
     expect(read({ 'stripe-signature': 's' }, { id }).deliveryId).toBeUndefined()
   })
 
-  test('a string of 256 characters is one, and a number is its digits', () => {
+  test('a string of 256 characters is a delivery id, and so are the digits of a number', () => {
     expect(read({ 'stripe-signature': 's' }, { id: 'x'.repeat(256) }).deliveryId).toHaveLength(256)
     expect(read({ 'stripe-signature': 's' }, { id: 12 }).deliveryId).toBe('12')
   })
 
-  test('an empty header gives way to the next fact', () => {
+  test('an empty header does not count, and the next fact is read', () => {
     expect(read({ 'x-amz-sns-message-type': '' }, { Type: 'Notification', MessageId: 'm' })).toEqual({
       source: 'aws-sns',
       event: 'Notification',
@@ -107,11 +161,11 @@ describe('event and delivery id', () => {
   })
 })
 
-describe('who wrote, and about what', () => {
-  const gmail = findSender('gmail')
+describe('authors and subjects', () => {
+  const gmail = recogniseSender({ headers: {}, namedSource: 'gmail' })
   if (gmail === undefined) throw new Error('no gmail')
 
-  test('are read from the first mail', () => {
+  test('the author and the subject are read from the first mail', () => {
     const payload = { source: 'gmail', messages: [{ from: 'Ada <ada@example.com>', subject: 'Lunch' }] }
     expect(readCorrespondent(gmail, { body: toJsonBody(payload) })).toEqual({
       from: 'Ada <ada@example.com>',
@@ -119,13 +173,13 @@ describe('who wrote, and about what', () => {
     })
   })
 
-  test('are left out where they are missing, blank or no text', () => {
+  test('an author or a subject is left out if it is missing, blank or not a text', () => {
     expect(readCorrespondent(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
     expect(readCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
   })
 
-  test('are not guessed for a sender whose payload does not say', () => {
-    const github = findSender('github')
+  test('no author is read for a sender whose payload has none', () => {
+    const github = recogniseSender({ headers: { 'x-github-event': 'push' } })
     expect(github && readCorrespondent(github, { body: toJsonBody({ messages: [{ from: 'Ada' }] }) })).toEqual({})
   })
 })

@@ -11,7 +11,7 @@ import type { JsonValue } from '../../../src/base/json.ts'
 import { Mapping } from '../../../src/model/mapping.ts'
 import { decideOn } from '../pipeline/decide.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
-import { detectSource } from '../../../src/pipeline/sources.ts'
+import { recogniseSender } from '../../../src/pipeline/sources.ts'
 
 const folder = new URL('../../../presets/gmail/fixtures/', import.meta.url)
 const Fixture = z.object({
@@ -32,7 +32,7 @@ function toDelivery(payload: JsonValue, headers: Record<string, string> = {}): D
   const request = { method: 'POST', url: '/hooks/gmail', path: 'gmail', headers, query: {}, body: toJsonBody(payload) }
   const origin = {
     source: 'gmail',
-    shownSource: detectSource(headers)?.source,
+    sender: recogniseSender({ headers, namedSource: 'gmail' }),
     event: undefined,
     verifiedBy: undefined,
     admitted: { token: true, signedFor: [] },

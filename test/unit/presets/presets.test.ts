@@ -12,7 +12,7 @@ import type { Preset } from '../../../src/model/preset.ts'
 import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'
 import { createVerifier, schemeNames } from '../../../src/pipeline/verify.ts'
-import { toDelivery, toLocalHead } from '../../../src/deliveries/delivery.ts'
+import { buildDelivery, toLocalHead } from '../../../src/deliveries/delivery.ts'
 
 const folder = join(import.meta.dirname, '../../../presets')
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
@@ -59,7 +59,7 @@ async function decideOn(name: string, headers: Record<string, string>, payload: 
     verifiedBy: hook.signed[0]?.verifier.source,
   })
   const body = Buffer.from(JSON.stringify(payload))
-  return decide(toDelivery(head, body, { hook, id: 'd-1', receivedAt: 0 }), { hook, config, newId: () => 'id' })
+  return decide(buildDelivery(head, body, { hook, id: 'd-1', receivedAt: 0 }), { hook, config, newId: () => 'id' })
 }
 
 const Fixture = z.strictObject({

@@ -1,0 +1,39 @@
+// What the table of senders says of a sender: how it is recognised, and where its requests have their facts.
+
+/** The keys of objects and the indexes of arrays on the way to a value. */
+type ValuePath = readonly (string | number)[]
+
+/** Where a fact is found. `key`: the name of a top-level field; `all`: every part, joined. */
+export type Fact =
+  | { readonly in: 'header'; readonly name: string }
+  | { readonly in: 'body'; readonly path: ValuePath }
+  | { readonly in: 'key'; readonly like: RegExp }
+  | { readonly in: 'all'; readonly parts: readonly Fact[] }
+
+/** A header that shows who the sender is: by its presence, by its value, or together with another header. */
+export type Mark = { readonly header: string; readonly like?: RegExp; readonly beside?: string }
+
+/** Of several facts, the first one that is found counts. */
+export type SenderFacts = {
+  /** The name in `source`. */
+  readonly source: string
+  /** The name that people read. */
+  readonly label: string
+  /** Without marks, the headers do not show the sender: only a proof or the payload names it. */
+  readonly marks?: readonly Mark[]
+  readonly event?: readonly Fact[]
+  /**
+   * Must be the same for a repeated delivery and different for every other one. A wrong id loses events; a missing id loses
+   * none. So leave out what repeats (Alertmanager's groupKey, GitLab's X-Gitlab-Event-UUID, WooCommerce's delivery id, a
+   * hash of the second) and the ids inside batches.
+   */
+  readonly deliveryId?: readonly Fact[]
+  readonly from?: ValuePath
+  readonly subject?: ValuePath
+}
+
+/**
+ * The sender of a delivery, and what shows that it is the sender. If only `payload.source` names it, its event and its delivery id are
+ * not read: any payload may have such a field, and a wrong delivery id would lose deliveries.
+ */
+export type RecognisedSender = { readonly facts: SenderFacts; readonly shownBy: 'proof' | 'headers' | 'payload' }

@@ -1,0 +1,53 @@
+// The rules for requests without a valid token, which are the same for every hook.
+import { expect, test } from 'vitest'
+import { Config } from '../../../src/model/config.ts'
+import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+
+function rulesOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[], name = 'unknown') {
+  const generation = createGeneration({
+    config: Config.parse({ hooks: { token: 'hook-secret' }, server: { maxBodyBytes: 1_000 } }),
+    mappings: mappings.map(({ maxBodyBytes, ...mapping }, index) => ({
+      ...Mapping.parse(mapping),
+      id: `m-${index}`,
+      maxBodyBytes,
+    })),
+    transforms: new Map(),
+  })
+  return generation.hook(name).tokenless
+}
+
+const github = { match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }
+const large = { ...github, match: { path: '/b/' }, maxBodyBytes: 5_000 }
+
+test('the limit before a proof is that of the largest signed hook, and hooks of the token do not raise it', () => {
+  expect(rulesOf([github]).maxBodyBytes).toBe(1_000)
+  expect(rulesOf([github, large]).maxBodyBytes).toBe(5_000)
+  expect(rulesOf([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
+})
+
+test('every name of a hook has the same rules', () => {
+  for (const name of ['a', 'b', 'wake', '', 'unknown']) {
+    expect(rulesOf([github, large], name).maxBodyBytes).toBe(5_000)
+    expect(rulesOf([github, large], name).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)
+  }
+})
+
+test('only the headers of a scheme in use show a proof: a Bearer token and a proof in the body do not', () => {
+  const verify = [
+    github.verify,
+    { scheme: 'alertmanager', secret: 's' },
+    { scheme: 'mailgun', secret: 's' },
+    { scheme: 'postmark', secret: 'u:p' },
+  ]
+  const { isProofShown } = rulesOf(verify.map((one, index) => ({ match: { path: `p-${index}` }, verify: one })))
+  expect(isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(true)
+  expect(isProofShown({ 'x-hub-signature-256': 'sha256=00', authorization: 'Bearer x' })).toBe(true)
+  expect(isProofShown({ authorization: 'Basic eA==' })).toBe(true)
+  for (const headers of [{}, { authorization: 'Bearer x' }, { authorization: 'bearer' }, { 'stripe-signature': 't=1' }])
+    expect(isProofShown(headers)).toBe(false)
+})
+
+test('no header shows a proof if no mapping is signed', () => {
+  expect(rulesOf([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
+})
