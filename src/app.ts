@@ -168,7 +168,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     dir,
     current: generation,
     edited: live.edited,
-    aside: runtime.createReplayThreads,
+    createThreads: runtime.createReplayThreads,
     store,
     newId,
   })

@@ -1,6 +1,7 @@
 // Secrets that senders give in their first, unsigned request. One is accepted only while the operator has armed the mapping.
 import { readFileSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
+import { createSerial } from '../base/serial.ts'
 import type { Clock } from '../store/store.ts'
 
 export const armedForMs = 600_000
@@ -23,7 +24,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
   const secrets = new Map<string, readonly string[]>(Object.entries(readSecretFile(file)))
   const armedUntil = new Map<string, number>()
   const none: readonly string[] = []
-  let last: Promise<unknown> = Promise.resolve()
+  const inOrder = createSerial()
 
   async function write(handedAs: string, secret: string): Promise<void> {
     const kept = addSecret(secret, secrets.get(handedAs) ?? [])
@@ -43,9 +44,7 @@ export function createHandedSecrets({ file, clock }: { file: string; clock: Cloc
       // before the write, so that a second handshake finds the window closed
       armedUntil.delete(handedAs)
       // one write after the other: each contains the result of the one before
-      const mine = last.then(() => write(handedAs, secret))
-      last = mine.catch(() => undefined)
-      return mine
+      return inOrder(() => write(handedAs, secret))
     },
   }
 }

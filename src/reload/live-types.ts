@@ -14,7 +14,7 @@ export type LiveOptions = CandidateSource & {
   readonly meter: Meter
   /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
   readonly parkedFor?: ParkedFor
-  /** Kept deliveries through two generations. Without it, a reload says nothing of them, and holds back nothing. */
+  /** Kept deliveries through two generations. Without it, log lines do not mention them, and no save waits. */
   readonly compareKept?: CompareKept
 }
 
@@ -59,7 +59,7 @@ export type Live = {
   watch(): Promise<void>
   /** Reloads, after a running reload has ended. Never rejects. */
   reload(): Promise<ReloadReport>
-  /** Makes live what `hooks.transforms.hold` held back. Rejects with `conflict` if there is nothing. */
+  /** Makes the save live that waits because of `hooks.transforms.hold`. Rejects with `conflict` if none waits. */
   publish(): Promise<{ readonly generation: string }>
   status(): LiveStatus
   onSwap(listener: SwapListener): void

@@ -67,11 +67,11 @@ function describeDifference({ differ, of }: Recent): string {
 }
 
 /** Whether a save waits for `hookloom publish`: it changes a delivery, or that is not known. */
-export function isHeldBack(changes: RecentChanges): boolean {
+export function mustWait(changes: RecentChanges): boolean {
   return [...changes.values()].some(({ differ, isWhole }) => differ > 0 || !isWhole)
 }
 
-export function logHeldBack(log: Log, changes: RecentChanges): void {
+export function logWaiting(log: Log, changes: RecentChanges): void {
   for (const [label, found] of changes) {
     if (found.differ === 0 && found.isWhole) continue
     const why = found.isWhole ? describeDifference(found) : 'the last deliveries could not be compared in time'

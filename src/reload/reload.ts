@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, isAsServing, buildCandidate, listMended } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
-import type { Live, LiveOptions, ReloadReport, SwapListener } from './live-types.ts'
-import { compareRecent, isHeldBack, logHeldBack, type RecentChanges } from './recent.ts'
+import type { Live, LiveOptions, LiveStatus, ReloadReport, SwapListener } from './live-types.ts'
+import { compareRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
 import { buildStable, createSaveTracker, withBuildingLine } from './stable-build.ts'
 import {
   countParked,
@@ -21,130 +21,179 @@ import {
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { createWatcher, type Watcher } from './watch.ts'
+import { createSerial } from '../base/serial.ts'
 import { toStoreFiles } from '../model/places.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 
-/** A save that may be held back waits for the comparison for this long; the line of a reload for that long. */
-const heldMs = 5_000
-const lineMs = 2_000
+/** The time limits of a comparison with recent deliveries: before a swap that may have to wait, and for a log line. */
+const beforeSwapMs = 5_000
+const forLineMs = 2_000
 const none: RecentChanges = new Map()
+
+/** `newest`: what the last build made of the files on disk; a Problem if the configuration is invalid. */
+type Loaded = {
+  readonly serving: Candidate
+  /** Releases the generation that serves. */
+  readonly release: () => void
+  readonly newest: Candidate | Problem
+}
+
+/**
+ * ```
+ *         start            a save that hooks.transforms.hold keeps back
+ *  empty ───────▶ serving ────────────────────────────────────────────▶ waiting ──┐
+ *                 ▲  ▲ │    publish, or a save that need not wait         │  ▲    │ another save
+ *                 │  └─┼──────────────────────────────────────────────────┘  └────┘ that must wait
+ *                 └────┘ any other save
+ * ```
+ */
+type State =
+  | { readonly kind: 'empty' }
+  | (Loaded & { readonly kind: 'serving' })
+  | (Loaded & { readonly kind: 'waiting'; readonly waiting: Candidate })
 
 export function createLive({ log, clock, meter, parkedFor, compareKept, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
   const listeners: SwapListener[] = []
-  let serving: Candidate | undefined
-  let held: Candidate | undefined
-  let newest: Candidate | Problem | undefined
-  let endServing = () => {}
+  const closing = new AbortController()
+  const inOrder = createSerial()
+  let state: State = { kind: 'empty' }
+  let health: Pick<LiveStatus, 'problems' | 'lastReloadAt' | 'lastGoodAt'> = {
+    problems: [],
+    lastReloadAt: 0,
+    lastGoodAt: undefined,
+  }
   let inputs: readonly BuildInput[] = []
-  let problems: readonly LiveProblem[] = []
-  let lastReloadAt = 0
-  let lastGoodAt: number | undefined
-  let watcher: Watcher | undefined
-  let closed = false
-  let last: Promise<unknown> = Promise.resolve()
-  let next: Promise<ReloadReport> | undefined
+  /** A reload that has not begun. */
+  let planned: Promise<ReloadReport> | undefined
+  let stopWatching: Watcher['close'] = async () => {}
 
-  function current(): Generation {
-    if (serving === undefined) throw new Error('the first generation is not loaded yet')
-    return serving.generation
+  function loaded(): Exclude<State, { kind: 'empty' }> {
+    if (state.kind === 'empty') throw new Error('the first generation is not loaded yet')
+    return state
+  }
+
+  const current = (): Generation => loaded().serving.generation
+
+  /** The transition to `serving` with another generation. `retired` of the listeners resolves when the last one is unused. */
+  function swap(built: Candidate): void {
+    const before = state
+    state = { kind: 'serving', serving: built, release: refcount.add(built.generation), newest: built }
+    if (before.kind === 'empty') return
+    const { generation } = before.serving
+    const retired = refcount.unused(generation)
+    before.release()
+    const mended = listMended(before.serving, built)
+    logSettings(log, generation, built.generation)
+    for (const listener of listeners) listener(built.generation, { mended, retired })
+  }
+
+  /** The transitions of a save that does not go live, at least not now. */
+  function keepServing(waiting: Candidate | undefined): void {
+    const { serving, release, newest } = loaded()
+    const same = { serving, release, newest }
+    state = waiting === undefined ? { kind: 'serving', ...same } : { kind: 'waiting', ...same, waiting }
   }
 
   /** Throws a Problem of the configuration. */
   function build(): Promise<Candidate> {
     const load: LiveOptions['load'] = async (query) => {
-      const loaded = await options.load(query)
-      inputs = [...loaded.inputs, ...assembler.inputs()]
-      return loaded
+      const modules = await options.load(query)
+      inputs = [...modules.inputs, ...assembler.inputs()]
+      return modules
     }
-    const suspects = new Set(problems.flatMap(({ module }) => module ?? []))
+    const suspects = new Set(health.problems.flatMap(({ module }) => module ?? []))
+    const serving = state.kind === 'empty' ? undefined : state.serving
     return buildCandidate({ ...options, load, assembler }, { serving, changed: saves.changed(), suspects })
   }
 
-  const freshlySaved = () => listSavedFiles(options.dir, saves.fresh(), inputs)
+  const listFreshFiles = () => listSavedFiles(options.dir, saves.fresh(), inputs)
 
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
-    const built = await withBuildingLine(log, freshlySaved, () =>
-      buildStable({ build, inputs: () => inputs, saves, isClosed: () => closed }),
+    const { signal } = closing
+    const built = await withBuildingLine(log, listFreshFiles, () =>
+      buildStable({ build, inputs: () => inputs, saves, isClosed: () => signal.aborted }),
     )
-    newest = built
-    const saved = freshlySaved()
+    state = { ...loaded(), newest: built }
+    const saved = listFreshFiles()
     saves.clear()
-    const isRefused = built instanceof Problem
-    const before = problems
-    // if the configuration is invalid, the modules were not loaded: their problems are still the same
-    const rest = isRefused ? problems.filter(({ module }) => module !== undefined) : []
-    noteProblems(isRefused ? [toConfigProblem(built), ...rest] : toModuleProblems(built.modules))
-    const isTaken = !isRefused && !closed
-    const parked = await countParked(parkedFor, isTaken ? built.modules : [])
-    const isNew = isTaken && (serving === undefined || !isAsServing(built, serving))
-    const holding = isNew && serving?.parts.config.hooks.transforms.hold ? await compare(serving, built, heldMs) : none
-    held = isNew && isHeldBack(holding) ? built : undefined
-    const swapped = isNew && held === undefined
+    const before = health.problems
+    recordProblems(built)
+    const candidate = built instanceof Problem || signal.aborted ? undefined : built
+    const modules = candidate?.modules ?? []
+    const parked = await countParked(parkedFor, modules)
+    const { serving } = loaded()
+    const next = candidate !== undefined && !isAsServing(candidate, serving) ? candidate : undefined
+    const mayWait = next !== undefined && serving.parts.config.hooks.transforms.hold
+    const changes = mayWait ? await compare(serving, next, beforeSwapMs) : none
+    const waits = mustWait(changes)
+    const swapped = next !== undefined && !waits
     const tookMs = performance.now() - startedAt
-    const previous = serving
-    if (swapped) swap(built)
-    const isWhole = isTaken && built.modules.every(({ kind }) => kind === 'live' || kind === 'same')
+    if (swapped) swap(next)
+    else keepServing(next)
+    const isWhole = candidate?.modules.every(({ kind }) => kind === 'live' || kind === 'same') === true
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
-    const modules = isTaken ? built.modules : []
-    const line = { before, problems, modules, parked, tookMs, saved: isNew ? [] : saved }
-    if (held !== undefined) logHeldBack(log, holding)
-    else if (!swapped || previous === undefined || compareKept === undefined) logReload(log, { ...line, recent: none })
-    // what is live need not wait for it
-    else void compare(previous, built, lineMs).then((recent) => logReload(log, { ...line, recent }))
-    const problem = isRefused ? toProblemRecord(built) : undefined
+    const { problems } = health
+    const line = { before, problems, modules, parked, tookMs, saved: next === undefined ? saved : [] }
+    if (waits) logWaiting(log, changes)
+    else if (!swapped || compareKept === undefined) logReload(log, { ...line, recent: none })
+    // the swap does not wait for this comparison
+    else void compare(serving, next, forLineMs).then((recent) => logReload(log, { ...line, recent }))
+    const problem = built instanceof Problem ? toProblemRecord(built) : undefined
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
 
   const compare = (before: Candidate, after: Candidate, limitMs: number) =>
     compareRecent(compareKept, { before, after, limitMs })
 
-  function swap(built: Candidate): void {
-    const before = serving
-    const end = endServing
-    const retired = before === undefined ? Promise.resolve() : refcount.unused(before.generation)
-    endServing = refcount.add(built.generation)
-    serving = built
-    end()
-    if (before === undefined) return
-    const mended = listMended(before, built)
-    logSettings(log, before.generation, built.generation)
-    for (const listener of listeners) listener(built.generation, { mended, retired })
+  function recordProblems(built: Candidate | Problem): void {
+    const known = health.problems
+    const lastReloadAt = clock()
+    // if the configuration is invalid, the modules were not loaded: their problems are still the same
+    const found: readonly FoundProblem[] =
+      built instanceof Problem
+        ? [toConfigProblem(built), ...known.filter(({ module }) => module !== undefined)]
+        : toModuleProblems(built.modules)
+    const problems = found.map((problem): LiveProblem => {
+      const { since = lastReloadAt } = known.find((other) => isSameProblem(other, problem)) ?? {}
+      return { ...problem, since }
+    })
+    health = { problems, lastReloadAt, lastGoodAt: problems.length === 0 ? lastReloadAt : health.lastGoodAt }
   }
 
-  function noteProblems(found: readonly FoundProblem[]): void {
-    lastReloadAt = clock()
-    problems = found.map(withSince)
-    if (problems.length === 0) lastGoodAt = lastReloadAt
+  function reload(): Promise<ReloadReport> {
+    if (planned !== undefined) return planned
+    const mine = inOrder(() => {
+      planned = undefined
+      return reloadNow()
+    })
+    planned = mine
+    void mine.catch((error: unknown) => log.error({ err: error }, 'a reload failed inside the gateway'))
+    return mine
   }
 
-  function withSince(problem: FoundProblem): LiveProblem {
-    const known = problems.find((other) => isSameProblem(other, problem))
-    return { ...problem, since: known?.since ?? clock() }
-  }
-
-  const live: Live = {
+  return {
     current,
     edited() {
+      const { newest } = loaded()
       if (newest instanceof Problem) throw newest
-      return newest?.edited ?? current()
+      return newest.edited
     },
-    ownChannels: () => serving?.assembled.channels ?? [],
+    ownChannels: () => (state.kind === 'empty' ? [] : state.serving.assembled.channels),
     async start() {
-      const built = await withBuildingLine(log, freshlySaved, build)
-      newest = built
+      const built = await withBuildingLine(log, listFreshFiles, build)
       const parked = await countParked(parkedFor, built.modules)
-      noteProblems(toModuleProblems(built.modules))
+      recordProblems(built)
       swap(built)
-      logProblems(log, { before: [], problems, modules: built.modules, parked })
+      logProblems(log, { before: [], problems: health.problems, modules: built.modules, parked })
     },
     async watch() {
       const { dir } = options
-      watcher = createWatcher({
+      const watcher = createWatcher({
         paths: {
           root: join(dir, 'hooks', 'transforms'),
           further: ['presets', 'verifiers', 'channels'].map((folder) => join(dir, 'hooks', folder)),
@@ -155,49 +204,38 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
         onTouch: saves.started,
         onChange: (saved) => {
           saves.finished(saved)
-          void live.reload()
+          void reload()
         },
         log,
       })
+      stopWatching = watcher.close
       await watcher.ready()
-      await live.reload()
+      await reload()
     },
-    reload() {
-      if (next !== undefined) return next
-      const mine = last.then(() => {
-        next = undefined
-        return reloadNow()
-      })
-      next = mine
-      last = mine.catch((error: unknown) => log.error({ err: error }, 'a reload failed inside the gateway'))
-      return mine
-    },
-    async publish() {
-      await last
-      if (held === undefined) throw new Problem('conflict', 'No save waits: the files on disk are live.')
-      const built = held
-      held = undefined
-      swap(built)
-      for (const { module } of built.modules.filter(({ kind }) => kind === 'live')) log.info({}, `${module} is live`)
-      return { generation: current().id }
-    },
+    reload,
+    publish: () =>
+      inOrder(() => {
+        if (state.kind !== 'waiting') throw new Problem('conflict', 'No save waits: the files on disk are live.')
+        const { waiting } = state
+        swap(waiting)
+        for (const { module } of waiting.modules.filter(({ kind }) => kind === 'live'))
+          log.info({}, `${module} is live`)
+        return { generation: current().id }
+      }),
     status: () => ({
       generation: current().id,
-      degraded: problems.length > 0 || held !== undefined,
-      held: held !== undefined,
-      problems,
-      lastReloadAt,
-      lastGoodAt,
+      degraded: health.problems.length > 0 || state.kind === 'waiting',
+      held: state.kind === 'waiting',
+      ...health,
     }),
     onSwap: (listener) => void listeners.push(listener),
     acquire: refcount.acquire,
     async close() {
-      closed = true
-      await watcher?.close()
+      closing.abort()
+      await stopWatching()
       saves.finished({ changed: [], fresh: [] })
-      await last
-      endServing()
+      await inOrder(() => {})
+      if (state.kind !== 'empty') state.release()
     },
   }
-  return live
 }

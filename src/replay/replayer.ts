@@ -3,6 +3,7 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { createSerial } from '../base/serial.ts'
 import type { Outcome } from './outcome.ts'
 import type { KeptDelivery, KeptQuery } from '../store/records.ts'
 import type { CapturedFields } from '../model/api-replay-types.ts'
@@ -37,16 +38,18 @@ export function createReplayer(parts: {
   readonly current: () => Generation
   /** The files on disk. */
   readonly edited: () => Generation
-  readonly aside: () => ReplayThreads
+  readonly createThreads: () => ReplayThreads
   readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request'>
   readonly newId: () => string
 }): Replayer {
-  const { dir, current, edited, aside, store, newId } = parts
-  let last: Promise<unknown> = Promise.resolve()
+  const { dir, current, edited, createThreads, store, newId } = parts
+  const inOrder = createSerial()
 
   /** The generations with threads of their own. */
-  async function withThreads<T>(work: (toAside: (generation: Generation) => Generation) => Promise<T>): Promise<T> {
-    const threads = aside()
+  async function withThreads<T>(
+    work: (withOwnThreads: (generation: Generation) => Generation) => Promise<T>,
+  ): Promise<T> {
+    const threads = createThreads()
     try {
       return await work((generation) => withTransforms(generation, threads.of(generation.transforms)))
     } finally {
@@ -54,20 +57,14 @@ export function createReplayer(parts: {
     }
   }
 
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const mine = last.then(work)
-    last = mine.catch(() => undefined)
-    return mine
-  }
-
   function compare(before: Generation | undefined, after: Generation, query: KeptQuery & { limitMs: number }) {
-    return withThreads((toAside) => {
-      const live = before && toAside(before)
+    return withThreads((withOwnThreads) => {
+      const live = before && withOwnThreads(before)
       return replay({
         store,
         query,
         before: live && ((page) => runAll(live, page, { newId })),
-        after: toAside(after),
+        after: withOwnThreads(after),
         toAfterId: before && matchMappings(before, after),
         newId,
         limitMs: query.limitMs,
@@ -79,7 +76,7 @@ export function createReplayer(parts: {
     async replay(query, isWanted = () => true) {
       const [live, disk] = [current(), edited()]
       const isLive = live.id === disk.id
-      const done = await inTurn(async () => {
+      const done = await inOrder(async () => {
         if (!isWanted()) throw new Problem('conflict', 'The client left before its replay began. It did not run.')
         return compare(isLive ? undefined : live, disk, { ...query, limitMs })
       })
@@ -88,7 +85,9 @@ export function createReplayer(parts: {
     async decideLive(ids) {
       const found = await Promise.all(ids.map((id) => findKept(store, id)))
       const page = found.flatMap((kept) => kept ?? [])
-      const outcomes = await inTurn(() => withThreads((toAside) => runAll(toAside(current()), page, { newId })))
+      const outcomes = await inOrder(() =>
+        withThreads((withOwnThreads) => runAll(withOwnThreads(current()), page, { newId })),
+      )
       return Object.fromEntries(outcomes)
     },
     async capture(stored, { name, module: asked }) {
@@ -103,8 +102,8 @@ export function createReplayer(parts: {
         )
       }
       const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
-      return inTurn(async () => {
-        const threads = aside()
+      return inOrder(async () => {
+        const threads = createThreads()
         const own = { ...parts, transforms: threads.of(transforms) }
         return capture(kept, { name, module, root, parts: own, env }).finally(() => threads.close())
       })

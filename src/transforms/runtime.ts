@@ -1,5 +1,6 @@
 // Runs the transforms of a gateway: isolated, limited, and loaded again when their code changes. Only this folder knows how a
 // module is loaded and where it runs.
+import { createSerial } from '../base/serial.ts'
 import { type Log, silentLog } from '../model/log.ts'
 import type { TransformRef } from '../model/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -84,7 +85,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   let newest: SharedPool | undefined
   let served: readonly SharedPool[] = []
   let nextId = 1
-  let loading: Promise<unknown> = Promise.resolve()
+  const inOrder = createSerial()
 
   const pools = createPools({
     log,
@@ -208,12 +209,8 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
 
   return {
     createReplayThreads,
-    load: (wanted) => {
-      // one after the other, because each load is compared with the load before it
-      const result = loading.then(() => load(wanted))
-      loading = result.catch(() => undefined)
-      return result
-    },
+    // each load is compared with the load before it
+    load: (wanted) => inOrder(() => load(wanted)),
     serve: (transforms) => {
       const before = served
       served = [...transforms.values()].flatMap((transform) => codes.get(transform)?.pool ?? [])

@@ -1,4 +1,5 @@
 // Tests new bundles in the standby thread first, one after the other. A bundle that hangs or breaks there affects no call.
+import { createSerial } from '../../base/serial.ts'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { BundlePost, FromWorker } from '../worker/messages.ts'
@@ -31,7 +32,7 @@ export function createChecks(options: {
   toStartProblem: () => Problem
 }): Checks {
   const { takeChecker, timeoutMs, discard, toStartProblem } = options
-  let queue: Promise<unknown> = Promise.resolve()
+  const inOrder = createSerial()
   let current: Current | undefined
 
   async function tryOnce(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked | Lost> {
@@ -63,11 +64,7 @@ export function createChecks(options: {
   }
 
   return {
-    run: (bundle, exports) => {
-      const result = queue.then(() => run(bundle, exports))
-      queue = result
-      return result
-    },
+    run: (bundle, exports) => inOrder(() => run(bundle, exports)),
     answered: (thread, { bundle, problems, changed }) => {
       if (current?.thread === thread && current.bundle.id === bundle) current.end({ problems, changed })
     },
