@@ -5,6 +5,6 @@ import { checkConfig, checkMappings, checkWarnings, printFindings } from './chec
 export async function check(context: Context): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)
-  const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded.config))
+  const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded))
   return printFindings(context, [...findings, ...mappings, ...checkWarnings(loaded)])
 }

@@ -33,7 +33,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
     async () => {
       const assembling = assemble(context.dir, config)
       return [
-        ...(await checkMappings(context, config, assembling)),
+        ...(await checkMappings(context, loaded, assembling)),
         ...(await checkStore(context.dir, config)),
         await checkDisk(context.dir),
         await checkCodeFolders(context.dir),

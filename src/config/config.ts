@@ -47,11 +47,32 @@ export function parseConfig(text: string, env: Env): ConfigResult<string> {
 type ConfigResult<Wrong> = { config: Config; problems: readonly [] } | { config: undefined; problems: readonly Wrong[] }
 
 /** A problem without a path is about the whole file, and names the file. */
-type PlacedProblem = Pick<ConfigIssue, 'text'> & Partial<Pick<ConfigIssue, 'path'>>
+type PlacedProblem = Pick<ConfigIssue, 'text'> & { readonly path?: ConfigPath | undefined }
 
 /** The line of a problem, with the place of its key. */
 export function formatPlacedIssue({ path, text: sentence }: PlacedProblem, text: string): string {
   return path === undefined ? sentence : `${locateKey(text, configFile, path)} ${sentence}`
+}
+
+/** A problem that was found after the load, such as a template that does not parse, with the place of the key that its text names. */
+export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConfig, 'config' | 'text'>): Problem {
+  const { code, message, frame, cause } = problem
+  if (code !== 'config-invalid') return problem
+  const place = (line: string) => formatPlacedIssue({ path: findNamedPath(line, config), text: line }, text)
+  return new Problem(code, place(message), {
+    cause,
+    ...(frame === undefined ? {} : { frame: frame.split('\n').map(place).join('\n') }),
+  })
+}
+
+/** The path of the key that a line names, also as the id of a mapping and its field. */
+function findNamedPath(line: string, config: Config): ConfigPath | undefined {
+  const [, id, field = ''] = /\bmappings?\b[^"]*"([^"]*)"(?:: ([\w.]+):)?/i.exec(line) ?? []
+  const index = config.hooks.mappings.findLastIndex((mapping, at) => (mapping.id ?? `mapping-${at + 1}`) === id)
+  if (index >= 0) return ['hooks', 'mappings', index, ...field.split('.').filter((key) => key !== '')]
+  const sections = Object.keys(config).join('|')
+  const [, path] = new RegExp(`(?:^|: )((?:${sections})(?:\\.[\\w-]+|\\[\\d+\\])+)`).exec(line) ?? []
+  return path?.match(/[\w-]+/g)?.map((key) => (/^\d+$/.test(key) ? Number(key) : key))
 }
 
 function findProblems(text: string, env: Env): ConfigResult<PlacedProblem> {
@@ -62,7 +83,7 @@ function findProblems(text: string, env: Env): ConfigResult<PlacedProblem> {
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
     return {
       config: undefined,
-      problems: [{ text: `${configFile} must contain one object, found ${describeValueKind(root)}.` }],
+      problems: [{ text: `${configFile}:1:1 must contain one object, found ${describeValueKind(root)}.` }],
     }
   }
   const substituted = substituteEnv(root, env)

@@ -53,14 +53,14 @@ export function parseJsonc(text: string, file: string): { value: unknown; proble
 }
 
 /**
- * The place of the key at a path, such as `hookloom.jsonc:4:7`. If the key does not exist: the place of the nearest key above it.
- * The text must parse.
+ * The place of the key at a path, such as `hookloom.jsonc:4:7`. If the key does not exist: the place of the nearest key above it, or of
+ * the whole object. The text must parse.
  */
 export function locateKey(text: string, file: string, path: readonly (string | number)[]): string {
   const source = text.replace(/^\uFEFF/, '')
   const root = parseTree(source, [], { allowTrailingComma: true })
   if (root === undefined) return file
-  for (let depth = path.length; depth > 0; depth -= 1) {
+  for (let depth = path.length; depth >= 0; depth -= 1) {
     const node = findNodeAtLocation(root, path.slice(0, depth))
     if (node === undefined) continue
     // the node of a path is the value; its parent, the property, begins with the key

@@ -1,10 +1,11 @@
 // Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
-import { type LoadedConfig, loadConfig } from '../config/config.ts'
+import { type LoadedConfig, loadConfig, placeProblem } from '../config/config.ts'
 import { type Env, pickEnv } from '../config/env.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import type { PoolSettings } from '../transforms/pool/pool.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { TransformRef } from '../model/mapping.ts'
+import { Problem } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { VerifierTools } from '../pipeline/verify.ts'
@@ -42,14 +43,28 @@ export type Candidate = {
   readonly modules: readonly ModuleReport[]
 }
 
-/** Throws a Problem of the configuration. */
+type Against = { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> }
+
+/** Throws a Problem of the configuration, with the place of the key. */
 export async function buildCandidate(
-  { dir, env: given, load, assembler, verifierTools, onConfig }: CandidateSource & { readonly assembler: Assembler },
-  against: { serving: Candidate | undefined; changed: readonly string[]; suspects: ReadonlySet<string> },
+  source: CandidateSource & { readonly assembler: Assembler },
+  against: Against,
 ): Promise<Candidate> {
-  const read = loadConfig({ dir, env: given })
+  const read = loadConfig(source)
+  source.onConfig?.(read)
+  try {
+    return await buildFrom(read, source, against)
+  } catch (error) {
+    throw error instanceof Problem ? placeProblem(error, read) : error
+  }
+}
+
+async function buildFrom(
+  read: LoadedConfig,
+  { dir, load, assembler, verifierTools }: CandidateSource & { readonly assembler: Assembler },
+  against: Against,
+): Promise<Candidate> {
   const { config, env: settings } = read
-  onConfig?.(read)
   const assembled = await assembler.assemble(config, against.serving?.assembled)
   const { mappings, verifiers, reports } = assembled
   // finds a template that does not parse before any transform is loaded

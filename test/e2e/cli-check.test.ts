@@ -28,6 +28,31 @@ describe('check', { timeout: 60_000 }, () => {
     },
   )
 
+  const open = { hooks: { enabled: true, token: hookToken } }
+  test.each([
+    ['a template', { mappings: [{ match: { path: 'a' } }, { messageTemplate: '{{a | shout}}' }] }, 'messageTemplate'],
+    ['a condition', { mappings: [{ match: { payload: { 'a..b': 1 } }, messageTemplate: 'x' }] }, 'payload'],
+    ['a scheme', { mappings: [{ verify: { scheme: 'twilio', secret: 'x'.repeat(32) } }] }, 'verify'],
+    ['an id', { mappings: [{ id: 'gmail', match: { path: 'a' } }], presets: ['gmail'] }, '{'],
+    ['an unknown preset', { presets: ['gmail', 'githu'] }, 'githu'],
+    ['an option of a preset', { presets: [{ name: 'github', secrte: 'x' }] }, '{'],
+    ['the transforms folder', { transformsDir: '../..' }, 'transformsDir'],
+  ])('the error of %s names the file and the line of its key', async (_, hooks, key) => {
+    const dir = makeConfigDir()
+    const text = JSON.stringify({ hooks: { ...open.hooks, ...hooks } }, undefined, 1)
+    writeFiles(dir, { 'hookloom.jsonc': text })
+    const { stdout } = await runCommand(['check'], { dir })
+    const [, line, column] = /^(?:✗.*?|  )hookloom\.jsonc:(\d+):(\d+) /m.exec(stdout) ?? []
+    expect(
+      text
+        .split('\n')
+        [Number(line) - 1]?.slice(Number(column) - 1)
+        .replace('"', ''),
+    ).toMatch(new RegExp(`^${key.replace('{', String.raw`\{`)}`))
+    const { code, stderr } = await runBuilt(['start', '--port', '0', '--admin-port', '0'], { dir })
+    expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining(`hookloom.jsonc:${line}:${column} `) })
+  })
+
   test('a folder without configuration is exit 78 and names the command that makes one', async () => {
     const { code, stderr } = await runBuilt(['start'], { dir: makeFolder() })
     expect(code).toBe(78)

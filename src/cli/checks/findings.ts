@@ -2,7 +2,7 @@
 import colors from 'picocolors'
 import { type Assembled, assemble } from '../../reload/assemble.ts'
 import { atStart, type FixtureCounts, passGate } from '../../reload/gate.ts'
-import { type LoadedConfig, loadConfig } from '../../config/config.ts'
+import { type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
 import type { Config } from '../../model/config.ts'
@@ -55,16 +55,17 @@ export function checkWarnings({ config, files, text }: LoadedConfig): CheckFindi
 /** Checks every template and match path of the operator's mappings, every preset, and every module with its fixtures. */
 export async function checkMappings(
   context: Context,
-  config: Config,
-  assembling: Promise<Assembled> = assemble(context.dir, config),
+  loaded: LoadedConfig,
+  assembling: Promise<Assembled> = assemble(context.dir, loaded.config),
 ): Promise<CheckFinding[]> {
+  const { config } = loaded
   const mappings = config.hooks.mappings.map((mapping, index) => ({
     ...mapping,
     id: mapping.id ?? `mapping-${index + 1}`,
   }))
   try {
     const { verifiers, channels } = await assembling
-    const templates = mappings.map((mapping) => checkTemplates(mapping, verifiers))
+    const templates = mappings.map((mapping) => checkTemplates(loaded, mapping, verifiers))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
     // without mappings that do not parse, so that one mistake does not hide the others
     const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
@@ -72,18 +73,18 @@ export async function checkMappings(
       ...templates,
       ...verifiers.map(toVerifierFinding),
       ...channels.map(toChannelFinding),
-      ...(await checkModules(context, sane)),
+      ...(await checkModules(context, sane, loaded)),
     ]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     const known = mappings.filter(({ verify }) => verify === undefined || schemeNames.includes(verify.scheme))
-    const templates = known.map((mapping) => checkTemplates(mapping, []))
-    return [...templates, buildFailure('mappings', describeProblem(error), exitCodes[error.kind])]
+    const templates = known.map((mapping) => checkTemplates(loaded, mapping, []))
+    return [...templates, buildFailure('mappings', describeProblem(placeProblem(error, loaded)), exitCodes[error.kind])]
   }
 }
 
 /** As a gateway checks them at its start. */
-async function checkModules(context: Context, config: Config): Promise<CheckFinding[]> {
+async function checkModules(context: Context, config: Config, loaded: LoadedConfig): Promise<CheckFinding[]> {
   const bench = createBench(context)
   try {
     const { root, parts } = await bench.load([], config)
@@ -98,7 +99,7 @@ async function checkModules(context: Context, config: Config): Promise<CheckFind
     })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return [buildFailure('mappings', describeProblem(error), exitCodes[error.kind])]
+    return [buildFailure('mappings', describeProblem(placeProblem(error, loaded)), exitCodes[error.kind])]
   } finally {
     await bench.close()
   }
@@ -126,14 +127,18 @@ function describeProblem(problem: Problem | ProblemRecord): string {
   return frame === undefined ? detail : `${detail}\n${frame}`
 }
 
-function checkTemplates(mapping: CompiledMapping['mapping'], defined: readonly DefinedVerifier[]): CheckFinding {
+function checkTemplates(
+  loaded: LoadedConfig,
+  mapping: CompiledMapping['mapping'],
+  defined: readonly DefinedVerifier[],
+): CheckFinding {
   const name = `mapping ${mapping.id}`
   try {
     createRouter([compileMapping(mapping, undefined, () => ({ ...offline, defined }))])
     return { name, ok: true, detail: 'its templates and conditions parse' }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
-    return buildFailure(name, error.message, exitCodes[error.kind])
+    return buildFailure(name, placeProblem(error, loaded).message, exitCodes[error.kind])
   }
 }
 

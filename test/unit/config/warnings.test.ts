@@ -85,7 +85,7 @@ describe('doctor', () => {
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
     ],
   ])('warns of %s', (_, parts, expected) => {
-    expect(references(parts)).toEqual([`references: hookloom.jsonc ${expected}`])
+    expect(references(parts)).toEqual([`references: hookloom.jsonc:1:1 ${expected}`])
   })
 
   test.each<[string, Parts]>([
