@@ -6,14 +6,10 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   createDirectMessages,
-  type SendFailure,
-  type HttpOutcome,
   readSuccess,
-  readError,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toCode,
-  toSendFailure,
   toFailureBeforePost,
 } from './http.ts'
 import { safeMarkdown } from './markup.ts'
@@ -62,7 +58,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
   const toDirect = createDirectMessages(async (user, signal) => {
     const outcome = await call('users/@me/channels', { recipient_id: user }, signal)
     const channel = readSuccess(outcome, CreatedAnswer)
-    return channel === undefined ? toFailureBeforePost(toDiscordFailure(outcome)) : { kind: 'open', id: channel.id }
+    return channel === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: channel.id }
   })
 
   return {
@@ -88,12 +84,12 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
         signal,
       )
       const message = readSuccess(outcome, CreatedAnswer)
-      return message === undefined ? toDiscordFailure(outcome) : { kind: 'sent', id: message.id }
+      return message === undefined ? readFailure(outcome) : { kind: 'sent', id: message.id }
     },
     async probe(signal) {
       const outcome = await call('users/@me', undefined, signal)
       const me = readSuccess(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toDiscordFailure(outcome).detail }
+      if (me === undefined) return { ok: false, detail: readFailure(outcome).detail }
       return { ok: true, detail: `Discord accepts the token of ${me.username}.` }
     },
   }
@@ -103,14 +99,13 @@ function explainRecipient(to: string | undefined): string {
   return describeWrongRecipient('discord', to, 'a channel id, channel:<id> or user:<id>')
 }
 
-function toDiscordFailure(outcome: HttpOutcome): SendFailure {
-  const { code, retry_after: retryAfterSeconds } = readError(outcome, ErrorAnswer) ?? {}
-  const status = outcome.kind === 'answer' ? outcome.status : 0
-  return toSendFailure(outcome, {
-    provider: 'Discord',
-    // 0 is "general error"
-    code: code === 0 ? undefined : toCode(code),
-    hint: hints[code ?? status] ?? hints[status],
-    retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),
-  })
-}
+const readFailure = createFailureReader({
+  provider: 'Discord',
+  schema: ErrorAnswer,
+  // 0 is "general error"
+  readCode: ({ code }) => (code === 0 ? undefined : code),
+  explain: ({ status, body }) => ({
+    hint: hints[body?.code ?? status] ?? hints[status],
+    retryAfterMs: body?.retry_after === undefined ? undefined : Math.ceil(body.retry_after * 1_000),
+  }),
+})

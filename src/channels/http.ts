@@ -65,14 +65,16 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
 
 /** The body of an answer that accepts; undefined if it has another shape. */
 export function readSuccess<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
-  return outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
-    ? schema.safeParse(outcome.body).data
-    : undefined
+  return outcome.kind === 'answer' && isAccepted(outcome.status) ? schema.safeParse(outcome.body).data : undefined
 }
 
 /** The body of an answer that refuses; undefined if it has another shape. */
 export function readError<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
+}
+
+function isAccepted(status: number): boolean {
+  return status >= 200 && status < 300
 }
 
 /** Checked before the send: the error of fetch for a bad header quotes the header, which contains the token. */
@@ -130,18 +132,37 @@ function toFault(cause: unknown): Fault {
 
 export type SendFailure = Exclude<SendResult, { kind: 'sent' }>
 
-type FailureContext = {
+/** What an error of a provider means. A field that is undefined follows from the status and the headers. */
+export type ErrorMeaning = {
+  readonly kind?: SendFailure['kind'] | undefined
+  /** The cause and the next move, as sentences. */
+  readonly hint?: string | undefined
+  readonly retryAfterMs?: number | undefined
+}
+
+type Refusal<Body> = {
+  readonly status: number
+  readonly headers: Headers
+  /** Undefined: it has another shape. */
+  readonly body: Body | undefined
+  /** The provider's error code, if it is safe in a detail. */
+  readonly code: string | undefined
+}
+
+/** How a provider refuses a request. */
+type Refusals<Body> = {
   /** The name for people: `Telegram`. */
   readonly provider: string
   /** What has the address in the configuration. Default: `baseUrl`. */
   readonly address?: string
-  /** The provider's error code, from `toCode`. */
-  readonly code?: string | undefined
-  /** The next move, as a sentence. */
-  readonly hint?: string | undefined
-  /** From the body of the answer; by default the header counts. */
-  readonly retryAfterMs?: number | undefined
+  readonly schema?: z.ZodType<Body>
+  /** True: it refuses with the status 200. Default: with 300 and more. */
+  readonly refusesWith200?: boolean
+  readCode?(body: Body): unknown
+  explain?(refusal: Refusal<Body>): ErrorMeaning | undefined
 }
+
+type FailureReader = (outcome: HttpOutcome) => SendFailure
 
 /**
  * In addition to 429: the request was not read to its end (408), was not started (425, 503), or never got from the provider's edge
@@ -149,63 +170,48 @@ type FailureContext = {
  */
 const notAcceptedStatuses = new Set([408, 425, 503, 521, 523, 525, 526])
 
-export function toSendFailure(
-  outcome: HttpOutcome,
-  { provider, address = 'baseUrl', code, hint, retryAfterMs }: FailureContext,
-): SendFailure {
-  if (outcome.kind !== 'answer') {
-    return outcome.kind === 'unsent'
-      ? {
-          kind: 'transient',
-          detail: `${provider} was not reached: ${outcome.detail}. Check ${address} and the network of this machine.`,
-        }
-      : { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
-  }
-  const { status, headers } = outcome
-  const wait = toRetryWait(retryAfterMs ?? readRetryAfterMs(headers))
-  const detail = `${provider} answered ${status}${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`
-  if (status === 429) return { kind: 'rate-limited', detail, ...wait }
-  if (notAcceptedStatuses.has(status)) return { kind: 'transient', detail, ...wait }
-  if (status >= 500) return { kind: 'ambiguous', detail }
-  if (status >= 400) return { kind: 'permanent', detail }
-  if (status >= 300) {
-    return {
-      kind: 'permanent',
-      detail: `${provider} answered ${status}, a redirect, which is not followed. Change ${address} to the final address.`,
+/** Makes the function that reads why a provider did not accept a request. No detail quotes the answer, except for a code. */
+export function createFailureReader<Body = never>(refusals: Refusals<Body>): FailureReader {
+  const { provider, address = 'baseUrl', schema, refusesWith200 = false, readCode, explain } = refusals
+  return (outcome) => {
+    if (outcome.kind !== 'answer') {
+      if (outcome.kind === 'unknown') return { kind: 'ambiguous', detail: `${provider}: ${outcome.detail}.` }
+      const detail = `${provider} was not reached: ${outcome.detail}. Check ${address} and the network of this machine.`
+      return { kind: 'transient', detail }
     }
+    const { status, headers } = outcome
+    const isRefusal = refusesWith200 ? isAccepted(status) : status >= 300
+    const body = isRefusal ? schema?.safeParse(outcome.body).data : undefined
+    const code = body === undefined ? undefined : toCode(readCode?.(body))
+    const { kind = chooseKind(status), hint, retryAfterMs } = explain?.({ status, headers, body, code }) ?? {}
+    const detail = `${provider} answered ${status}${describeAnswer(status, { address, code, hint })}`
+    return kind === 'rate-limited' || kind === 'transient'
+      ? { kind, detail, ...toRetryWait(retryAfterMs ?? readRetryAfterMs(headers)) }
+      : { kind, detail }
   }
-  if (code !== undefined) return { kind: 'ambiguous', detail }
-  return {
-    kind: 'ambiguous',
-    detail: `${provider} answered ${status}, but not in the documented format. Check ${address}.`,
+}
+
+function chooseKind(status: number): SendFailure['kind'] {
+  if (status === 429) return 'rate-limited'
+  if (notAcceptedStatuses.has(status)) return 'transient'
+  return status >= 300 && status < 500 ? 'permanent' : 'ambiguous'
+}
+
+function describeAnswer(
+  status: number,
+  { address, code, hint }: { address: string; code: string | undefined; hint: string | undefined },
+): string {
+  if (status >= 300 && status < 400) {
+    return `, a redirect, which is not followed. Change ${address} to the final address.`
   }
+  if (status < 300 && code === undefined) return `, but not in the documented format. Check ${address}.`
+  return `${code === undefined ? '' : ` (${code})`}.${hint === undefined ? '' : ` ${hint}`}`
 }
 
 /** An error code that is safe in a detail: a number or one short word. Anything else could be the message. */
-export function toCode(value: unknown): string | undefined {
+function toCode(value: unknown): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && /^[\w.-]{1,80}$/.test(value) ? value : undefined
-}
-
-export type ErrorMeaning = {
-  readonly kind: SendFailure['kind']
-  /** What it means and the next move, as sentences. */
-  readonly hint: string
-  readonly retryAfterMs?: number
-}
-
-/** The failure by its meaning, or by its status if it has none. */
-export function toCodedFailure(
-  outcome: HttpOutcome,
-  { meaning, ...context }: Pick<FailureContext, 'provider' | 'code'> & { meaning: ErrorMeaning | undefined },
-): SendFailure {
-  const failed = toSendFailure(outcome, { ...context, hint: meaning?.hint })
-  if (meaning === undefined || outcome.kind !== 'answer') return failed
-  const { kind, retryAfterMs = readRetryAfterMs(outcome.headers) } = meaning
-  const { detail } = failed
-  return kind === 'rate-limited' || kind === 'transient'
-    ? { kind, detail, ...toRetryWait(retryAfterMs) }
-    : { kind, detail }
 }
 
 /** The failure of a request that cannot post anything: it is never ambiguous. */

@@ -6,13 +6,11 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type SendFailure,
   type HttpOutcome,
   readSuccess,
-  readError,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toCodedFailure,
   toFailureBeforePost,
 } from './http.ts'
 import { plainText } from './markup.ts'
@@ -69,7 +67,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
           return toSendResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
         }
         // nothing was posted yet, whatever the result of this question
-        if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(toIMessageFailure(known))
+        if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(readFailure(known))
       }
       return toSendResult(await post('message/text', { chatGuid: guid, ...content }, signal))
     },
@@ -78,7 +76,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
       if (outcome.kind === 'answer' && outcome.status === 200) {
         return { ok: true, detail: 'BlueBubbles answers and accepts the password.' }
       }
-      return { ok: false, detail: toIMessageFailure(outcome).detail }
+      return { ok: false, detail: readFailure(outcome).detail }
     },
   }
 }
@@ -98,36 +96,25 @@ function toTarget(to = ''): Target | undefined {
 
 function toSendResult(outcome: HttpOutcome): SendResult {
   const accepted = readSuccess(outcome, SuccessAnswer)
-  if (accepted === undefined) return toIMessageFailure(outcome)
+  if (accepted === undefined) return readFailure(outcome)
   const { data } = accepted
   return { kind: 'sent', id: 'messages' in data ? data.messages[0].guid : data.guid }
 }
 
-function toIMessageFailure(outcome: HttpOutcome): SendFailure {
-  if (outcome.kind !== 'answer') return toCodedFailure(outcome, { provider: 'BlueBubbles', meaning: undefined })
-  const refused = readError(outcome, ErrorAnswer)
-  const code = refused?.data?.error
-  const meaning = toErrorMeaning({ status: outcome.status, reason: refused?.error.message ?? '', code })
-  return toCodedFailure(outcome, { provider: 'BlueBubbles', code: code?.toString(), meaning })
-}
-
-function toErrorMeaning({
-  status,
-  reason,
-  code,
-}: {
-  status: number
-  reason: string
-  code: number | undefined
-}): ErrorMeaning | undefined {
-  if (status === 401) {
-    return { kind: 'permanent', hint: 'The password is wrong. Check channels.imessage.password.' }
-  }
-  if (reason.startsWith('Message is already queued')) {
-    return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still being sent.' }
-  }
-  if (code === noIMessage) return { kind: 'permanent', hint: 'The recipient does not use iMessage. Check the address.' }
-  return code === undefined || code === 0
-    ? undefined
-    : { kind: 'transient', hint: 'Messages could not send the message. Look at the conversation on the Mac.' }
-}
+const readFailure = createFailureReader({
+  provider: 'BlueBubbles',
+  schema: ErrorAnswer,
+  readCode: ({ data }) => data?.error,
+  explain({ status, body }): ErrorMeaning | undefined {
+    const { error, data: { error: code = 0 } = {} } = body ?? {}
+    if (status === 401) return { kind: 'permanent', hint: 'The password is wrong. Check channels.imessage.password.' }
+    if (error?.message.startsWith('Message is already queued') === true) {
+      return { kind: 'ambiguous', hint: 'An earlier attempt of this message is still being sent.' }
+    }
+    if (code === noIMessage)
+      return { kind: 'permanent', hint: 'The recipient does not use iMessage. Check the address.' }
+    return code === 0
+      ? undefined
+      : { kind: 'transient', hint: 'Messages could not send the message. Look at the conversation on the Mac.' }
+  },
+})

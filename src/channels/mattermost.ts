@@ -6,15 +6,11 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   createDirectMessages,
-  type SendFailure,
-  type HttpOutcome,
   type DirectMessage,
   readSuccess,
-  readError,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toCode,
-  toSendFailure,
   toFailureBeforePost,
 } from './http.ts'
 import { safeMarkdown } from './markup.ts'
@@ -51,7 +47,7 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
   async function open(path: string, body: object | undefined, signal: AbortSignal): Promise<DirectMessage> {
     const outcome = await call(path, body, signal)
     const found = readSuccess(outcome, Id)
-    return found === undefined ? toFailureBeforePost(toMattermostFailure(outcome)) : { kind: 'open', id: found.id }
+    return found === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: found.id }
   }
 
   /** `person`: an id, or a name with @. */
@@ -79,12 +75,12 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
       const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }
       const outcome = await call('posts', post, signal)
       const posted = readSuccess(outcome, Id)
-      return posted === undefined ? toMattermostFailure(outcome) : { kind: 'sent', id: posted.id }
+      return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: posted.id }
     },
     async probe(signal) {
       const outcome = await call('users/me', undefined, signal)
       const me = readSuccess(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toMattermostFailure(outcome).detail }
+      if (me === undefined) return { ok: false, detail: readFailure(outcome).detail }
       return { ok: true, detail: `Mattermost accepts the token of @${me.username}.` }
     },
   }
@@ -94,16 +90,13 @@ function explainRecipient(to: string | undefined): string {
   return describeWrongRecipient('mattermost', to, 'a channel id, channel:<id>, user:<id> or @name')
 }
 
-function toMattermostFailure(outcome: HttpOutcome): SendFailure {
-  const code = toCode(readError(outcome, ErrorAnswer)?.id)
-  if (outcome.kind !== 'answer') return toSendFailure(outcome, { provider: 'Mattermost' })
-  const { status, headers } = outcome
-  const reset = headers.get('x-ratelimit-reset')
-  return toSendFailure(outcome, {
-    provider: 'Mattermost',
-    code,
-    hint: hints[status],
+const readFailure = createFailureReader({
+  provider: 'Mattermost',
+  schema: ErrorAnswer,
+  readCode: ({ id }) => id,
+  explain({ status, headers }) {
+    const reset = headers.get('x-ratelimit-reset') ?? ''
     // in seconds; not every version sends Retry-After
-    retryAfterMs: reset === null || !/^\d{1,6}$/.test(reset) ? undefined : Number(reset) * 1_000,
-  })
-}
+    return { hint: hints[status], retryAfterMs: /^\d{1,6}$/.test(reset) ? Number(reset) * 1_000 : undefined }
+  },
+})

@@ -6,12 +6,9 @@ import {
   type ChannelTools,
   type ErrorMeaning,
   type SendFailure,
-  type HttpOutcome,
   readSuccess,
-  readError,
+  createFailureReader,
   sendJson,
-  toCode,
-  toCodedFailure,
   toFailureBeforePost,
 } from './http.ts'
 
@@ -54,7 +51,7 @@ export function createTokenCache(
       ...tools,
     })
     const granted = readSuccess(outcome, TokenAnswer)
-    if (granted === undefined) return { kind: 'failed', failed: toTokenFailure(outcome) }
+    if (granted === undefined) return { kind: 'failed', failed: toFailureBeforePost(readFailure(outcome)) }
     kept = { token: granted.access_token, until: clock() + granted.expires_in * 1_000 - marginMs }
     return { kind: 'token', token: granted.access_token }
   }
@@ -84,10 +81,9 @@ const meanings = new Map<string, ErrorMeaning>([
   ['invalid_request', { kind: 'permanent', hint: 'Check channels.msteams.tenantId.' }],
 ])
 
-function toTokenFailure(outcome: HttpOutcome): SendFailure {
-  const code = readError(outcome, ErrorAnswer)?.error
-  const meaning = code === undefined ? undefined : meanings.get(code)
-  return toFailureBeforePost(
-    toCodedFailure(outcome, { provider: 'The login of Microsoft', code: toCode(code), meaning }),
-  )
-}
+const readFailure = createFailureReader({
+  provider: 'The login of Microsoft',
+  schema: ErrorAnswer,
+  readCode: ({ error }) => error,
+  explain: ({ code = '' }) => meanings.get(code),
+})

@@ -6,14 +6,11 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type SendFailure,
   type HttpOutcome,
   readSuccess,
-  readError,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toCode,
-  toCodedFailure,
 } from './http.ts'
 import { teamsMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
@@ -97,11 +94,12 @@ function toConversation(to = ''): string | undefined {
 
 function toSendResult(outcome: HttpOutcome): SendResult {
   const accepted = readSuccess(outcome, SuccessAnswer)
-  return accepted === undefined ? toMsTeamsFailure(outcome) : { kind: 'sent', id: accepted.id }
+  return accepted === undefined ? readFailure(outcome) : { kind: 'sent', id: accepted.id }
 }
 
-function toMsTeamsFailure(outcome: HttpOutcome): SendFailure {
-  const code = toCode(readError(outcome, ErrorAnswer)?.error.code)
-  const meaning = outcome.kind === 'answer' ? meanings.get(outcome.status) : undefined
-  return toCodedFailure(outcome, { provider: 'Teams', code, meaning })
-}
+const readFailure = createFailureReader({
+  provider: 'Teams',
+  schema: ErrorAnswer,
+  readCode: ({ error }) => error.code,
+  explain: ({ status }) => meanings.get(status),
+})

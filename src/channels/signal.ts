@@ -6,14 +6,12 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type SendFailure,
   type HttpOutcome,
   readSuccess,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toSendFailure,
 } from './http.ts'
-import { toRetryWait } from '../base/http.ts'
 import { plainText } from './markup.ts'
 import { type Markup, render } from './markdown.ts'
 
@@ -67,7 +65,7 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
     async probe(signal) {
       const outcome = await sendJson({ method: 'GET', url: `${baseUrl}/api/v1/check`, timeoutMs, signal, ...tools })
       if (outcome.kind === 'answer' && outcome.status === 200) return { ok: true, detail: 'signal-cli is running.' }
-      return { ok: false, detail: toSendFailure(outcome, { provider: 'signal-cli' }).detail }
+      return { ok: false, detail: readFailure(outcome).detail }
     },
   }
 }
@@ -97,15 +95,12 @@ function toRecipient(to = ''): Recipient | undefined {
 
 function toSendResult(outcome: HttpOutcome): SendResult {
   const accepted = readSuccess(outcome, SuccessAnswer)
-  return accepted === undefined ? toSignalFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
+  return accepted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(accepted.result.timestamp) }
 }
 
 // Errors: first the result for the recipient, then the code of the call. No message quotes signal-cli.
 
-const provider = 'signal-cli'
-
 const RecipientResult = z.object({ type: z.string(), retryAfterSeconds: z.number().nonnegative().nullish() })
-/** With status 200. */
 const ErrorAnswer = z.object({
   error: z.object({
     code: z.number(),
@@ -156,18 +151,20 @@ const callErrors = new Map<number, ErrorMeaning>([
 
 const unexpected: ErrorMeaning = { kind: 'ambiguous', hint: 'See its log.' }
 
-function toSignalFailure(outcome: HttpOutcome): SendFailure {
-  const refused = readSuccess(outcome, ErrorAnswer)
-  if (refused === undefined) return toSendFailure(outcome, { provider })
-  const { code, data } = refused.error
-  const result = data?.response.results.find(({ type }) => recipientErrors.has(type))
-  const { kind, hint } =
-    (result === undefined ? undefined : recipientErrors.get(result.type)) ?? callErrors.get(code) ?? unexpected
-  const detail = `${provider} answered with the error ${code}. ${hint}`
-  if (kind !== 'rate-limited') return { kind, detail }
-  const seconds = result?.retryAfterSeconds ?? undefined
-  return { kind, detail, ...toRetryWait(seconds === undefined ? undefined : seconds * 1_000) }
-}
+const readFailure = createFailureReader({
+  provider: 'signal-cli',
+  schema: ErrorAnswer,
+  refusesWith200: true,
+  readCode: ({ error }) => error.code,
+  explain({ body }) {
+    if (body === undefined) return undefined
+    const { code, data } = body.error
+    const result = data?.response.results.find(({ type }) => recipientErrors.has(type))
+    const meaning = (result && recipientErrors.get(result.type)) ?? callErrors.get(code) ?? unexpected
+    const seconds = result?.retryAfterSeconds ?? undefined
+    return { ...meaning, retryAfterMs: seconds === undefined ? undefined : seconds * 1_000 }
+  },
+})
 
 type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
 

@@ -7,13 +7,10 @@ import {
   type ChannelTools,
   createDirectMessages,
   type ErrorMeaning,
-  type SendFailure,
-  type HttpOutcome,
   readSuccess,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toCode,
-  toCodedFailure,
   toFailureBeforePost,
 } from './http.ts'
 import { slackMrkdwn } from './markup.ts'
@@ -27,7 +24,6 @@ const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})|user:([UW][A-Z0-9]{6,2
 const PostedAnswer = z.object({ ok: z.literal(true), ts: z.string() })
 const Direct = z.object({ ok: z.literal(true), channel: z.object({ id: z.string() }) })
 const Me = z.object({ ok: z.literal(true), user: z.string(), team: z.string() })
-/** With status 200. */
 const ErrorAnswer = z.object({ ok: z.literal(false), error: z.string() })
 
 export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: ChannelTools = {}): Channel {
@@ -44,7 +40,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
   const toDirect = createDirectMessages(async (users, signal) => {
     const outcome = await call('conversations.open', { users }, signal)
     const direct = readSuccess(outcome, Direct)
-    return direct === undefined ? toFailureBeforePost(toSlackFailure(outcome)) : { kind: 'open', id: direct.channel.id }
+    return direct === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: direct.channel.id }
   })
 
   return {
@@ -71,12 +67,12 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
         signal,
       )
       const posted = readSuccess(outcome, PostedAnswer)
-      return posted === undefined ? toSlackFailure(outcome) : { kind: 'sent', id: posted.ts }
+      return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: posted.ts }
     },
     async probe(signal) {
       const outcome = await call('auth.test', {}, signal)
       const me = readSuccess(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toSlackFailure(outcome).detail }
+      if (me === undefined) return { ok: false, detail: readFailure(outcome).detail }
       return { ok: true, detail: `Slack accepts the token of ${me.user} in ${me.team}.` }
     },
   }
@@ -84,16 +80,6 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
 
 function explainRecipient(to: string | undefined): string {
   return describeWrongRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
-}
-
-function toSlackFailure(outcome: HttpOutcome): SendFailure {
-  const refused = readSuccess(outcome, ErrorAnswer)
-  const code = toCode(refused?.error)
-  return toCodedFailure(outcome, {
-    provider: 'Slack',
-    code,
-    meaning: refused === undefined ? undefined : toSlackMeaning(code ?? ''),
-  })
 }
 
 // Errors: docs.slack.dev/reference/methods/chat.postMessage#errors
@@ -139,7 +125,13 @@ const hints = new Map<string, string>([
   ['messages_tab_disabled', 'Turn on the Messages Tab under App Home.'],
 ])
 
-function toSlackMeaning(code: string): ErrorMeaning {
-  const hint = hints.get(code) ?? 'See the errors of chat.postMessage in the documentation of Slack.'
-  return meanings.get(code) ?? { kind: 'permanent', hint }
-}
+const unknownHint = 'See the errors of chat.postMessage in the documentation of Slack.'
+
+const readFailure = createFailureReader({
+  provider: 'Slack',
+  schema: ErrorAnswer,
+  refusesWith200: true,
+  readCode: ({ error }) => error,
+  explain: ({ body, code = '' }) =>
+    body && (meanings.get(code) ?? { kind: 'permanent', hint: hints.get(code) ?? unknownHint }),
+})

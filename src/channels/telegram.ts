@@ -5,13 +5,11 @@ import type { ChannelConfig } from '../model/channels-config.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
-  type SendFailure,
-  type HttpOutcome,
   readSuccess,
   readError,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toSendFailure,
 } from './http.ts'
 import { telegramHtml } from './markup.ts'
 import { render } from './markdown.ts'
@@ -75,12 +73,12 @@ export function createTelegramChannel(config: ChannelConfig<'telegram'>, { fetch
         outcome = await post(chatId, written)
       }
       const sent = readSuccess(outcome, SuccessAnswer)
-      return sent === undefined ? toTelegramFailure(outcome) : { kind: 'sent', id: String(sent.result.message_id) }
+      return sent === undefined ? readFailure(outcome) : { kind: 'sent', id: String(sent.result.message_id) }
     },
     async probe(signal) {
       const outcome = await call('getMe', undefined, signal)
       const me = readSuccess(outcome, Me)
-      if (me === undefined) return { ok: false, detail: toTelegramFailure(outcome).detail }
+      if (me === undefined) return { ok: false, detail: readFailure(outcome).detail }
       return { ok: true, detail: `Telegram accepts the token of @${me.result.username}.` }
     },
   }
@@ -99,15 +97,15 @@ function stripTags(html: string): string {
     .replaceAll('&amp;', '&')
 }
 
-function toTelegramFailure(outcome: HttpOutcome): SendFailure {
-  const refused = readError(outcome, ErrorAnswer)
-  const retryAfterSeconds = refused?.parameters.retry_after
-  return toSendFailure(outcome, {
-    provider: 'Telegram',
-    hint: outcome.kind === 'answer' ? chooseHint(outcome.status, refused?.description ?? '') : undefined,
-    retryAfterMs: retryAfterSeconds === undefined ? undefined : Math.ceil(retryAfterSeconds * 1_000),
-  })
-}
+const readFailure = createFailureReader({
+  provider: 'Telegram',
+  schema: ErrorAnswer,
+  explain: ({ status, body }) => ({
+    hint: chooseHint(status, body?.description ?? ''),
+    retryAfterMs:
+      body?.parameters.retry_after === undefined ? undefined : Math.ceil(body.parameters.retry_after * 1_000),
+  }),
+})
 
 /** Telegram has no error codes apart from the status. Its descriptions are matched, but not shown. */
 function chooseHint(status: number, description: string): string | undefined {

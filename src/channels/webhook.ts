@@ -1,8 +1,8 @@
 // A signed HTTP request to the operator's own receiver. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 import { createHmac } from 'node:crypto'
-import type { Channel, SendResult } from '../model/channel.ts'
+import type { Channel } from '../model/channel.ts'
 import type { ChannelConfig } from '../model/channels-config.ts'
-import { type ChannelTools, type HttpOutcome, describeWrongRecipient, sendJson, toSendFailure } from './http.ts'
+import { type ChannelTools, createFailureReader, describeWrongRecipient, sendJson } from './http.ts'
 
 const hints = new Map([
   [401, 'It did not accept the signature. Check the secret of the endpoint on both sides.'],
@@ -49,7 +49,8 @@ export function createWebhookChannel(
         signal,
         fetch,
       })
-      return toSendResult(outcome, id)
+      const isSent = outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
+      return isSent ? { kind: 'sent', id } : readFailure(outcome)
     },
   }
 }
@@ -65,10 +66,8 @@ function toKey(secret: string): Buffer {
   return secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret)
 }
 
-function toSendResult(outcome: HttpOutcome, id: string): SendResult {
-  const context = { provider: 'The receiver', address: 'the URL of the endpoint' }
-  if (outcome.kind !== 'answer') return toSendFailure(outcome, context)
-  const { status } = outcome
-  if (status >= 200 && status < 300) return { kind: 'sent', id }
-  return toSendFailure(outcome, { ...context, hint: hints.get(status) })
-}
+const readFailure = createFailureReader({
+  provider: 'The receiver',
+  address: 'the URL of the endpoint',
+  explain: ({ status }) => ({ hint: hints.get(status) }),
+})

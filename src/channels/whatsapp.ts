@@ -7,13 +7,12 @@ import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
   type ErrorMeaning,
-  type SendFailure,
   type HttpOutcome,
   readSuccess,
   readError,
   describeWrongRecipient,
+  createFailureReader,
   sendJson,
-  toCodedFailure,
 } from './http.ts'
 import { plainText, whatsappText } from './markup.ts'
 import { render } from './markdown.ts'
@@ -50,7 +49,8 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
       if (digits === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = render(text, whatsappText)
       const outcome = await post(digits, { type: 'text', text: { body, preview_url: false } }, signal)
-      if (template === undefined || readErrorCode(outcome) !== windowClosed) return toSendResult(outcome)
+      if (template === undefined || readError(outcome, ErrorAnswer)?.error.code !== windowClosed)
+        return toSendResult(outcome)
       return toSendResult(await post(digits, toTemplate(template, render(text, plainText)), signal))
     },
     async probe(signal) {
@@ -58,7 +58,7 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
       if (outcome.kind === 'answer' && outcome.status === 200) {
         return { ok: true, detail: 'Meta knows the number and accepts the access token.' }
       }
-      return { ok: false, detail: toWhatsAppFailure(outcome).detail }
+      return { ok: false, detail: readFailure(outcome).detail }
     },
   }
 }
@@ -81,19 +81,9 @@ function toTemplate({ name, language }: { name: string; language: string }, plai
   return { type: 'template', template: { name, language: { code: language }, components } }
 }
 
-function readErrorCode(outcome: HttpOutcome): number | undefined {
-  return readError(outcome, ErrorAnswer)?.error.code
-}
-
-function toWhatsAppFailure(outcome: HttpOutcome): SendFailure {
-  const code = readErrorCode(outcome)
-  const meaning = code === undefined ? undefined : meanings.get(code)
-  return toCodedFailure(outcome, { provider: 'WhatsApp', code: code?.toString(), meaning })
-}
-
 function toSendResult(outcome: HttpOutcome): SendResult {
   const accepted = readSuccess(outcome, SuccessAnswer)
-  return accepted === undefined ? toWhatsAppFailure(outcome) : { kind: 'sent', id: accepted.messages[0].id }
+  return accepted === undefined ? readFailure(outcome) : { kind: 'sent', id: accepted.messages[0].id }
 }
 
 // Error codes; most come with status 400, so the code decides.
@@ -139,6 +129,13 @@ const meanings: ReadonlyMap<number, ErrorMeaning> = new Map<number, ErrorMeaning
   [132_015, permanent('Meta paused the template because of its quality. See WhatsApp Manager.')],
   [133_010, permanent('The sending number is not registered. Register it in WhatsApp Manager.')],
 ])
+
+const readFailure = createFailureReader({
+  provider: 'WhatsApp',
+  schema: ErrorAnswer,
+  readCode: ({ error }) => error.code,
+  explain: ({ body }) => (body === undefined ? undefined : meanings.get(body.error.code)),
+})
 
 function rateLimited(hint: string): ErrorMeaning {
   return { kind: 'rate-limited', hint }

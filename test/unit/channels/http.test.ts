@@ -2,7 +2,8 @@
 import { type AddressInfo, createServer as createNet, type Server } from 'node:net'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type HttpOutcome, type HttpRequest, sendJson, toCode, toSendFailure } from '../../../src/channels/http.ts'
+import { z } from 'zod'
+import { type HttpOutcome, type HttpRequest, createFailureReader, sendJson } from '../../../src/channels/http.ts'
 
 const servers: Server[] = []
 afterEach(() => {
@@ -20,8 +21,8 @@ function send(url: string, given: Partial<HttpRequest> = {}) {
   return sendJson({ url, body: { a: 1 }, timeoutMs: 5_000, signal: new AbortController().signal, ...given })
 }
 
-function answer(status: number, headers: Record<string, string> = {}): HttpOutcome {
-  return { kind: 'answer', status, headers: new Headers(headers), body: undefined }
+function answer(status: number, headers: Record<string, string> = {}, body?: object): HttpOutcome {
+  return { kind: 'answer', status, headers: new Headers(headers), body }
 }
 
 describe('sendJson', () => {
@@ -83,8 +84,15 @@ describe('sendJson', () => {
   })
 })
 
-describe('toFailure', () => {
-  const context = { provider: 'Chat', code: 'E1', hint: 'Do this.' }
+describe('a failure', () => {
+  const schema = z.object({ code: z.unknown() })
+  const readFailure = createFailureReader({
+    provider: 'Chat',
+    schema,
+    readCode: ({ code }) => code,
+    explain: ({ body }) => body && { hint: 'Do this.' },
+  })
+  const readPlain = createFailureReader({ provider: 'Chat' })
 
   it.each([
     [400, 'permanent'],
@@ -99,30 +107,53 @@ describe('toFailure', () => {
     [504, 'ambiguous'],
     [521, 'transient'],
     [524, 'ambiguous'],
-  ])('%i is %s', (status, kind) => {
-    expect(toSendFailure(answer(status), context)).toEqual({ kind, detail: `Chat answered ${status} (E1). Do this.` })
+  ])('the status %i is a failure of the kind %s, with its code and the next move', (status, kind) => {
+    expect(readFailure(answer(status, {}, { code: 'E1' }))).toEqual({
+      kind,
+      detail: `Chat answered ${status} (E1). Do this.`,
+    })
   })
 
   it('an acceptance that names no message is ambiguous', () => {
-    expect(toSendFailure(answer(200), { provider: 'Chat' })).toEqual({
+    expect(readPlain(answer(200))).toEqual({
       kind: 'ambiguous',
       detail: 'Chat answered 200, but not in the documented format. Check baseUrl.',
     })
   })
 
-  it('a wait is told where the provider names one, and what its body says wins over the header', () => {
+  it('a failure has the wait that the provider asks for, and a wait in the body replaces that of the header', () => {
     const limited = answer(429, { 'retry-after': '9' })
-    expect(toSendFailure(limited, { provider: 'Chat' })).toMatchObject({ retryAfterMs: 9_000 })
-    expect(toSendFailure(limited, { provider: 'Chat', retryAfterMs: 700 })).toMatchObject({ retryAfterMs: 700 })
-    expect(toSendFailure(answer(429), { provider: 'Chat' })).not.toHaveProperty('retryAfterMs')
+    const readWait = createFailureReader({ provider: 'Chat', explain: () => ({ retryAfterMs: 700 }) })
+    expect(readPlain(limited)).toMatchObject({ retryAfterMs: 9_000 })
+    expect(readWait(limited)).toMatchObject({ retryAfterMs: 700 })
+    expect(readPlain(answer(429))).not.toHaveProperty('retryAfterMs')
   })
-})
 
-it('a code is a number or one short word; anything longer could be the message', () => {
-  expect([50_001, 'channel_not_found', 'api.context.permissions.app_error'].map(toCode)).toEqual([
-    '50001',
-    'channel_not_found',
-    'api.context.permissions.app_error',
-  ])
-  expect([undefined, null, {}, '', 'The build is green.', 'x'.repeat(81)].map(toCode)).toEqual(Array(6).fill(undefined))
+  it('the kind and the hint of a provider replace those of the status', () => {
+    const readMeaning = createFailureReader({
+      provider: 'Chat',
+      schema,
+      refusesWith200: true,
+      readCode: ({ code }) => code,
+      explain: ({ code }) => ({ kind: 'permanent', hint: code === 'closed' ? 'It is closed.' : undefined }),
+    })
+    expect(readMeaning(answer(200, {}, { code: 'closed' }))).toEqual({
+      kind: 'permanent',
+      detail: 'Chat answered 200 (closed). It is closed.',
+    })
+  })
+
+  it.each([50_001, 'channel_not_found', 'api.context.permissions.app_error'])(
+    'a detail has the code %j, which is a number or one short word',
+    (code) => {
+      expect(readFailure(answer(400, {}, { code })).detail).toBe(`Chat answered 400 (${code}). Do this.`)
+    },
+  )
+
+  it.each([undefined, null, {}, '', 'The build is green.', 'x'.repeat(81)])(
+    'a detail does not quote the code %j, which could be the message',
+    (code) => {
+      expect(readFailure(answer(400, {}, { code })).detail).toBe('Chat answered 400. Do this.')
+    },
+  )
 })

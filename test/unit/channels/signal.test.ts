@@ -36,11 +36,11 @@ it.each([
   [-1, 'NETWORK_FAILURE', 'ambiguous'],
   [-1, 'RATE_LIMIT_FAILURE', 'rate-limited'],
   [-1, 'IDENTITY_FAILURE', 'permanent'],
-] as const)('the error %i with the fate %s is %s', async (code, type, kind) => {
+] as const)('the error %i with the result %s of the recipient is %s', async (code, type, kind) => {
   const { status, body } = rpcError(code, 'The build is green.', type && [toResult(type)])
   const result = await channel(answering(status, body)).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe(kind)
-  expect(result).toHaveProperty('detail', expect.stringContaining(`the error ${code}`))
+  expect(result).toHaveProperty('detail', expect.stringContaining(`(${code})`))
   expect(JSON.stringify(result)).not.toContain('The build is green')
 })
 

@@ -113,7 +113,7 @@ describe('an alert', () => {
     const tries = sent.length
     await pass(5 * hour)
     expect(sent).toHaveLength(tries)
-    expect((await stage.store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 1 })
+    expect((await stage.store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 1, dropped: 0 })
   })
 
   test('an alert that dies causes no other alert', async () => {

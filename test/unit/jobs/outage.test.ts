@@ -78,7 +78,7 @@ describe('a model that is down', () => {
     await stage.openHeartbeats()
     await pass(12 * hour)
     const { jobs } = await stage.store.counts()
-    expect(jobs).toEqual({ queued: 1, running: 0, done: 0, dead: 0 })
+    expect(jobs).toEqual({ queued: 1, running: 0, done: 0, dead: 0, dropped: 0 })
   })
 
   test('a retry waits as long as the provider asks, however long the outage has lasted', async () => {
