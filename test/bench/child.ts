@@ -34,6 +34,7 @@ export async function compileChildren(folder: string): Promise<void> {
   const { imports }: { imports: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', imports }))
   symlinkSync(join(root, 'dist'), join(folder, 'dist'))
+  symlinkSync(join(import.meta.dirname, 'peers'), join(folder, 'peers'))
 }
 
 /** The gateway with another runtime of transforms. */
@@ -46,7 +47,7 @@ async function compileStandIn(folder: string, name: StandIn): Promise<void> {
       {
         name,
         setup: ({ onResolve }) =>
-          onResolve({ filter: /\/loader\/runtime\.ts$/ }, ({ importer }) =>
+          onResolve({ filter: /\/transforms\/runtime\.ts$/ }, ({ importer }) =>
             importer.startsWith(import.meta.dirname)
               ? undefined
               : { path: join(import.meta.dirname, `${name}-runtime.ts`) },

@@ -9,6 +9,8 @@ import { toQuantile } from './statistics.ts'
 export type LoadJob = {
   readonly port: number
   readonly path: string
+  /** Default: POST. */
+  readonly method?: 'POST' | 'PUT'
   readonly token: string
   /** As GitHub does: the token is its secret then. */
   readonly signed?: boolean
@@ -19,11 +21,11 @@ export type LoadJob = {
 }
 
 export type LoadResult = {
-  /** Requests answered with 200 in the measured time. */
+  /** Requests answered with success in the measured time. */
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Requests answered with 200 in all, those before the measured time too. */
+  /** Requests answered with success in all, those before the measured time too. */
   readonly answered: number
   /** From the first connection to the last answer. */
   readonly tookSeconds: number
@@ -73,7 +75,7 @@ function run(job: LoadJob): Promise<LoadResult> {
         head += chunk.toString('latin1')
         const rest = toMissing(head)
         if (rest > 0) return
-        if (rest < 0 || !head.startsWith('HTTP/1.1 200')) return fail(`unexpected answer: ${head.slice(0, 600)}`)
+        if (rest < 0 || !/^HTTP\/1\.1 20[024] /.test(head)) return fail(`unexpected answer: ${head.slice(0, 600)}`)
         head = ''
         const now = performance.now()
         answered += 1
@@ -92,6 +94,7 @@ function run(job: LoadJob): Promise<LoadResult> {
 function toMissing(text: string): number {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return 1
+  if (text.startsWith('HTTP/1.1 204')) return end + 4 - text.length
   const length = /\r\ncontent-length: (\d+)\r\n/i.exec(text.slice(0, end + 2))?.[1]
   return length === undefined ? -1 : end + 4 + Number(length) - text.length
 }
@@ -107,7 +110,7 @@ function createRequest(job: LoadJob, seed: number): { next(): Buffer } {
     ? `x-github-event: issues\r\nx-github-delivery: ${noSerial}\r\nx-hub-signature-256: sha256=${noDigest}\r\n`
     : `authorization: Bearer ${job.token}\r\n`
   const head =
-    `POST ${job.path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\n${proof}` +
+    `${job.method ?? 'POST'} ${job.path} HTTP/1.1\r\nhost: 127.0.0.1:${job.port}\r\n${proof}` +
     `content-type: application/json\r\nuser-agent: hookloom-bench\r\ncontent-length: ${body.bytes.length}\r\n\r\n`
   const whole = Buffer.concat([Buffer.from(head, 'latin1'), body.bytes])
   const tail = whole.subarray(head.length)

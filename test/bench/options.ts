@@ -19,7 +19,7 @@ export const usage = `npm run bench -- [options]
   --seconds S     measured time of each variant under each load (1)
   --only a,b      suites: ${names.join(', ')} (${usual.join(',')})
   --all           every suite
-  --peers         OpenClaw, Node-RED and adnanh/webhook on the same work, if they are installed
+  --peers         other servers on the same work, if they are installed
   --json          one JSON object instead of tables
 The exit code is 1 when a measurement misses its floor, 64 for a wrong option.`
 

@@ -7,7 +7,8 @@ import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-export const peerKinds = ['openclaw', 'node-red', 'webhook'] as const
+/** The last three store a request before they answer it. */
+export const peerKinds = ['openclaw', 'node-red', 'webhook', 'restate', 'durable-streams', 'webdis'] as const
 export type PeerKind = (typeof peerKinds)[number]
 
 /** How it is started, and in which version. */
@@ -20,13 +21,17 @@ export type RunningPeer = {
   stop(): void
 }
 
+export type PeerRequest = { readonly method: 'POST' | 'PUT'; readonly path: string }
+
 type Place = { readonly dir: string; readonly port: number; readonly token: string }
 
 type Kind = {
   readonly pinned: string
-  /** What a 200 of it means. */
+  /** What an answer of success means. */
   readonly means: string
   readonly install: string
+  /** How it takes an event. Default: POST, at the path of the benched hook. */
+  readonly request?: PeerRequest
   find(): Peer | undefined
   /** Writes its configuration. Returns the rest of the command line. */
   configure(place: Place): { readonly args: readonly string[]; readonly env?: Readonly<Record<string, string>> }
@@ -116,23 +121,71 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
       return { args: ['-hooks', join(dir, 'hooks.json'), '-ip', '127.0.0.1', '-port', String(port)] }
     },
   },
+  restate: {
+    pinned: '1.7.12',
+    means: 'the invocation of a service that does nothing is stored; it has no token and no template',
+    install: install('@restatedev/restate-server@1.7.12 @restatedev/restate-sdk@1.17.2'),
+    request: { method: 'POST', path: '/Bench/accept/send' },
+    find: () => findLauncher('restate', findVersion('@restatedev/restate-server')),
+    configure: launch,
+  },
+  'durable-streams': {
+    pinned: '0.3.7',
+    means: 'the body is at the end of a file, after fdatasync; it has no token and no template',
+    install: install('@durable-streams/server@0.3.7'),
+    find: () => findLauncher('durable-streams', findVersion('@durable-streams/server')),
+    configure: launch,
+  },
+  webdis: {
+    pinned: '0.1.9, with Redis 7.0',
+    means: 'the body is in a list of Redis, with appendfsync always; it has no token and no template',
+    install: 'apt-get install webdis redis-server',
+    request: { method: 'PUT', path: '/RPUSH/deliveries' },
+    find: () => findLauncher('webdis', findWebdis()),
+    configure: launch,
+  },
 }
+
+/** A program of more than one process is started by a script of this folder. */
+const launchers = join(import.meta.dirname, 'peers')
+
+function findLauncher(name: string, version: string | undefined): Peer | undefined {
+  return version === undefined ? undefined : { command: [node, join(launchers, `${name}.mjs`)], version }
+}
+
+function launch({ dir, port }: Place): { args: readonly string[] } {
+  return { args: [folder, dir, String(port)] }
+}
+
+function findWebdis(): string | undefined {
+  try {
+    execFileSync('redis-server', ['--version'])
+    const said = execFileSync('dpkg-query', ['--show', '--showformat=${Version}', 'webdis'], { encoding: 'utf8' })
+    return said.replace(/\+.*/, '')
+  } catch {
+    return undefined
+  }
+}
+
+export const requestOf = (kind: PeerKind): PeerRequest => kinds[kind].request ?? { method: 'POST', path }
 
 export const findPeer = (kind: PeerKind): Peer | undefined => kinds[kind].find()
 
-/** A sentence for each peer: what its 200 means, or how it is installed. */
+/** A sentence for each peer: what its answer means, or how it is installed. */
 export function describePeers(): string[] {
   return peerKinds.map((kind) => {
     const { pinned, means, install: how } = kinds[kind]
     const peer = findPeer(kind)
     if (peer === undefined) return `${kind} is not installed. ${pinned}: ${how}`
     const runtime =
-      kind === 'webhook' ? '' : ` on node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`
-    return `A 200 of ${kind} ${peer.version}${runtime} means: ${means}.`
+      kind === 'webhook' || kind === 'webdis'
+        ? ''
+        : ` on node ${execFileSync(node, ['--version'], { encoding: 'utf8' }).trim()}`
+    return `A success of ${kind} ${peer.version}${runtime} means: ${means}.`
   })
 }
 
-/** Resolves when it answers 200. */
+/** Resolves when it answers with success. */
 export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'port'>): Promise<RunningPeer> {
   const peer = findPeer(kind)
   if (peer === undefined) throw new Error(`${kind} is not installed: ${kinds[kind].install}`)
@@ -150,7 +203,7 @@ export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'por
   const stop = () => stopAll(child)
   process.once('exit', stop)
   try {
-    await waitUntilReady(child, { port, token })
+    await waitUntilReady(child, { port, token, ...requestOf(kind) })
   } catch (error) {
     stop()
     throw new Error(`${kind} did not answer: ${String(error)}\n${readFileSync(log, 'utf8').slice(-2000)}`, {
@@ -160,26 +213,34 @@ export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'por
   return { port, usage: () => toUsage(child), stop }
 }
 
-async function waitUntilReady(child: ChildProcess, { port, token }: Pick<Place, 'port' | 'token'>): Promise<void> {
+async function waitUntilReady(
+  child: ChildProcess,
+  { port, token, method, path: target }: Pick<Place, 'port' | 'token'> & PeerRequest,
+): Promise<void> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const issue = { number: 1, title: 'ready?', html_url: 'https://forge.example/1' }
   const body = JSON.stringify({ action: 'opened', issue, sender: { login: 'bench' } })
-  const url = `http://127.0.0.1:${port}${path}`
+  const url = `http://127.0.0.1:${port}${target}`
   for (let last = 'no answer', until = Date.now() + startLimitMs; ; await pause(200)) {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}`)
     if (Date.now() > until) throw new Error(last)
-    const answer = await fetch(url, { method: 'POST', headers, body }).catch((error: unknown) => String(error))
+    const answer = await fetch(url, { method, headers, body }).catch((error: unknown) => String(error))
     if (typeof answer === 'string') last = answer
-    else if (answer.status === 200) return void (await answer.text())
+    else if (answer.ok) return void (await answer.text())
     else last = `status ${answer.status}: ${(await answer.text()).slice(0, 200)}`
   }
 }
 
 function findPackage(name: string, file: string): Peer | undefined {
-  const home = join(folder, 'node_modules', name)
-  if (!existsSync(join(home, file))) return undefined
-  const { version }: { version: string } = JSON.parse(readFileSync(join(home, 'package.json'), 'utf8'))
-  return { command: [node, join(home, file)], version }
+  const version = findVersion(name)
+  return version === undefined ? undefined : { command: [node, join(folder, 'node_modules', name, file)], version }
+}
+
+function findVersion(name: string): string | undefined {
+  const file = join(folder, 'node_modules', name, 'package.json')
+  if (!existsSync(file)) return undefined
+  const { version }: { version: string } = JSON.parse(readFileSync(file, 'utf8'))
+  return version
 }
 
 function findWebhook(): Peer | undefined {

@@ -122,9 +122,9 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
 /** Never on the hook that runs jobs: a backlog is not part of warming up. */
 async function warm(port: number, generator: Generator, { runsJobs, ...variant }: Variant): Promise<void> {
   const path = runsJobs ? warmUpPath : variant.path
-  const signed = variant.signed ?? false
+  const { method = 'POST', signed = false } = variant
   for (let second = 0, answered = 0; second < warmUpSeconds && answered < warmUpRequests; second += 1) {
-    answered += (await generator.ask({ port, path, token, signed, ...warmUp, seconds: 1 })).answered
+    answered += (await generator.ask({ port, path, method, token, signed, ...warmUp, seconds: 1 })).answered
   }
 }
 
@@ -138,6 +138,7 @@ async function measure({ port, child }: Running, { variant, load, seconds, gener
   const result = await generator.ask({
     port,
     path: variant.path,
+    method: variant.method ?? 'POST',
     token,
     signed: variant.signed ?? false,
     ...load,

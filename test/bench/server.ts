@@ -2,12 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
+import { createAppendEach, createBareHttp, createBareKoa, createInsertEach } from './baselines.ts'
 import { type GatewayOptions, startGateway } from './gateway.ts'
 import { type PeerKind, type RunningPeer, startPeer } from './peers.ts'
 
 export type ServerOptions = Omit<GatewayOptions, 'store'> & {
-  readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'koa' | 'http' | PeerKind
+  readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'append' | 'koa' | 'http' | PeerKind
 }
 
 export type ServerRequest = 'usage' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
@@ -35,6 +35,8 @@ async function serve(options: ServerOptions): Promise<Served> {
       return startGateway({ ...options, store: options.kind })
     case 'insert':
       return listen(createInsertEach(options))
+    case 'append':
+      return listen(createAppendEach(options))
     case 'koa':
       return listen(createBareKoa())
     case 'http':

@@ -1,6 +1,6 @@
 // What is measured, and what must come out.
 import type { StandIn } from './gateway.ts'
-import { findPeer, peerKinds } from './peers.ts'
+import { findPeer, peerKinds, requestOf } from './peers.ts'
 import type { ServerOptions } from './server.ts'
 
 export type Variant = {
@@ -8,6 +8,7 @@ export type Variant = {
   readonly name: string
   readonly server: Pick<ServerOptions, 'kind' | 'delayMs' | 'transforms' | 'runtime' | 'waits'>
   readonly path: string
+  readonly method?: 'POST' | 'PUT'
   /** It is sent as GitHub sends, with a signature in place of the token. */
   readonly signed?: boolean
   /** Jobs run beside, and are counted. Its server is a new one in each round, and gone after it with its backlog. */
@@ -25,7 +26,11 @@ export type Suite = {
 const path = '/hooks/bench'
 export const warmUpPath = path
 const gateway = (name: string, delayMs = 0): Variant => ({ name, server: { kind: 'sqlite', delayMs }, path })
-const other = (kind: 'single' | 'memory' | 'insert' | 'koa' | 'http', name: string, delayMs = 0): Variant => ({
+const other = (
+  kind: 'single' | 'memory' | 'insert' | 'append' | 'koa' | 'http',
+  name: string,
+  delayMs = 0,
+): Variant => ({
   name,
   server: { kind, delayMs },
   path,
@@ -35,9 +40,13 @@ const durable = gateway('gateway')
 /** Commits on the main thread, without a writer thread: it shows what the disk and the thread cost, not the least a store could. */
 const memory = other('memory', 'gateway, SQLite in memory, no disk')
 const insert = other('insert', 'koa, insert each')
+const append = other('append', 'koa, append each')
 const single = other('single', 'gateway, one commit a request')
 const single2 = other('single', 'gateway, one commit a request, 2 ms more', 2)
-const peers = peerKinds.map((kind) => ({ kind, variant: { name: kind, server: { kind, delayMs: 0 }, path } }))
+const peers = peerKinds.map((kind) => ({
+  kind,
+  variant: { name: kind, server: { kind, delayMs: 0 }, ...requestOf(kind) },
+}))
 const koa = other('koa', 'koa')
 const http = other('http', 'node:http')
 const fast = gateway('gateway, 0 ms more')
@@ -83,7 +92,11 @@ const large: Load = { connections: 64, bytes: 10_000 }
 const huge: Load = { connections: 64, bytes: 100_000 }
 
 export const suites: readonly Suite[] = [
-  { name: 'accept', variants: [durable, memory, single, insert, koa, http], loads: [one, few, many, large, huge] },
+  {
+    name: 'accept',
+    variants: [durable, memory, single, insert, append, koa, http],
+    loads: [one, few, many, large, huge],
+  },
   { name: 'slow', variants: [fast, slow2, slow5, single2, insert2], loads: [many] },
   { name: 'agent', variants: [wakes, agents, waiting], loads: [many] },
   { name: 'signed', variants: [wakes, signed], loads: [many, large] },
@@ -94,11 +107,14 @@ export const suites: readonly Suite[] = [
   },
 ]
 
+const durableKinds: ReadonlySet<string> = new Set(['restate', 'durable-streams', 'webdis'])
+
 /** The peers that are installed, beside the gateway. */
 export const toPeersSuite = (): Suite => ({
   name: 'peers',
   variants: [
     durable,
+    koa,
     ...peers.filter(({ kind }) => findPeer(kind) !== undefined).map(({ variant }): Variant => variant),
   ],
   loads: [one, many, huge],
@@ -158,6 +174,8 @@ export const comparisons: readonly Comparison[] = [
   ratio(durable, koa, huge, 0.75),
   { ...ratio(durable, koa, huge, 1.35), as: 'processor', title: 'processor time of a request, gateway / koa' },
   { ...ratio(durable, insert, one, 2), as: 'latency', title: 'p50, gateway / koa, insert each' },
+  ratio(durable, append, many),
+  { ...ratio(durable, append, one, 1.5), as: 'latency', title: 'p50, gateway / koa, append each' },
   ratio(durable, http, many),
   ratio(memory, koa, many),
   { ...ratio(slow2, single2, many, 4), suite: 'slow' },
@@ -183,7 +201,8 @@ export const comparisons: readonly Comparison[] = [
   { ...added(isolatedMemory, inlineMemory), title: 'p50 that the worker adds, SQLite in memory, µs' },
   ...peers.flatMap(({ kind, variant }) =>
     [one, many, huge].map((load) => {
-      const goal = kind === 'openclaw' ? (load === many ? 2 : 1) : undefined
+      const goal =
+        kind === 'openclaw' && load === many ? 2 : durableKinds.has(kind) || kind === 'openclaw' ? 1 : undefined
       return { ...ratio(durable, variant, load, goal), suite: 'peers' } as const
     }),
   ),
