@@ -43,12 +43,8 @@ describe('check', { timeout: 60_000 }, () => {
     writeFiles(dir, { 'hookloom.jsonc': text })
     const { stdout } = await runCommand(['check'], { dir })
     const [, line, column] = /^(?:✗.*?|  )hookloom\.jsonc:(\d+):(\d+) /m.exec(stdout) ?? []
-    expect(
-      text
-        .split('\n')
-        [Number(line) - 1]?.slice(Number(column) - 1)
-        .replace('"', ''),
-    ).toMatch(new RegExp(`^${key.replace('{', String.raw`\{`)}`))
+    const found = text.split('\n').at(Number(line) - 1) ?? ''
+    expect(found.slice(Number(column) - 1).replace('"', '')).toMatch(new RegExp(`^${key.replace('{', String.raw`\{`)}`))
     const { code, stderr } = await runBuilt(['start', '--port', '0', '--admin-port', '0'], { dir })
     expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining(`hookloom.jsonc:${line}:${column} `) })
   })
