@@ -44,7 +44,8 @@ const MailPart: z.ZodType<MailPart> = z.lazy(() =>
     parts: z.array(MailPart).optional(),
   }),
 )
-/** Every missing or malformed field but the id has a default: one odd field must not lose the mail. */
+const StoredText = z.object({ data: z.string() })
+/** Every missing or malformed field except the id has a default: one odd field must not lose the mail. */
 const GmailMessage = z.object({
   id: z.string(),
   threadId: z.string().catch(''),
@@ -76,6 +77,8 @@ export type GmailApi = {
     ids: string[]
     next?: string | undefined
   }>
+  /** The text of a part that Gmail stores separately, in base64url. Undefined: Gmail has it no longer, or does not give it. */
+  storedText(messageId: string, attachmentId: string): Promise<string | undefined>
   /** Undefined: it was deleted. A mail whose body is too large, too deep or malformed comes without its body. */
   message(id: string, format: 'full' | 'metadata'): Promise<GmailMessage | undefined>
 }
@@ -103,6 +106,11 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
 
   return {
     message,
+    async storedText(messageId, attachmentId) {
+      const part = `${encodeURIComponent(messageId)}/attachments/${encodeURIComponent(attachmentId)}`
+      const answer = await call({ method: 'GET', url: `${users}/messages/${part}`, allow: [400, 404, 413] })
+      return StoredText.safeParse(answer.body).data?.data
+    },
     profile: async () => parseAnswer(Profile, await call({ method: 'GET', url: `${users}/profile` }), 'getProfile'),
     async watch(topicName, labelIds) {
       const body = { topicName, labelIds, labelFilterBehavior: 'INCLUDE' }

@@ -1,6 +1,6 @@
 // Turns a message of the Gmail API into the mail for the hook.
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { GmailMessage, MailPart } from './api.ts'
+import type { GmailApi, GmailMessage, MailPart } from './api.ts'
 import { dropInvisible, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
@@ -81,7 +81,7 @@ function readHeader(part: MailPart | undefined, name: string): string | undefine
 /** What a mail client shows: the parts one after the other, and of alternatives the last one that it can show. */
 function readBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
   const shown = findShownParts(payload, 0).map((part) => {
-    if (part.body?.attachmentId !== undefined) return { text: '', isCut: true }
+    if (isStoredApart(part)) return { text: '', isCut: true }
     const text = decodePart(part)
     return hasType(part, 'text/html') ? toVisibleText(text) : { text: dropInvisible(text).trim(), isCut: false }
   })
@@ -105,7 +105,29 @@ function findShownParts(part: MailPart | undefined, level: number): MailPart[] {
 }
 
 function isEmpty(part: MailPart): boolean {
-  return part.body?.attachmentId === undefined && decodePart(part).trim() === ''
+  return !isStoredApart(part) && decodePart(part).trim() === ''
+}
+
+/** Gmail stores a large text separately, like an attachment. */
+function isStoredApart({ body }: MailPart): boolean {
+  return body?.attachmentId !== undefined && body.data === undefined
+}
+
+/** The most bytes of such texts that are fetched for one mail. A longer body would be cut anyway. */
+const maxStoredBytes = 4_194_304
+
+/** Fetches the texts of a mail that Gmail stores separately, as far as a client shows them. */
+export async function fetchStoredTexts(
+  { id, payload }: GmailMessage,
+  api: Pick<GmailApi, 'storedText'>,
+): Promise<void> {
+  let bytes = 0
+  for (const { body } of findShownParts(payload, 0).filter(isStoredApart)) {
+    bytes += body?.size ?? 0
+    if (bytes > maxStoredBytes || body?.attachmentId === undefined) return
+    const data = await api.storedText(id, body.attachmentId)
+    if (data !== undefined) body.data = data
+  }
 }
 
 function hasType({ mimeType }: MailPart, type: string): boolean {

@@ -5,7 +5,7 @@ import type { WatchedGmail } from '../model/gmail-config.ts'
 import { Problem } from '../model/problem.ts'
 import type { AddedMessage, GmailApi, GmailMessage } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'
-import { readMails } from './message.ts'
+import { fetchStoredTexts, readMails } from './message.ts'
 import { isConsentMissing } from './pace.ts'
 
 type SyncParts = {
@@ -123,18 +123,16 @@ type FetchedMails = {
 }
 
 async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], historyId: string): Promise<FetchedMails> {
-  const { api, gmail } = parts
-  const format = gmail.includeBody ? 'full' : 'metadata'
+  const { gmail } = parts
   const messages: GmailMessage[] = []
   const failed: unknown[] = []
   let isDown = false
   for (let at = 0; at < wanted.length && !isDown; at += concurrency) {
-    const asked = wanted.slice(at, at + concurrency).map(({ id }) => api.message(id, format))
+    const asked = wanted.slice(at, at + concurrency).map(({ id }) => fetchMessage(id, parts))
     const settled = await Promise.allSettled(asked)
     for (const one of settled) {
       if (one.status === 'rejected') failed.push(rethrowFatal(one.reason))
-      // a missing mail was deleted after it was listed
-      else if (one.value !== undefined && !isNotNew(one.value.labelIds)) messages.push(one.value)
+      else if (one.value !== undefined) messages.push(one.value)
     }
     isDown = settled.every(({ status }) => status === 'rejected')
   }
@@ -146,6 +144,14 @@ async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], his
     messages: [mail] as const,
   }))
   return { payloads, failed, isDown }
+}
+
+/** Undefined: it was deleted after it was listed, or is not new for its owner. */
+async function fetchMessage(id: string, { api, gmail }: SyncParts): Promise<GmailMessage | undefined> {
+  const message = await api.message(id, gmail.includeBody ? 'full' : 'metadata')
+  if (message === undefined || isNotNew(message.labelIds)) return undefined
+  if (gmail.includeBody) await fetchStoredTexts(message, api)
+  return message
 }
 
 /** A failure of one mail. Throws if no mail can succeed: the consent is missing, or the watcher stops. */

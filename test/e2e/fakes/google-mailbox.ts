@@ -9,6 +9,8 @@ type FakeMail = {
   readonly labels?: readonly string[]
   readonly text?: string
   readonly html?: string
+  /** The texts are stored separately, as Gmail does with large ones. A number: the size that Gmail states. */
+  readonly storedApart?: true | number
   /** Takes the place of all that is made of the fields above. */
   readonly payload?: object
 }
@@ -60,7 +62,8 @@ export function createFakeMailbox(options: {
       if (at === 'POST /stop') return { status: 204 }
       if (at === 'GET /history') return listHistory(query)
       if (at === 'GET /messages') return list(query)
-      const [, id] = /^GET \/messages\/([\w-]+)$/.exec(at) ?? []
+      const [, id, part] = /^GET \/messages\/([\w-]+)(?:\/attachments\/([\w-]+))?$/.exec(at) ?? []
+      if (id !== undefined && part !== undefined) return getAttachment(id, part)
       return id === undefined ? undefined : get(id, query)
     },
   }
@@ -108,6 +111,13 @@ export function createFakeMailbox(options: {
     }
   }
 
+  function getAttachment(id: string, part: string): Reply {
+    const mail = mails.get(id)
+    const text = part === 'stored-html' ? mail?.html : mail?.text
+    if (text === undefined) return { status: 404, body: { error: { code: 404, status: 'NOT_FOUND' } } }
+    return { body: { size: text.length, data: Buffer.from(text).toString('base64url') } }
+  }
+
   function get(id: string, query: URLSearchParams): Reply {
     const mail = mails.get(id)
     if (mail === undefined) return { status: 404, body: { error: { code: 404, status: 'NOT_FOUND' } } }
@@ -133,7 +143,13 @@ function toPayload(mail: FakeMail): object {
     mimeType,
     filename: '',
     headers: [{ name: 'Content-Type', value: `${mimeType}; charset="UTF-8"` }],
-    body: { size: text.length, data: Buffer.from(text).toString('base64url') },
+    body:
+      mail.storedApart === undefined
+        ? { size: text.length, data: Buffer.from(text).toString('base64url') }
+        : {
+            size: mail.storedApart === true ? text.length : mail.storedApart,
+            attachmentId: `stored-${mimeType.slice(5)}`,
+          },
   })
   const parts = [
     ...(mail.text === undefined ? [] : [toPart('text/plain', mail.text)]),

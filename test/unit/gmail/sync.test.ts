@@ -68,6 +68,38 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['there'])
   })
 
+  test('a sync fetches the text that Gmail stores apart from its mail, and only the part that a client shows', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'a', text: 'plain', html: '<p>Large report</p>', storedApart: true }, { id: 'b' })
+    await stage.sync()
+    expect(stage.sink.delivered[0]?.messages[0]).toMatchObject({ body: 'Large report', bodyTruncated: false })
+    expect(google.requests.filter((request) => request.includes('/attachments/'))).toEqual([
+      expect.stringMatching(/\/messages\/a\/attachments\/stored-html$/),
+    ])
+  })
+
+  test('a sync does not fetch a text that is stored apart and larger than 4 MB, and the mail says that it is cut', async () => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.mailbox.receive({ id: 'a', html: '<p>Report</p>', storedApart: 4_194_305 })
+    await stage.sync()
+    expect(stage.sink.delivered[0]?.messages[0]).toMatchObject({ body: '', bodyTruncated: true })
+    expect(google.requests.filter((request) => request.includes('/attachments/'))).toEqual([])
+  })
+
+  test.each([404, 413, 400])('a mail whose separate text Gmail answers with %i comes without it', async (status) => {
+    const stage = createStage(google)
+    await stage.sync()
+    google.fail('/attachments/', { status, body: {} })
+    google.mailbox.receive({ id: 'a', html: '<p>Report</p>', storedApart: true }, { id: 'b', text: 'next' })
+    await stage.sync()
+    expect(stage.sink.delivered.map(({ messages: [{ body, bodyTruncated }] }) => [body, bodyTruncated])).toEqual([
+      ['', true],
+      ['next', false],
+    ])
+  })
+
   test('a sync takes a mail that is nested too deeply without its body, and the mails after it', async () => {
     const stage = createStage(google)
     await stage.sync()
