@@ -92,6 +92,6 @@ export const senderSecrets: ReadonlySet<string> = new Set(
     'x-vault-token x-amzn-oidc-data x-amzn-oidc-accesstoken x-ms-token-aad-access-token cf-access-jwt-assertion ' +
     'cf-access-client-secret private-token job-token ocp-apim-subscription-key x-rapidapi-key ' +
     'x-subscription-token x-gitlab-token x-goog-channel-token x-telegram-bot-api-secret-token x-vapi-secret ' +
-    'x-webhook-secret'
+    'x-webhook-secret cf-webhook-auth'
   ).split(' '),
 )

@@ -2,6 +2,7 @@
 // Order is the priority of detection: Forgejo and Gitea also send the headers of the forges that they stand in for, and many
 // senders send the headers of a shared convention.
 import type { Scheme } from './verifiers/scheme.ts'
+import { agentsSenders } from './senders/agents.ts'
 import { chatSenders } from './senders/chat.ts'
 import { cloudSenders } from './senders/cloud.ts'
 import { codeSenders } from './senders/code.ts'
@@ -26,6 +27,7 @@ export const senders: readonly Sender[] = [
   ...chatSenders,
   ...mailSenders,
   ...cloudSenders,
+  ...agentsSenders,
   // the last, so that a sender with headers of its own is preferred
   ...conventionsSenders,
 ]

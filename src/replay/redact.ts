@@ -27,7 +27,7 @@ const proofHeaders = new Set(
 )
 // headers of the connection and of proxies: they say nothing about the event, and may have a person's address
 const connectionHeader =
-  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-.*|true-client-ip|x-request-id)$/i
+  /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
 
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
 /** URLs in a parameter of a URL. One that is nested deeper is removed. */

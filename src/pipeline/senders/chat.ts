@@ -197,12 +197,6 @@ export const chatSenders: readonly Sender[] = [
     },
   },
   {
-    source: 'vapi',
-    label: 'Vapi',
-    marks: [sent('x-vapi-signature'), sent('x-vapi-secret')],
-    event: [body('message.type')],
-  },
-  {
     source: 'elevenlabs',
     label: 'ElevenLabs',
     docs: 'https://elevenlabs.io/docs/eleven-agents/workflows/post-call-webhooks',
@@ -244,6 +238,21 @@ export const chatSenders: readonly Sender[] = [
       timestamp: { in: 'field', name: 't', unit: 'ms' },
       toleranceSeconds: 86_400,
       retries: { time: 'unsaid', docs: 'https://docs.knock.app/developer-tools/outbound-webhooks/overview' },
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'discourse',
+    label: 'Discourse',
+    docs: 'https://meta.discourse.org/t/configure-webhooks-that-trigger-on-discourse-events-to-integrate-with-external-services/49045',
+    marks: [sent('x-discourse-event'), sent('x-discourse-event-signature')],
+    event: [header('x-discourse-event')],
+    // the number of an event is unique in its instance only
+    deliveryId: [all(header('x-discourse-instance'), header('x-discourse-event-id'))],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-discourse-event-signature',
+      syntax: { prefix: 'sha256=' },
       confidence: 'verified',
     },
   },

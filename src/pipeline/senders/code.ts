@@ -192,4 +192,31 @@ export const codeSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
+  {
+    source: 'snyk',
+    label: 'Snyk',
+    docs: 'https://docs.snyk.io/snyk-api/using-specific-snyk-apis/webhooks-apis',
+    marks: [sent('x-snyk-event')],
+    event: [header('x-snyk-event')],
+    deliveryId: [header('x-snyk-transport-id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-hub-signature',
+      syntax: { prefix: 'sha256=' },
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'sonarqube',
+    label: 'SonarQube',
+    docs: 'https://docs.sonarsource.com/sonarqube-server/project-administration/webhooks',
+    marks: [sent('x-sonar-webhook-hmac-sha256'), sent('x-sonarqube-project')],
+    event: [body('qualityGate.status'), body('status')],
+    deliveryId: [body('taskId')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-sonar-webhook-hmac-sha256',
+      confidence: 'verified',
+    },
+  },
 ]

@@ -57,11 +57,14 @@ export const conventionsSenders: readonly Sender[] = [
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
   },
+  // the names of Svix are those of its workspaces from before 15 December 2025
   {
     source: 'recall-ai',
     label: 'Recall.ai',
+    docs: 'https://docs.recall.ai/docs/authenticating-requests-from-recallai',
     event: [body('event')],
     deliveryId: [header('svix-id'), header('webhook-id')],
+    scheme: svixHmac,
   },
   {
     source: 'openai',
@@ -78,6 +81,48 @@ export const conventionsSenders: readonly Sender[] = [
     event: [body('status')],
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
+  },
+  // `type` is the same for every event
+  {
+    source: 'anthropic',
+    label: 'Anthropic (Claude)',
+    docs: 'https://platform.claude.com/docs/en/managed-agents/webhooks',
+    event: [body('data.type')],
+    deliveryId: [header('webhook-id')],
+    scheme: standardHmac,
+  },
+  {
+    source: 'lithic',
+    label: 'Lithic',
+    docs: 'https://github.com/lithic-com/lithic-node/blob/main/src/resources/webhooks.ts',
+    event: [body('event_type')],
+    deliveryId: [header('webhook-id')],
+    scheme: standardHmac,
+  },
+  // its secret is the text of the user, and not base64
+  {
+    source: 'polar',
+    label: 'Polar',
+    docs: 'https://polar.sh/docs/integrate/webhooks/delivery',
+    event: [body('type')],
+    deliveryId: [header('webhook-id')],
+    scheme: { ...standardHmac, secretEncoding: 'utf8', secretPrefix: '' },
+  },
+  {
+    source: 'supabase-auth',
+    label: 'Supabase (auth hooks)',
+    docs: 'https://supabase.com/docs/guides/auth/auth-hooks',
+    event: [body('email_data.email_action_type')],
+    deliveryId: [header('webhook-id')],
+    scheme: { ...standardHmac, secretPrefix: 'v1,whsec_' },
+  },
+  {
+    source: 'brex',
+    label: 'Brex',
+    docs: 'https://developer.brex.com/docs/webhooks/',
+    event: [body('event_type')],
+    deliveryId: [header('webhook-id')],
+    scheme: { ...standardHmac, confidence: 'medium' },
   },
   {
     source: 'standard-webhooks',
@@ -112,5 +157,51 @@ export const conventionsSenders: readonly Sender[] = [
     marks: [sent('ce-specversion'), { header: 'content-type', like: /^application\/cloudevents\+json\b/i }],
     event: [header('ce-type'), body('type')],
     deliveryId: [all(header('ce-source'), header('ce-id')), all(body('source'), body('id'))],
+  },
+  // Both pass on the requests of others, with their headers: whoever made a request is preferred to who passed it on.
+  {
+    source: 'hookdeck',
+    label: 'Hookdeck',
+    docs: 'https://hookdeck.com/docs/authentication',
+    marks: [sent('x-hookdeck-signature'), sent('x-hookdeck-eventid')],
+    deliveryId: [header('x-hookdeck-eventid')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-hookdeck-signature',
+      encoding: 'base64',
+      moreHeaders: /^x-hookdeck-signature-2$/,
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'convoy',
+    label: 'Convoy',
+    docs: 'https://docs.getconvoy.io/product-manual/signatures',
+    marks: [sent('x-convoy-signature')],
+    schemes: [
+      {
+        id: 'convoy',
+        variant: 'simple',
+        kind: 'hmac',
+        header: 'x-convoy-signature',
+        confidence: 'verified',
+      },
+      {
+        id: 'convoy-advanced',
+        variant: 'advanced',
+        kind: 'hmac',
+        header: 'x-convoy-signature',
+        syntax: { separator: ',', joint: '=', field: 'v1' },
+        template: '{timestamp},{body}',
+        timestamp: { in: 'field', name: 't', unit: 's' },
+        toleranceSeconds: 300,
+        // signed by the task of each attempt
+        retries: {
+          time: 'anew',
+          docs: 'https://github.com/frain-dev/convoy/blob/main/worker/task/process_event_delivery.go',
+        },
+        confidence: 'medium',
+      },
+    ],
   },
 ]

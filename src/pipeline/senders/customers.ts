@@ -137,8 +137,13 @@ export const customersSenders: readonly Sender[] = [
   {
     source: 'pipedrive',
     label: 'Pipedrive',
+    docs: 'https://pipedrive.readme.io/docs/guide-for-webhooks-v2',
     marks: [agent(/^Pipedrive Webhooks\b/)],
     event: [body('event'), all(body('meta.action'), body('meta.entity'))],
+    scheme: {
+      kind: 'basic',
+      confidence: 'verified',
+    },
   },
   {
     source: 'workos',
@@ -171,6 +176,32 @@ export const customersSenders: readonly Sender[] = [
       kind: 'token',
       header: 'authorization',
       handshakes: ['okta-header'],
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'kustomer',
+    label: 'Kustomer',
+    docs: 'https://developer.kustomer.com/docs/events/delivery-and-retries',
+    marks: [sent('x-kustomer-webhook-signature')],
+    event: [header('x-kustomer-webhook-event'), body('name')],
+    deliveryId: [body('id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-kustomer-webhook-signature',
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'dub',
+    label: 'Dub',
+    docs: 'https://dub.co/docs/concepts/webhooks/verify-webhook-requests',
+    marks: [sent('dub-signature')],
+    event: [body('event')],
+    deliveryId: [body('id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'dub-signature',
       confidence: 'verified',
     },
   },

@@ -65,4 +65,17 @@ export const operationsSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
+  {
+    source: 'launchdarkly',
+    label: 'LaunchDarkly',
+    docs: 'https://launchdarkly.com/docs/home/infrastructure/webhooks',
+    marks: [sent('x-ld-signature')],
+    event: [body('kind')],
+    deliveryId: [body('_id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-ld-signature',
+      confidence: 'verified',
+    },
+  },
 ]

@@ -45,6 +45,27 @@ export const shopsSenders: readonly Sender[] = [
   {
     source: 'bigcommerce',
     label: 'BigCommerce',
+    docs: 'https://developer.bigcommerce.com/docs/integrations/webhooks/http',
     event: [body('scope')],
+    // it signs nothing, but sends the headers that its user sets
+    scheme: {
+      kind: 'token',
+      header: undefined,
+      confidence: 'verified',
+    },
+  },
+  {
+    source: 'easypost',
+    label: 'EasyPost',
+    docs: 'https://docs.easypost.com/guides/webhooks-guide',
+    marks: [{ header: 'x-hmac-signature', like: /^hmac-sha256-hex=/ }],
+    event: [body('description')],
+    deliveryId: [body('id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-hmac-signature',
+      syntax: { prefix: 'hmac-sha256-hex=' },
+      confidence: 'verified',
+    },
   },
 ]

@@ -17,6 +17,7 @@ import {
 } from './proof.ts'
 import { createKeySet } from './jwks.ts'
 import type { JwtScheme } from './scheme.ts'
+import { toPublicUrl } from './url.ts'
 
 /** How far the clocks of sender and gateway may differ. */
 const leewaySeconds = 60
@@ -84,19 +85,26 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     // without an expiry time in the token, this limit ends it
     const maxAge = settings.toleranceSeconds ?? maxAgeSeconds ?? (exp === undefined ? endlessSeconds : undefined)
     if (maxAge !== undefined && typeof iat === 'number' && seconds - iat > maxAge) return 'The token is too old.'
-    const { issuers, bodyHashClaim, forAccount } = scheme
+    const { issuers, bodyHashClaim, bodyHashEncoding = 'hex', forAccount } = scheme
     if (issuers !== undefined && !issuers.some((issuer) => issuer === claims['iss']))
       return 'The token has another issuer.'
     if (audience !== undefined && !isAudience(claims['aud'], audience)) return 'The token has another audience.'
+    if (scheme.subjectIsUrl === true && settings.publicUrl !== undefined) {
+      if (claims['sub'] !== toPublicUrl(settings.publicUrl, request.url)) return 'The token is for another URL.'
+    }
     if (forAccount === true && (claims['email'] !== settings.email || claims['email_verified'] !== true)) {
       return 'The token belongs to another account, or its e-mail address is not verified.'
     }
     if (bodyHashClaim === undefined) return undefined
-    const hash = createHash('sha256').update(request.rawBody).digest('hex')
+    const hash = trimPadding(createHash('sha256').update(request.rawBody).digest(bodyHashEncoding))
     const claimed = claims[bodyHashClaim]
-    if (typeof claimed === 'string' && isDigest(claimed, hash, 'hex')) return undefined
+    if (typeof claimed === 'string' && isDigest(trimPadding(claimed), hash, bodyHashEncoding)) return undefined
     return 'The token has the hash of another body.'
   }
+}
+
+function trimPadding(text: string): string {
+  return text.replace(/={1,2}$/, '')
 }
 
 function isAudience(claimed: JsonValue | undefined, audience: string): boolean {

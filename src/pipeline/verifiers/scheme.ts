@@ -123,8 +123,12 @@ export type JwtScheme = Common & {
   readonly algorithm: 'RS256' | 'ES256' | 'HS256'
   readonly issuers?: readonly string[]
   readonly jwksUrl?: string
-  /** The claim with the SHA-256 of the body, hex. */
+  /** The claim with the SHA-256 of the body. */
   readonly bodyHashClaim?: string
+  /** Default: hex. The `=` at the end of base64 are optional. */
+  readonly bodyHashEncoding?: DigestEncoding
+  /** `sub` is the URL that the sender calls. It is checked if the mapping names `publicUrl`. */
+  readonly subjectIsUrl?: true
   /** Age of `iat` at the most. Absent: `exp` ends a token, or five minutes if it has `iat` alone. */
   readonly maxAgeSeconds?: number
   readonly requires?: readonly ('exp' | 'iat')[]

@@ -157,16 +157,23 @@ function signConcatHash(
   return { [scheme.header]: hash.digest('hex'), [scheme.versionHeader]: scheme.version }
 }
 
-function signToken(scheme: JwtScheme, settings: VerifySettings, { body, now }: SignInput): Record<string, string> {
+function signToken(scheme: JwtScheme, settings: VerifySettings, { body, now, url }: SignInput): Record<string, string> {
   const iat = Math.floor(now / 1000)
   const claims = {
     iat,
     exp: iat + 300,
     ...(scheme.issuers === undefined ? {} : { iss: scheme.issuers[0] }),
     ...(settings.audience === undefined ? {} : { aud: settings.audience }),
+    ...(scheme.subjectIsUrl === true && settings.publicUrl !== undefined
+      ? { sub: toPublicUrl(settings.publicUrl, url) }
+      : {}),
     ...(scheme.bodyHashClaim === undefined
       ? {}
-      : { [scheme.bodyHashClaim]: createHash('sha256').update(body).digest('hex') }),
+      : {
+          [scheme.bodyHashClaim]: createHash('sha256')
+            .update(body)
+            .digest(scheme.bodyHashEncoding ?? 'hex'),
+        }),
   }
   const signed = [{ alg: 'HS256', typ: 'JWT' }, claims].map(toTokenPart).join('.')
   const signature = createHmac('sha256', readFirstSecret(settings)).update(signed).digest('base64url')

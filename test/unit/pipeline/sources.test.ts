@@ -55,6 +55,15 @@ describe('recognition of senders', () => {
     expect(recogniseSender({ headers })).toBeUndefined()
   })
 
+  test.each(['x-hookdeck-signature', 'x-convoy-signature'])(
+    'the sender of a request that %s passes on is the one that made it',
+    (relay) => {
+      expect(sourceOf({ [relay]: '00', 'x-github-event': 'push' })).toBe('github')
+      expect(sourceOf({ 'webhook-id': 'm', 'webhook-signature': 'v1,s', [relay]: '00' })).toBe('standard-webhooks')
+      expect(sourceOf({ [relay]: '00' })).toBe(relay.split('-')[1])
+    },
+  )
+
   test('a sender is recognised in headers without a prototype', () => {
     expect(sourceOf(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })

@@ -175,6 +175,46 @@ describe('tokens that hold the body’s hash', () => {
   })
 })
 
+describe('tokens that hold the body’s hash in base64', () => {
+  const body = '{"id":"EV_1","event":"room_started"}'
+  const hashOf = (text: string, encoding: 'base64' | 'base64url') => createHash('sha256').update(text).digest(encoding)
+
+  test('LiveKit: its secret, the body as it came, until its end', async () => {
+    const sends = (claims: object, { key = 's', sent = body } = {}) =>
+      isProven(
+        { scheme: 'livekit', secret: 's' },
+        requestOf({ authorization: tokenOf(claims, key, { alg: 'HS256' }) }, sent),
+      )
+    const claims = { iss: 'APIkey', nbf: seconds, exp: seconds + 300, sha256: hashOf(body, 'base64') }
+    expect(await sends(claims)).toBe(true)
+    expect(await sends(claims, { key: 't' })).toBe(false)
+    expect(await sends(claims, { sent: `${body} ` })).toBe(false)
+    expect(await sends({ ...claims, exp: seconds - 61 })).toBe(false)
+    expect(await sends({ ...claims, exp: undefined })).toBe(false)
+    expect(await sends({ ...claims, sha256: claims.sha256.toLowerCase() })).toBe(false)
+    expect(await sends({ ...claims, sha256: createHash('sha256').update(body).digest('hex') })).toBe(false)
+    expect(await sends({ ...claims, sha256: '' })).toBe(false)
+  })
+
+  test('QStash: its issuer, with and without padding, and its own URL where the operator names it', async () => {
+    const sends = (change: object, settings: Partial<VerifyInput> = {}) => {
+      const claims = { iss: 'Upstash', sub: publicUrl, exp: seconds + 300, body: hashOf(body, 'base64url'), ...change }
+      const token = tokenOf(claims, 'next', { alg: 'HS256' })
+      return isProven(
+        { scheme: 'qstash', secrets: ['current', 'next'], ...settings },
+        requestOf({ 'upstash-signature': token }, body),
+      )
+    }
+    expect(await sends({})).toBe(true)
+    expect(await sends({ body: `${hashOf(body, 'base64url')}=` })).toBe(true)
+    expect(await sends({ body: hashOf('{}', 'base64url') })).toBe(false)
+    expect(await sends({ iss: 'Other' })).toBe(false)
+    expect(await sends({}, { publicUrl })).toBe(true)
+    expect(await sends({ sub: 'https://other.example/hooks/inbound' }, { publicUrl })).toBe(false)
+    expect(await sends({ sub: undefined }, { publicUrl })).toBe(false)
+  })
+})
+
 test('monday: a token of its signing secret, until its end, for the audience that the operator names', async () => {
   const sends = (claims: object, settings: Partial<VerifyInput> = {}) =>
     isProven(
