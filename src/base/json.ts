@@ -25,3 +25,13 @@ export function describeValueKind(value: unknown): string {
   if (typeof value === 'object') return 'an object'
   return `a ${typeof value}`
 }
+
+/** Whether two values are the same JSON, in whatever order their keys are. A field that is undefined is no field. */
+export function isSameJson(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
+  if (Array.isArray(one) !== Array.isArray(other)) return false
+  // own properties only: `constructor` is not data
+  const read = (from: object, key: string): unknown => (Object.hasOwn(from, key) ? Reflect.get(from, key) : undefined)
+  return Object.keys({ ...one, ...other }).every((key) => isSameJson(read(one, key), read(other, key)))
+}

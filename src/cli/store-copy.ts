@@ -1,4 +1,5 @@
 // Moves a store to another engine or another place, while no gateway runs.
+import { isSameJson } from '../base/json.ts'
 import { resolve } from 'node:path'
 import { isPostgresUrl } from '../base/postgres-url.ts'
 import { loadConfig } from '../config/config.ts'
@@ -14,7 +15,7 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
   const { config, env } = loadConfig(context)
   const from = toStorePlace(context.dir, config)
   const to = parseTarget(given, env)
-  if (JSON.stringify(from) === JSON.stringify(to)) {
+  if (isSameJson(from, to)) {
     throw new Problem(
       'usage-invalid',
       `--to names the store of this configuration, ${describeStorePlace(to)}. Name another place.`,

@@ -1,5 +1,5 @@
 // What a valid configuration names in vain. Nothing here stops a gateway: `check` and `doctor` print it.
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, isSameJson } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
 import { isOwnChannel } from './action.ts'
 import { isForwarded, findChannelIssues, findModelNameIssues, findModelFault } from './agents-rules.ts'
@@ -76,7 +76,7 @@ function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Con
 
 /** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
-  if (JSON.stringify(verify) !== JSON.stringify(other.verify)) return false
+  if (!isSameJson(verify, other.verify)) return false
   const [{ path: mine = '' }, { path: theirs }] = [match, other.match]
   return (
     (theirs === undefined || normalizeHookName(theirs) === normalizeHookName(mine)) &&

@@ -1,4 +1,5 @@
 // Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
+import { isSameJson } from '../base/json.ts'
 import { type LoadedConfig, loadConfig, placeProblem } from '../config/config.ts'
 import { type Env, pickEnv } from '../config/env.ts'
 import type { BuildInput } from '../transforms/read.ts'
@@ -89,11 +90,11 @@ async function buildFrom(
 
 /** A placeholder has no code, only a reason. In development, answers show it. */
 export function isAsServing(one: Candidate, serving: Candidate): boolean {
-  const [its, theirs] = [one, serving].map(({ generation: { problems }, assembled: { channels } }) => {
+  const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { channels } }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
-    return JSON.stringify([problems, codes])
+    return [id, problems, codes]
   })
-  return one.generation.id === serving.generation.id && its === theirs
+  return isSameJson(its, theirs)
 }
 
 /**
@@ -102,8 +103,8 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
  */
 export function listMended(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
-  const [old, now] = [before, after].map(({ generation: { config, env } }) => JSON.stringify([config, env]))
-  if (old === now) return sound
+  const [old, now] = [before, after].map(({ generation: { config, env } }) => [config, env])
+  if (isSameJson(old, now)) return sound
   const good = [...after.generation.transforms.values()].filter(({ problem }) => problem === undefined)
   const named = new Set(after.modules.map(({ module }) => module))
   const dropped = before.modules.filter(({ module }) => !named.has(module))

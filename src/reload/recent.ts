@@ -1,4 +1,5 @@
 // What a new generation would change of the newest kept deliveries: for the line of a reload, and for saves that wait for a person.
+import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -49,8 +50,7 @@ function listChanged(before: Candidate, after: Candidate): [string, string[] | u
     const ids = mappings.filter(({ mapping }) => mapping.transform?.module === module).map(({ id }) => id)
     return ids.length === 0 ? [] : [[module, [...new Set(ids)]]]
   })
-  const differs = (key: 'config' | 'env') =>
-    JSON.stringify(before.generation[key]) !== JSON.stringify(after.generation[key])
+  const differs = (key: 'config' | 'env') => !isSameJson(before.generation[key], after.generation[key])
   if (differs('config')) return [...ofModules, [configFile, undefined]]
   return differs('env') ? [...ofModules, [envFile, undefined]] : ofModules
 }

@@ -2,6 +2,7 @@
 import type { ModuleReport } from './gate.ts'
 import { type RecentChanges, describeRecent } from './recent.ts'
 import { relative, sep } from 'node:path'
+import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { findRealPath } from './watch.ts'
@@ -140,8 +141,7 @@ export function logProblems(
 }
 
 export function logSettings(log: Log, before: Generation, after: Generation): void {
-  const differs = (pick: (generation: Generation) => unknown) =>
-    JSON.stringify(pick(before)) !== JSON.stringify(pick(after))
+  const differs = (pick: (generation: Generation) => unknown) => !isSameJson(pick(before), pick(after))
   if (differs(({ config }) => config)) log.info({}, `${configFile} is live`)
   if (differs(({ env }) => env)) log.info({}, 'the environment of transforms is live')
   if (!differs(({ config }) => [config.server, config.store.file, config.store.url])) return

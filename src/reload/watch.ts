@@ -46,10 +46,25 @@ export type Watcher = {
 const debounceMs = 10
 const longestBurstMs = 50
 // chokidar drops the second of two changes of a file within 50 ms; both checks run after that time
-const settleMs = [60, 200]
+const settleMs = [60, 200] as const
 // an editor truncates a file before it writes it; a file that stays empty was saved empty
 const emptyMs = 200
 const pollEveryMs = 500
+
+/**
+ * ```
+ *         a sign of a change        quiet for 10 ms, or 50 ms old: onChange
+ *  quiet ───────────────────▶ burst ────────────────────────────────────────▶ settling
+ *    ▲                       ▲ │  ▲                                            │   │
+ *    │    sign, empty file   └─┘  └────────── a sign, or a missed change ──────┘   │
+ *    └───────────────────────────────── checked twice, nothing missed ─────────────┘
+ * ```
+ * `closed` follows from each of them, and is the last.
+ */
+type State =
+  | { readonly kind: 'quiet' | 'closed' }
+  | { readonly kind: 'burst'; readonly paths: Set<string>; readonly since: number; readonly timer: NodeJS.Timeout }
+  | { readonly kind: 'settling'; readonly timers: readonly NodeJS.Timeout[] }
 
 export function createWatcher({ paths, inputs, onChange, onTouch, log, open = openChokidar }: WatchOptions): Watcher {
   const given = resolve(dirname(paths.files[0] ?? paths.root))
@@ -57,55 +72,62 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   const within = (path: string) => join(top, relative(given, resolve(path)))
   const roots = [paths.root, ...(paths.further ?? [])].map(within)
   const isInRoot = (path: string) => roots.some((root) => isSource(root, path))
+  const isAboveRoot = (path: string) => roots.some((root) => path === root || isInside(path, root))
   const files = paths.files.map((file) => join(top, basename(file)))
   const ignored = new Set(paths.ignored?.map(within))
   /** Below the directory, only the paths to the roots, the roots and the files are watched. */
   const isWatched = (path: string) =>
-    !ignored.has(path) &&
-    (path === top ||
-      files.includes(path) ||
-      roots.some((root) => path === root || isInside(path, root)) ||
-      isInRoot(path))
+    !ignored.has(path) && (path === top || files.includes(path) || isAboveRoot(path) || isInRoot(path))
   const seen = new Map<string, string>(files.map((file) => [file, readStamp(file)]))
-  const burst = new Set<string>()
-  let timers: NodeJS.Timeout[] = []
-  let flushing: NodeJS.Timeout | undefined
-  let burstAt = 0
-  let polling = false
-  let closed = false
-  let isReady = () => {}
+  const newFolders = new Set<string>()
+  let state: State = { kind: 'quiet' }
+
+  /** The only way out of a state: its timers end with it. */
+  function enter(next: State): void {
+    if (state.kind === 'burst') clearTimeout(state.timer)
+    if (state.kind === 'settling') for (const timer of state.timers) clearTimeout(timer)
+    state = next
+  }
 
   function touch(path: string): void {
-    if (closed) return
-    if (burst.size === 0) burstAt = performance.now()
-    burst.add(path)
+    if (state.kind === 'closed') return
+    const now = performance.now()
+    const { paths: touched, since } = state.kind === 'burst' ? state : { paths: new Set<string>(), since: now }
+    touched.add(path)
     onTouch?.()
-    clearTimeout(flushing)
-    const left = longestBurstMs - (performance.now() - burstAt)
-    flushing = setTimeout(flush, Math.max(0, Math.min(debounceMs, left)))
+    const leftMs = longestBurstMs - (now - since)
+    const timer = setTimeout(flush, Math.max(0, Math.min(debounceMs, leftMs)))
+    enter({ kind: 'burst', paths: touched, since, timer })
   }
 
   function flush(): void {
+    if (state.kind !== 'burst') return
+    const changed = [...state.paths]
     // their state is read before the build reads them, so that every later write is a difference
-    const stamps = [...burst].map((path) => [path, readStamp(path)] as const)
-    if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - burstAt < emptyMs) {
-      flushing = setTimeout(flush, debounceMs)
-      return
+    const stamps = changed.map((path) => [path, readStamp(path)] as const)
+    if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - state.since < emptyMs) {
+      return enter({ ...state, timer: setTimeout(flush, debounceMs) })
     }
-    const changed = [...burst]
     const fresh = stamps.flatMap(([path, stamp]) => (seen.get(path) === stamp ? [] : [path]))
-    burst.clear()
     for (const [path, stamp] of stamps) seen.set(path, stamp)
-    for (const timer of timers) clearTimeout(timer)
-    timers = settleMs.map((ms) => setTimeout(settle, ms, ms === settleMs.at(-1)))
+    const [first, last] = settleMs
+    enter({ kind: 'settling', timers: [setTimeout(touchMissed, first), setTimeout(settle, last)] })
     onChange({ changed, fresh })
   }
 
-  function settle(isLast: boolean): void {
+  /** Finds what was saved without an event since the last burst. */
+  function touchMissed(): void {
+    for (const folder of newFolders) void watching.then((watcher) => watcher.add(folder))
+    newFolders.clear()
     for (const [path, stamp] of seen) if (readStamp(path) !== stamp) touch(path)
     for (const input of inputs())
       if (!isOfPackage(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
-    if (isLast) for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
+  }
+
+  function settle(): void {
+    touchMissed()
+    for (const path of seen.keys()) if (!files.includes(path)) seen.delete(path)
+    if (state.kind === 'settling') enter({ kind: 'quiet' })
   }
 
   /** Finds changed files, including a link whose target was replaced. */
@@ -119,7 +141,21 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     else checkFiles()
   }
 
-  async function start(usePolling: boolean): Promise<FSWatcher> {
+  /** chokidar reads a new folder before it watches it, and misses what is written in between. */
+  function noticeFolder(path: string): void {
+    if (!isInRoot(path) && !isAboveRoot(path)) return
+    newFolders.add(path)
+    touch(path)
+  }
+
+  let usesPolling = false
+  let becomeReady = () => {}
+  const ready = new Promise<void>((resolve) => {
+    becomeReady = resolve
+  })
+
+  async function start(): Promise<FSWatcher> {
+    const isPolling = usesPolling
     const watcher = await open(top, {
       // with this option, chokidar would delay a save by rename
       atomic: false,
@@ -127,20 +163,22 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       // otherwise a link would make chokidar watch the folder that it points to
       followSymlinks: false,
       ignorePermissionErrors: true,
-      usePolling,
+      usePolling: isPolling,
       interval: pollEveryMs,
       ignored: (path) => !isWatched(path),
     })
     watcher.on('error', (error) => {
-      if (polling || closed || !isOutOfWatches(error)) return log.warn({ err: error }, 'a file cannot be watched')
-      polling = true
-      current = fallBack(watcher, error)
+      if (usesPolling || state.kind === 'closed' || !isOutOfWatches(error)) {
+        return log.warn({ err: error }, 'a file cannot be watched')
+      }
+      usesPolling = true
+      watching = pollInstead(watcher, error)
     })
     watcher.once('ready', () => {
       // a watcher that ran out of watches before is being closed
-      if (polling === usePolling) isReady()
+      if (isPolling === usesPolling) becomeReady()
     })
-    watcher.on('all', (_event, path) => notice(path))
+    watcher.on('all', (event, path) => (event === 'addDir' ? noticeFolder(path) : notice(path)))
     // the event of the system, before chokidar throttles it; `path` is a name in the watched directory
     watcher.on('raw', (_event, path: unknown, details: unknown) => {
       const directory =
@@ -151,29 +189,25 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   }
 
   /** Changes without a watch would be lost, so all files are polled instead. */
-  async function fallBack(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
+  async function pollInstead(watcher: FSWatcher, error: Error): Promise<FSWatcher> {
     log.warn({ err: error }, 'the system has no file watches left: files are checked every half second instead')
     await watcher.close()
-    return start(true)
+    return start()
   }
 
-  let current: Promise<FSWatcher>
-  const ready = new Promise<void>((done, failed) => {
-    isReady = done
-    current = start(false)
-    current.catch(failed)
-  })
+  let watching = start()
 
   return {
-    ready: () => ready,
+    async ready() {
+      await watching
+      await ready
+    },
     get polling() {
-      return polling
+      return usesPolling
     },
     async close() {
-      closed = true
-      clearTimeout(flushing)
-      for (const timer of timers) clearTimeout(timer)
-      await (await current).close()
+      enter({ kind: 'closed' })
+      await (await watching).close()
     },
   }
 }

@@ -1,11 +1,10 @@
 // Runs a fixture through the pipe, and compares the decision on its request with the expected one.
 import { cut } from '../base/text.ts'
-import { isDeepStrictEqual } from 'node:util'
 import type { Actual, Fixture, FixtureFile } from './fixture-files.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../model/action.ts'
 import type { Config } from '../model/config.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { JsonValue } from '../base/json.ts'
+import { isSameJson, type JsonValue } from '../base/json.ts'
 import { Mapping } from '../model/mapping.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
 import { type ProblemRecord, toProblemRecord } from '../model/problem.ts'
@@ -158,7 +157,7 @@ function compareExpected(expected: Fixture['expect'], actual: Actual, decision: 
     const full: Record<string, unknown> =
       plan === undefined ? {} : { ...plan.action, agentId: plan.agentId, sessionKey: plan.sessionKey }
     return Object.entries(action)
-      .filter(([field, value]) => !isDeepStrictEqual(full[field], value))
+      .filter(([field, value]) => !isSameJson(full[field], value))
       .map(([field, value]) => describeDifference(`actions[${index}].${field}`, value, full[field]))
   })
 }

@@ -1,6 +1,6 @@
 // What a decision would do, in a form that can be compared: without ids and moments that are new each time.
 import type { JsonObject, JsonValue } from '../base/json.ts'
-import { isJsonObject } from '../base/json.ts'
+import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Problem, ProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
@@ -89,7 +89,7 @@ function listFieldChanges(prefix: string, before: unknown, after: unknown): Chan
   if (old === undefined || now === undefined) return []
   const names = [...new Set([...Object.keys(old), ...Object.keys(now)])]
   return names
-    .filter((name) => JSON.stringify(old[name]) !== JSON.stringify(now[name]))
+    .filter((name) => !isSameJson(old[name], now[name]))
     .map((name) => ({ path: `${prefix}${name}`, before: old[name], after: now[name] }))
 }
 

@@ -108,7 +108,7 @@ export function createPool(options: {
     },
     stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, timeoutMs)),
     crowded: (thread) => {
-      const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isHeld(other)
+      const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isBlocked(other)
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
     },
     stalled: (thread) => {
@@ -123,7 +123,7 @@ export function createPool(options: {
     if (isClosed) return fail(task, toClosedProblem(), false)
     if (lifecycle.serving.size < workers) lifecycle.fill()
     let best = findLeastLoaded()
-    if (best !== undefined && isHeld(best)) best = lifecycle.replaceBusy(best)
+    if (best !== undefined && isBlocked(best)) best = lifecycle.replaceBlocked(best)
     if (best === undefined) return fail(task, standby.problem(), false)
     best.post(task)
     watchdog.watch()
@@ -131,7 +131,7 @@ export function createPool(options: {
   }
 
   /** Whether a call blocks the thread now, or blocked it before, so that its priority is low. */
-  function isHeld(thread: Thread): boolean {
+  function isBlocked(thread: Thread): boolean {
     return watchdog.isStalled(thread) || thread.isLowered()
   }
 
@@ -139,7 +139,7 @@ export function createPool(options: {
     let best: Thread | undefined
     let least = Number.POSITIVE_INFINITY
     for (const thread of lifecycle.serving) {
-      const load = thread.inFlight.size + (isHeld(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
+      const load = thread.inFlight.size + (isBlocked(thread) ? 1e9 : thread.isReady() ? 0 : 1e6)
       if (load >= least) continue
       best = thread
       least = load

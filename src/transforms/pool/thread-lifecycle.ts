@@ -16,7 +16,7 @@ type ThreadLifecycle = {
   /** Adds serving threads up to the limit, as long as threads can be started. */
   fill(): void
   /** Replaces a blocked thread with a free one and returns it. Returns the blocked one if too many threads are blocked already. */
-  replaceBusy(held: Thread): Thread
+  replaceBlocked(blocked: Thread): Thread
   /** Gives the thread no more calls. It ends after its last call in flight. */
   retire(thread: Thread): void
   /** A call of the thread has ended. */
@@ -69,12 +69,12 @@ export function createThreadLifecycle({
     serving,
     working: () => [...serving, ...retiring, ...reruns.threads],
     fill,
-    replaceBusy: (held) => {
-      if (retiring.size >= 2 * most) return held
+    replaceBlocked: (blocked) => {
+      if (retiring.size >= 2 * most) return blocked
       const fresh = standby.take()
-      if (fresh === undefined) return held
+      if (fresh === undefined) return blocked
       serving.add(fresh)
-      retire(held)
+      retire(blocked)
       return fresh
     },
     retire,

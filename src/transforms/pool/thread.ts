@@ -47,20 +47,32 @@ export type Thread = Omit<CallsInFlight, 'flush'> & {
   end(): Promise<void>
 }
 
+/**
+ * ```
+ * starting ──its first message──▶ ready
+ *     └──────────────┬──────────────┘
+ *                    ▼
+ *     ended: terminated, crashed, or it sent what cannot be read
+ * ```
+ */
+type State =
+  | { readonly kind: 'starting' }
+  /** `systemId`: the id of the thread in the operating system, if the system shows it. */
+  | { readonly kind: 'ready'; readonly systemId: number | undefined }
+  | { readonly kind: 'ended'; readonly wasReady: boolean }
+
 export function createThread({ settings, events }: { settings: ThreadSettings; events: ThreadEvents }): Thread {
   const { timeoutMs, memoryMb, env } = settings
   const shared = new SharedArrayBuffer(stateBytes)
   const sharedState = new Int32Array(shared)
   const bundles = new Set<number>()
   let pongs: (() => void)[] = []
-  let isReady = false
-  let systemId: number | undefined
+  let state: State = { kind: 'starting' }
   let isLowered = false
-  let becomeReady = () => {}
+  let resolveReady = () => {}
   const ready = new Promise<void>((resolve) => {
-    becomeReady = resolve
+    resolveReady = resolve
   })
-  let isEnded = false
   let cause: unknown
   // a separate channel, so that messages that transforms post to `parentPort` are ignored
   const { port1: port, port2 } = new MessageChannel()
@@ -85,36 +97,38 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
   worker.on('exit', (code) => {
     // its last messages may not be received yet
     for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port))
-      hear(last.message)
+      receive(last.message)
     port.close()
-    markEnded(cause ?? new Error(`it ended with code ${code}`))
+    reportEnd(cause ?? new Error(`it ended with code ${code}`))
   })
-  port.on('message', hear)
+  port.on('message', receive)
 
   const send = (message: ToWorker, transfer: ArrayBuffer[] = []) => {
-    if (!isEnded) port.postMessage(message, transfer)
+    if (state.kind !== 'ended') port.postMessage(message, transfer)
   }
   const inFlightCalls = createCallsInFlight({ sharedState, send })
 
-  function markEnded(why: unknown): void {
-    becomeReady()
-    if (isEnded) return
-    isEnded = true
+  const isReady = () => (state.kind === 'ended' ? state.wasReady : state.kind === 'ready')
+
+  function reportEnd(why: unknown): void {
+    resolveReady()
+    if (state.kind === 'ended') return
+    state = { kind: 'ended', wasReady: isReady() }
     events.gone(thread, why)
   }
 
   /** Code in the thread that gets access to this port may post anything. Then only the thread is lost, not the gateway. */
-  function hear(message: FromWorker): void {
-    if (isEnded) return
+  function receive(message: FromWorker): void {
+    if (state.kind === 'ended') return
     try {
-      receive(message)
+      handle(message)
     } catch (error) {
-      markEnded(error)
+      reportEnd(error)
       void worker.terminate()
     }
   }
 
-  function receive(message: FromWorker): void {
+  function handle(message: FromWorker): void {
     if (message.kind === 'outcomes') {
       // as: serve.ts writes the text
       for (const [seq, outcome] of JSON.parse(message.outcomes) as SettledCall[]) {
@@ -129,9 +143,8 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     } else if (message.kind === 'leaving') events.leaving(thread, message)
     else if (message.kind === 'checked') events.checked(thread, message)
     else if (message.kind === 'ready') {
-      systemId = message.systemId
-      isReady = true
-      becomeReady()
+      state = { kind: 'ready', systemId: message.systemId }
+      resolveReady()
     } else if (message.kind === 'pong') {
       for (const pong of pongs) pong()
       pongs = []
@@ -142,12 +155,12 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     id: worker.threadId,
     ...inFlightCalls,
     bundles,
-    isReady: () => isReady,
+    isReady,
     ready,
     running: () => Atomics.load(sharedState, stateIndex.running),
     lower: () => {
       isLowered = true
-      lowerPriority(systemId)
+      if (state.kind === 'ready') lowerPriority(state.systemId)
     },
     isLowered: () => isLowered,
     load: (bundle) => {
@@ -176,7 +189,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
         send({ kind: 'ping' })
       }),
     end: async () => {
-      isEnded = true
+      state = { kind: 'ended', wasReady: isReady() }
       await worker.terminate()
     },
   }

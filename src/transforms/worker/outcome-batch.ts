@@ -11,7 +11,7 @@ type OutcomeBatch = {
   /** The call did not begin, and will not begin in this thread. */
   addUnrun(seq: number): void
   /** A batch of calls begins. Outcomes wait for `flush` or `flushIfDue`. */
-  hold(): void
+  startBatch(): void
   /** Sends the outcomes if the first one has waited long enough. */
   flushIfDue(): void
   flush(): void
@@ -50,7 +50,7 @@ export function createOutcomeBatch(post: (message: FromWorker) => void): Outcome
       later(flush)
     },
     addUnrun: (seq) => void seqs.push(seq),
-    hold: () => {
+    startBatch: () => {
       willFlush = true
     },
     flushIfDue: () => {

@@ -91,7 +91,7 @@ export function createServing({
     let at = 0
     // timers and promises ran since the last call
     isPristine()
-    outcomes.hold()
+    outcomes.startBatch()
     for (const post of posts) {
       outcomes.flushIfDue()
       begin(post, takeBody(bodies, at, post))

@@ -73,6 +73,25 @@ describe('a watcher', () => {
     await reported('.env')
   })
 
+  test('a new folder is reported and watched again, because chokidar reads it before it watches it', async () => {
+    const events = watch([])
+    const added = new Promise<unknown>((resolve) => {
+      events.add = (path) => {
+        resolve(path)
+        return events
+      }
+    })
+    const open = async () => {
+      setImmediate(() => events.emit('ready'))
+      return events
+    }
+    const { root, reported } = await createStage({ open })
+    // no event for the files in it
+    events.emit('all', 'addDir', root)
+    await reported('hooks/transforms')
+    expect(await added).toBe(root)
+  })
+
   test('notices by a look afterwards that a file is not as the build read it', async () => {
     const inputs: BuildInput[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
