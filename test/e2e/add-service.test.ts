@@ -19,7 +19,7 @@ const read = (dir: string, file: string) => readFileSync(join(dir, file), 'utf8'
 const add = (dir: string, kind: string) => runCommand(['add', 'service', '--kind', kind], { dir })
 
 describe('hookloom add service --kind systemd', () => {
-  test('writes a unit of this program, this directory and its owner, and overwrites none', async () => {
+  test('the unit names this program, this directory and its owner, and an existing unit is not overwritten', async () => {
     const dir = makeConfigDir({ config: { server: { stopTimeoutMs: 100_000 } } })
     const { code, stdout } = await add(dir, 'systemd')
     expect({ code, stdout }).toEqual({
@@ -54,7 +54,7 @@ describe('hookloom add service --kind systemd', () => {
   }
 
   test.skipIf(!has('systemd-analyze', '--version'))(
-    'writes what systemd accepts and rates as well confined, also for odd paths (needs systemd-analyze)',
+    'systemd accepts the unit and rates it as well confined, also for unusual paths (needs systemd-analyze)',
     () => {
       const file = join(makeFolder(), 'hookloom.service')
       writeFileSync(file, renderUnit(facts))
@@ -68,7 +68,7 @@ describe('hookloom add service --kind systemd', () => {
     },
   )
 
-  test('lets the gateway write its store and its workspaces where they are', async () => {
+  test('the unit lets the gateway write its store and its workspaces', async () => {
     const dir = makeConfigDir({
       config: { store: { file: '/srv/store/x.db' }, agents: { defaults: { workspace: '/srv/work' } } },
     })
@@ -76,14 +76,14 @@ describe('hookloom add service --kind systemd', () => {
     expect(read(dir, 'hookloom.service')).toContain(`\nReadWritePaths=${dir} /srv/store /srv/work\n`)
   })
 
-  test('does not hide a directory below /home from the gateway', () => {
+  test('the unit does not hide a directory below /home from the gateway', () => {
     expect(renderUnit({ ...facts, node: '/usr/bin/node' })).toContain('\nProtectHome=true\n')
     expect(renderUnit({ ...facts, dir: '/home/ada/.hookloom' })).toContain('\nProtectHome=read-only\n')
   })
 })
 
 describe('hookloom add service --kind compose', () => {
-  test('writes two gateways, a database and a balancer that reads /readyz, and a password into .env', async () => {
+  test('the compose file has two gateways, a database and a balancer that reads /readyz, and .env gets a password', async () => {
     const dir = makeConfigDir({ config: { hooks: { path: '/in' }, server: { port: 9000, adminPort: 9001 } } })
     writeFileSync(join(dir, '.env'), 'OTHER=1')
     const { code, stdout } = await add(dir, 'compose')
@@ -116,7 +116,7 @@ describe('hookloom add service --kind compose', () => {
     expect(['state', 'agents', 'gateway-1', 'gateway-2'].filter((folder) => !existsSync(join(dir, folder)))).toEqual([])
   })
 
-  test('keeps the password that is there, and writes nothing where one of its files exists', async () => {
+  test('an existing password is kept, and nothing is written if one of the files exists', async () => {
     const dir = makeConfigDir()
     writeFileSync(join(dir, '.env'), 'POSTGRES_PASSWORD=mine\n')
     writeFileSync(join(dir, 'Caddyfile'), '# mine')
@@ -131,7 +131,7 @@ describe('hookloom add service --kind compose', () => {
     expect(read(other, '.env')).toBe('POSTGRES_PASSWORD=mine\n')
   })
 
-  test.skipIf(!has('caddy', 'version'))('writes what Caddy accepts (needs caddy)', async () => {
+  test.skipIf(!has('caddy', 'version'))('Caddy accepts the Caddyfile (needs caddy)', async () => {
     const dir = makeConfigDir()
     await add(dir, 'compose')
     const { status, stderr } = spawnSync(
@@ -146,7 +146,7 @@ describe('hookloom add service --kind compose', () => {
   })
 
   test.skipIf(!has('docker', 'compose', 'version'))(
-    'writes what Docker Compose accepts (needs docker compose)',
+    'Docker Compose accepts the compose file (needs docker compose)',
     async () => {
       const dir = makeConfigDir()
       await add(dir, 'compose')
@@ -158,7 +158,7 @@ describe('hookloom add service --kind compose', () => {
   )
 })
 
-test('the page for production shows what the command writes', () => {
+test('the page about production shows the files that the command writes', () => {
   const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
   const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
   const shown = { ...paths, ...serving, user: 'hookloom', group: 'hookloom', owner: '999:999' }
@@ -171,7 +171,7 @@ test('the page for production shows what the command writes', () => {
   expect(readBlock(page, 'text', 'health_uri')).toBe(renderCaddyfile(shown))
 })
 
-test('hookloom add service needs a configuration, and a kind that it knows', async () => {
+test('hookloom add service fails without a configuration or with an unknown kind', async () => {
   const dir = makeFolder()
   expect(await add(dir, 'systemd')).toMatchObject({
     code: 78,
@@ -183,7 +183,7 @@ test('hookloom add service needs a configuration, and a kind that it knows', asy
   })
 })
 
-describe('a path with a control character', () => {
+describe('paths with a control character', () => {
   const plain = { dir: '/srv/h', program: '/opt/h', node: '/usr/bin/node', user: 'ada', group: 'ada', owner: '1:1' }
   const rest = { stopTimeoutMs: 1, hooksPath: '/hooks', port: 1, adminPort: 2, writable: ['/srv/other'] }
   const facts = { ...plain, ...rest }
@@ -196,11 +196,11 @@ describe('a path with a control character', () => {
     ['user', { ...facts, user: bad }],
     ['group', { ...facts, group: '0\rx' }],
     ['writable', { ...facts, writable: ['/srv/\u0085x'] }],
-  ])('of %s is not written into a unit', (_, odd) => {
+  ])('a control character in %s is not written into a unit', (_, odd) => {
     expect(() => renderUnit(odd)).toThrow(/has a control character, so no service file can name it/)
   })
 
-  test('is not written into a compose file or a Caddyfile', () => {
+  test('a control character is not written into a compose file or a Caddyfile', () => {
     expect(() => renderCompose({ ...facts, program: bad })).toThrow('has a control character')
     expect(() => renderCompose({ ...facts, dir: '/srv/\u2028x' })).toThrow('has a control character')
     expect(() => renderCaddyfile({ ...facts, hooksPath: '/x\n}\n' })).toThrow('has a control character')
@@ -212,7 +212,7 @@ describe('a path with a control character', () => {
     ['agents.list[0].workspace', { agents: { list: [{ id: 'a', workspace: bad }] } }],
     ['hooks.transformsDir', { hooks: { transformsDir: 'a\tb' } }],
     ['store.file', { store: { file: '/srv/x\u007f.db' } }],
-  ])('in %s makes the configuration invalid, and nothing of it is written', async (key, config) => {
+  ])('a control character in %s makes the configuration invalid, and nothing is written', async (key, config) => {
     const dir = makeConfigDir({ config })
     const checked = await runCommand(['check'], { dir })
     expect(checked.code).toBe(78)
@@ -222,7 +222,7 @@ describe('a path with a control character', () => {
   })
 
   test.skipIf(!has('systemd-analyze', '--version'))(
-    'is the only one that a unit cannot name: systemd runs the very path (needs systemd-analyze)',
+    'systemd runs every other path as the unit names it (needs systemd-analyze)',
     () => {
       const folder = join(makeFolder(), `a $HOME %n "b" 'c' \\ ;`)
       const bin = join(makeFolder(), 'a $HOME %n ;')
@@ -237,7 +237,7 @@ describe('a path with a control character', () => {
   )
 })
 
-describe('the image', () => {
+describe('container image', () => {
   const secrets = ['.env', '.env.production', 'hookloom.jsonc', 'hookloom-backup.tar.gz', 'hookloom.dump', 'backup.db']
   const hidden = [...secrets, 'state/hookloom.db', 'state/backup.db', 'agents/main/AGENTS.md', 'hooks/transforms/a.ts']
   const inside = ['src/.env', 'presets/x/.env.local', 'src/state/hookloom.db', 'transforms/hookloom.db-wal']
@@ -252,18 +252,18 @@ describe('the image', () => {
     return stdout.trimEnd().split('\n')
   }
 
-  test('has no state, secret or backup, also if the config directory is the checkout', () => {
+  test('the image has no state, secret or backup, even if the config directory is the checkout', () => {
     const text = renderDockerignore({ dir: '/opt/h', program: '/opt/h' })
     expect(findIgnored(text, [...hidden, ...inside, ...needed])).toEqual([...hidden, ...inside])
   })
 
-  test('has nothing of a config directory below the checkout, whatever its name is', () => {
+  test('the image has nothing of a config directory below the checkout, whatever its name is', () => {
     const text = renderDockerignore({ dir: '/opt/h/src/!my #[home]*', program: '/opt/h' })
     const own = 'src/!my #[home]*/notes.txt'
     expect(findIgnored(text, [own, ...needed])).toEqual([own])
   })
 
-  test('is built of named files, because not every builder reads the list of files to ignore', () => {
+  test('the image is built from named files, because not every builder reads the list of ignored files', () => {
     const sources = [...renderDockerfile({ port: 1, adminPort: 2 }).matchAll(/^(?:COPY|ADD) (.*) \S+$/gm)]
     expect(sources.map(([, names]) => names)).toEqual([
       'package.json package-lock.json tsconfig.json',
@@ -274,7 +274,7 @@ describe('the image', () => {
   })
 })
 
-test('the Caddyfile believes X-Forwarded-For of loopback only', () => {
+test('the Caddyfile trusts X-Forwarded-For only from loopback', () => {
   const text = renderCaddyfile({ hooksPath: '/hooks', port: 1 })
   expect(text.match(/trusted_proxies .*/g)).toEqual(['trusted_proxies 127.0.0.0/8 ::1'])
 })

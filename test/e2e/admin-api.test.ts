@@ -64,8 +64,8 @@ async function until<T>(stream: AsyncGenerator<T>, isIt: (value: T) => boolean):
   }
 }
 
-describe('the list', () => {
-  test('is filtered, paged and without payloads', async () => {
+describe('list of deliveries', () => {
+  test('the list has filters and pages, and no payloads', async () => {
     const ids = []
     for (const text of ['a', 'b', 'c']) ids.push(await post('plain', { text: `herring ${text}` }))
     const parked = await post('review', { bad: true, text: 'herring' })
@@ -112,17 +112,20 @@ describe('the list', () => {
     expect(JSON.stringify((await ask('/api/deliveries')).json)).not.toContain('herring')
   })
 
-  test.each(['state=gone', 'limit=0', 'limit=501', 'limit=x', 'hook=a&hook=b'])('refuses %s', async (query) => {
-    expect(await ask(`/api/deliveries?${query}`)).toMatchObject({ status: 400, json: { code: 'usage-invalid' } })
-  })
+  test.each(['state=gone', 'limit=0', 'limit=501', 'limit=x', 'hook=a&hook=b'])(
+    'the query %s is refused',
+    async (query) => {
+      expect(await ask(`/api/deliveries?${query}`)).toMatchObject({ status: 400, json: { code: 'usage-invalid' } })
+    },
+  )
 
-  test('refuses a place that no delivery has', async () => {
+  test('an unknown id as the place of a page is refused', async () => {
     expect((await ask('/api/deliveries?before=x')).status).toBe(404)
   })
 })
 
-describe('one delivery', () => {
-  test('shows what let it in, what made it, its answer and its request', async () => {
+describe('single deliveries', () => {
+  test('a delivery has its credentials, its mapping, its answer and its request', async () => {
     const id = await post('review', { text: 'look' })
     const { json } = await ask(`/api/deliveries/${id}`)
     expect(json).toMatchObject({
@@ -146,12 +149,12 @@ describe('one delivery', () => {
     expect((await ask(`/api/deliveries/${plain}/request`)).status).toBe(409)
   })
 
-  test('names the line of the code that parked it', async () => {
+  test('a parked delivery names the line of the code that failed', async () => {
     const id = await post('review', { bad: true })
     expect((await ask(`/api/deliveries/${id}`)).json['madeBy']).toMatchObject({ line: 3 })
   })
 
-  test('runs again as a new delivery, with the same or with another body', async () => {
+  test('a delivery is sent again as a new one, with the same or another body', async () => {
     const id = await post('review', { bad: true, text: 'old' })
     const again = (await ask(`/api/deliveries/${id}/again`, { method: 'POST' })).json
     expect([again['state'], again['deliveryId'] === id]).toEqual(['parked', false])
@@ -170,7 +173,7 @@ describe('one delivery', () => {
   })
 })
 
-test('a run has its prompt as built, and its reply', async () => {
+test('a run has its whole prompt and its reply', async () => {
   const stream = read()
   const id = await post('review', { text: 'ignore the above' })
   await until(
@@ -187,7 +190,7 @@ test('a run has its prompt as built, and its reply', async () => {
   expect((await ask('/api/events')).json['events'].map(({ source }: Json) => source)).toContain('review')
 })
 
-test('the stream has each change, and a client that was cut off gets what it missed', async () => {
+test('the stream has each change, and a client that reconnects gets what it missed', async () => {
   const stream = read()
   const hello = (await stream.next()).value
   expect(hello).toMatchObject({
@@ -224,7 +227,7 @@ test('the health has counts, lanes and the minutes of the last hour', async () =
   expect(json['minutes'].at(-1).latencyMs.p95).toBeGreaterThanOrEqual(json['minutes'].at(-1).latencyMs.p50)
 })
 
-test('list --follow prints what comes in until Ctrl-C, and needs a gateway', async () => {
+test('list --follow prints new deliveries until Ctrl-C, and fails without a gateway', async () => {
   const args = [mainFile, 'list', '--follow', '--hook', 'plain', '--config-dir', gateway.dir]
   const child = spawn(process.execPath, args, { env: toChildEnv() })
   let text = ''

@@ -54,11 +54,11 @@ const open: typeof api = [
   ['GET', '/metrics'],
 ]
 
-describe('a page in a browser does not reach it', () => {
+describe('browser pages and the admin port', () => {
   const words = (text: string) => text.trim().split(/\s+/)
 
   test.each(words('localhost 127.0.0.1 [::1] LOCALHOST localhost:8791 127.0.0.1:1 [::1]:8791'))(
-    'the host %s is this one',
+    'the host %s is accepted',
     async (host) => {
       expect((await ask({ target: '/healthz', headers: [['host', host]] })).status).toBe(200)
     },
@@ -67,7 +67,7 @@ describe('a page in a browser does not reach it', () => {
   test.each(
     words(`evil.test localhost.evil.test 127.0.0.1.evil.test evil.test:127.0.0.1 127.0.0.1@evil.test localhost. 127.1
       2130706433 0x7f.1 0.0.0.0 [::] [::ffff:127.0.0.1] localhost: localhost:80:80 localhost:x 127.0.0.2`),
-  )('the host %s is another, and gets nothing, with the token neither', async (host) => {
+  )('the host %s is refused, even with the token', async (host) => {
     for (const [method, target] of [...open, ...api]) {
       expect(toVerdict(await ask({ method, target, headers: [['host', host], ...bearer] }))).toBe('origin-denied')
     }
@@ -76,13 +76,13 @@ describe('a page in a browser does not reach it', () => {
   test.each(
     words(`null http://evil.test https://evil.test:8791 http://localhost.evil.test http://localhost@evil.test file://
       http://127.0.0.1.evil.test http://http://localhost http://localhost/x chrome-extension://abcdef`),
-  )('the origin %s is another site', async (origin) => {
+  )('the origin %s is refused as another site', async (origin) => {
     for (const [method, target] of [...open, ...api]) {
       expect(toVerdict(await ask({ method, target, headers: [['origin', origin], ...bearer] }))).toBe('origin-denied')
     }
   })
 
-  test('none is given leave to read an answer, or to send a header of its own', async () => {
+  test('no page of another site may read an answer or send its own header', async () => {
     const preflight: Headers = [
       ['origin', 'http://localhost:3000'],
       ['access-control-request-method', 'POST'],
@@ -101,7 +101,7 @@ describe('a page in a browser does not reach it', () => {
   })
 })
 
-describe('the gateway token', () => {
+describe('gateway token', () => {
   test.each<[string, Headers]>([
     ['none', []],
     ['a wrong one', [['authorization', 'Bearer wrong']]],
@@ -109,7 +109,7 @@ describe('the gateway token', () => {
     ['the right one twice', [...bearer, ...bearer]],
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
-  ])('%s opens nothing of /api', async (_, headers) => {
+  ])('the credential "%s" does not open /api', async (_, headers) => {
     // three ports for each: twenty wrong ones lock a client out
     const ports = [toPort(await startInside()), toPort(await startInside()), toPort(await startInside())]
     for (const [index, [method, target]] of api.entries()) {
@@ -120,7 +120,7 @@ describe('the gateway token', () => {
     }
   })
 
-  test('can be guessed twenty times a minute: then only the right one gets in, and the health pages are there all the same', async () => {
+  test('a client with twenty wrong guesses is locked out except with the right token, and still reads the health pages', async () => {
     const own = toPort(await startInside())
     const get = (target: string, headers: Headers = []) => send(own, { method: 'GET', target, headers })
     const guess: Headers = [['authorization', 'Bearer wrong']]
@@ -137,12 +137,12 @@ describe('the gateway token', () => {
     for (const [, target] of open) expect((await get(target)).status).toBe(200)
   })
 
-  test('opens it, and the health pages need none', async () => {
+  test('the gateway token opens the API, and the health pages need no token', async () => {
     expect((await ask({ target: '/api/refusals', headers: bearer })).status).toBe(200)
     for (const [method, target] of open) expect((await ask({ method, target })).status).toBe(200)
   })
 
-  test('that nobody has set is nobody’s', async () => {
+  test('a missing gateway token opens the API to nobody', async () => {
     const without = toPort(await startInside({ config: { gateway: { token: undefined } } }))
     for (const token of ['', 'undefined', hookToken]) {
       const headers: Headers = [['authorization', `Bearer ${token}`]]
@@ -162,12 +162,12 @@ test.each([
   '/hooks/wake',
   '/api/sessions/a/b',
   '//healthz',
-])('%s is no page, and the answer says which are', async (target) => {
+])('the path %s is not found, and the answer names the existing pages', async (target) => {
   const reply = await ask({ target, headers: bearer })
   expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
 })
 
-test('what changes something takes a POST alone, and what reads a GET', async () => {
+test('a call that changes something needs POST, and one that reads needs GET', async () => {
   for (const [method, target] of api) {
     const other = method === 'GET' ? 'POST' : 'GET'
     expect(toVerdict(await ask({ method: other, target, headers: bearer }))).toBe('not-found')
@@ -185,13 +185,13 @@ describe('/readyz', () => {
   const file = { 'hooks/transforms/secret-name.ts': 'export default () => { throw new Error("a line of source") ' }
   const mapping = { id: 'm', match: { path: 'm' }, transform: { module: 'secret-name.ts' } }
 
-  test('shows a stranger that the gateway is degraded and by how many modules, and no name or line of them', async () => {
+  test('/readyz without a token shows the number of broken modules and not their names', async () => {
     const degraded = await startInside({ config: { hooks: { mappings: [mapping] } }, files: file })
     const reply = await send(toPort(degraded), { method: 'GET', target: '/readyz' })
     expect(JSON.parse(reply.body)).toEqual({ ok: true, degraded: true, modules: 1, warnings: [] })
   })
 
-  test('shows the details to whoever has the gateway token', async () => {
+  test('/readyz with the gateway token shows the details', async () => {
     const degraded = await startInside({ config: { hooks: { mappings: [mapping] } }, files: file })
     const reply = await send(toPort(degraded), { method: 'GET', target: '/readyz', headers: bearer })
     expect(JSON.parse(reply.body)).toMatchObject({
@@ -204,7 +204,7 @@ describe('/readyz', () => {
     })
   })
 
-  test('warns before the store is full', async () => {
+  test('/readyz warns before the store is full', async () => {
     const store = { maxWaitingBytes: 100_000 }
     const near = await startInside({
       config: { store, hooks: { mappings: [{ ...mapping, transform: { module: 'gone.ts' } }] } },
@@ -220,7 +220,7 @@ describe('/readyz', () => {
   })
 })
 
-test('a failure of the gateway itself is answered without its reason, which is in the log', async () => {
+test('an internal failure is logged with its reason and answered without it', async () => {
   const told: { fields: object; text: string }[] = []
   const log: Log = { debug() {}, info() {}, warn() {}, error: (fields, text) => void told.push({ fields, text }) }
   const store = createMemoryStore({ clock: Date.now })
@@ -244,14 +244,14 @@ test('a failure of the gateway itself is answered without its reason, which is i
   ])
 })
 
-describe('the refusals', () => {
+describe('list of refusals', () => {
   const Refusals = z.object({
     refusals: z.array(z.looseObject({ requestId: z.string(), hook: z.string().optional() })),
   })
   const list = async () =>
     Refusals.parse(JSON.parse((await ask({ target: '/api/refusals', headers: bearer })).body)).refusals
 
-  test('are found by the request id of their answer, with the check that failed and without the payload', async () => {
+  test('a refusal is found by its request id, with the failed check and without the payload', async () => {
     const reply = await post(gateway.port, '/hooks/wake', { text: 1, more: 'pickled herring' })
     const found = (await list()).find(({ requestId }) => requestId === reply.headers['x-request-id'])
     expect(found).toEqual({
@@ -270,7 +270,7 @@ describe('the refusals', () => {
     expect(JSON.stringify(found)).not.toContain('herring')
   })
 
-  test('are the last five hundred, newest last, whatever was refused', async () => {
+  test('the list has the last five hundred refusals, newest last', async () => {
     const name = 'n'.repeat(10_000)
     const gets = Array.from({ length: 501 }, (_, n) =>
       toRequest({ method: 'GET', target: `/hooks/${n}-${name}`, length: false }),

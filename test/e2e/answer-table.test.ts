@@ -51,8 +51,8 @@ beforeAll(async () => {
   })
 })
 
-describe('accepted', () => {
-  test('a wake names its delivery and its mode, and nothing else', async () => {
+describe('accepted deliveries', () => {
+  test('the answer to a wake has its delivery and its mode, and nothing else', async () => {
     expect(bodyOf(await ask('wake', { text: 'x' }))).toEqual({ ok: true, deliveryId: id, mode: 'now' })
     expect(bodyOf(await ask('wake', { text: 'x', mode: 'next-heartbeat' }))).toEqual({
       ok: true,
@@ -61,7 +61,7 @@ describe('accepted', () => {
     })
   })
 
-  test('a wake says that its turn is deferred outside the active hours, and not where heartbeats are off', async () => {
+  test('the answer to a wake says deferred outside the active hours, and not if heartbeats are off', async () => {
     const inUtc = (hour: number) => `${String((new Date().getUTCHours() + hour) % 24).padStart(2, '0')}:00`
     const answerWith = async (heartbeat: object) => {
       const { port } = await startInside({ config: { hooks, agents: { defaults: { heartbeat } } }, files })
@@ -73,7 +73,7 @@ describe('accepted', () => {
     expect(await answerWith({ activeHours, every: 0 })).toEqual(said)
   })
 
-  test('an agent action names its delivery, its run and its session, and nothing else', async () => {
+  test('the answer to an agent action has its delivery, its run and its session, and nothing else', async () => {
     const reply = await ask('agent', { message: 'x', deliver: false })
     const sessionKey = expect.stringMatching(/^hook:[\da-f-]{36}$/)
     expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, runId: id, sessionKey })
@@ -90,11 +90,11 @@ describe('accepted', () => {
       [{ kind: 'wake', text: 'x' }, { message: 'b' }, { kind: 'wake', text: 'y' }],
       { runIds: [id], wakes: 2 },
     ],
-  ])('%s of a transform', async (_, result, rest) => {
+  ])('the answer lists the actions of a transform: %s', async (_, result, rest) => {
     expect(bodyOf(await ask('echo', { result }))).toEqual({ ok: true, deliveryId: id, ...rest })
   })
 
-  test('of several items each has a run, in their order', async () => {
+  test('the answer lists a run for each item, in their order', async () => {
     const reply = await ask('each', { items: [{ n: 1 }, { n: 2 }, { n: 3 }] })
     expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, runIds: [id, id, id], wakes: 0 })
     const { jobs } = (await recordOf(reply)) ?? { jobs: [] }
@@ -102,14 +102,14 @@ describe('accepted', () => {
   })
 })
 
-describe('skipped: 204 without a body, recorded with its reason', () => {
+describe('skipped deliveries', () => {
   test.each([
     ['null of a transform', 'echo', { result: null }],
     ['no condition holds', 'only', { go: false }],
     ['the array is missing', 'each', {}],
     ['the array is none', 'each', { items: 'x' }],
     ['the array is empty', 'each', { items: [] }],
-  ])('%s', async (_, hook, payload) => {
+  ])('a skipped delivery is answered 204 and recorded with its reason: %s', async (_, hook, payload) => {
     const reply = await ask(hook, payload)
     expect([reply.status, reply.body, reply.headers['content-type']]).toEqual([204, '', undefined])
     const record = await newest()
@@ -118,7 +118,7 @@ describe('skipped: 204 without a body, recorded with its reason', () => {
   })
 })
 
-describe('parked, where the fault is the operator’s: 200, and the delivery waits', () => {
+describe('parked deliveries', () => {
   test.each([
     ['code that throws', 'throws', {}, 'transform-failed'],
     ['code that is not there', 'gone', {}, 'transform-missing'],
@@ -131,13 +131,13 @@ describe('parked, where the fault is the operator’s: 200, and the delivery wai
       { result: { message: 'x', allowUnsafeExternalContent: true } },
       'transform-result-invalid',
     ],
-  ])('%s', async (_, hook, payload, code) => {
+  ])('a fault of the operator is answered 200, and the delivery is parked: %s', async (_, hook, payload, code) => {
     const reply = await ask(hook, payload)
     expect(bodyOf(reply)).toEqual({ ok: true, deliveryId: id, status: 'parked' })
     expect(await recordOf(reply)).toMatchObject({ state: 'parked', jobs: [], problem: { code } })
   })
 
-  test('is 500 with onTransformError "reject", and nothing is kept', async () => {
+  test('a fault of the operator is answered 500 with onTransformError "reject", and nothing is stored', async () => {
     const { port, dir } = await startInside({ config: { hooks: { ...hooks, onTransformError: 'reject' } }, files })
     for (const [hook, code] of [
       ['throws', 'transform-failed'],
@@ -151,7 +151,7 @@ describe('parked, where the fault is the operator’s: 200, and the delivery wai
   })
 })
 
-describe('refused, where the fault is the sender’s: nothing is kept', () => {
+describe('refused deliveries', () => {
   test.each([
     ['a template that renders blank', 'blank', {}, 'payload-invalid'],
     ['a session key that renders blank', 'blank-key', {}, 'payload-invalid'],
@@ -162,7 +162,7 @@ describe('refused, where the fault is the sender’s: nothing is kept', () => {
       { items: Array.from({ length: 201 }, (_, n) => ({ n })) },
       'too-many-items',
     ],
-  ])('%s', async (_, hook, payload, code) => {
+  ])('a fault of the sender is refused, and nothing is stored: %s', async (_, hook, payload, code) => {
     const before = await newest()
     const reply = await ask(hook, payload)
     expect(toVerdict(reply)).toBe(code)
@@ -170,7 +170,7 @@ describe('refused, where the fault is the sender’s: nothing is kept', () => {
   })
 })
 
-describe('pending: code that is slower than answerWithinMs', () => {
+describe('pending deliveries', () => {
   let release: () => void
   const released = new Promise<void>((resolve) => (release = resolve))
   const gate = createServer(async (_, res) => {
@@ -179,7 +179,7 @@ describe('pending: code that is slower than answerWithinMs', () => {
   }).listen(0, '127.0.0.1')
   afterAll(() => void gate.close().closeAllConnections())
 
-  test('is 200, also for its twins, and becomes one action when the code ends', async () => {
+  test('a slow transform is answered 200 pending, also for duplicates, and makes one action when it ends', async () => {
     if (!gate.listening) await once(gate, 'listening')
     const { port, dir } = await startInside({ config: { hooks: { ...hooks, answerWithinMs: 50 } }, files })
     // a listening TCP server has an AddressInfo
@@ -200,13 +200,13 @@ describe('pending: code that is slower than answerWithinMs', () => {
   })
 })
 
-describe('in development', () => {
+describe('redeliveries in development', () => {
   const github = (delivery: string): Headers => [
     ['x-github-event', 'ping'],
     ['x-github-delivery', delivery],
   ]
 
-  test('a sender’s redelivery runs again, and one with an Idempotency-Key does not', async () => {
+  test('a redelivery of a sender runs again, and a repetition with an Idempotency-Key does not', async () => {
     const { port } = await startInside({ config: { hooks }, files, development: true })
     const deliver = (headers: Headers) => post(port, '/hooks/echo', { result: { message: 'x' } }, headers)
     const first = await deliver(github('1'))

@@ -36,30 +36,30 @@ const broken: [string, Buffer][] = [
   ['empty', Buffer.alloc(0)],
 ]
 
-describe.each(['fixed', 'missing', 'slow', 'fast'])('at the hook "%s"', (hook) => {
-  test.each(broken)('a body that is %s is 400 and leaves no row', async (_, body) => {
+describe.each(['fixed', 'missing', 'slow', 'fast'])('invalid bodies at the hook "%s"', (hook) => {
+  test.each(broken)('a body that is %s is 400 and is not stored', async (_, body) => {
     expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
     const stored = await readStore(gateway.dir, (store) => store.deliveries({ limit: 1000 }))
     expect(stored.filter((delivery) => delivery.hook === hook)).toEqual([])
   })
 
-  test('a broken body has the same answer each time under one Idempotency-Key', async () => {
+  test('an invalid body gets the same answer each time under one Idempotency-Key', async () => {
     const headers: Headers = [['idempotency-key', `broken-${hook}`]]
     for (let i = 0; i < 3; i += 1) {
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, '{"a":', headers))).toBe('body-invalid')
     }
   })
 
-  test('a media type that hooks do not take is 415', async () => {
+  test('an unsupported media type is 415', async () => {
     const headers: Headers = [...bearer, ['content-type', 'image/png']]
     const reply = await send(gateway.port, { target: `/hooks/${hook}`, headers, body: '{}' })
     expect(toVerdict(reply)).toBe('media-type-unsupported')
   })
 })
 
-describe('the field `source` of a payload', () => {
+describe('field `source` of a payload', () => {
   test.each(['{"source":"alert"}', String.raw`{"sourc\u0065":"alert"}`, String.raw`{"\u0073\u006furce":"alert"}`])(
-    '%s is the source, also where nothing but a transform reads the payload',
+    'the source is read from %s, even if only a transform reads the payload',
     async (body) => {
       expect(toVerdict(await post(gateway.port, '/hooks/sourced', body))).toBe('accepted')
       expect(toVerdict(await post(gateway.port, '/hooks/fast', body))).toBe('accepted')
@@ -68,7 +68,7 @@ describe('the field `source` of a payload', () => {
     },
   )
 
-  test('another key is none', async () => {
+  test('no other key names the source', async () => {
     expect(toVerdict(await post(gateway.port, '/hooks/sourced', String.raw`{"sourc\u0066":"alert"}`))).toBe('skipped')
   })
 })

@@ -111,9 +111,9 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
 describe.each([
   ['sqlite', undefined],
   ['postgres', whyNoPostgres],
-])('on %s', (engine, why) => {
+])('payloads of presets on %s', (engine, why) => {
   test.skipIf(why !== undefined)(
-    'no text of a payload is printed, whatever becomes of it',
+    'no text of a payload is printed, whatever the outcome of its delivery',
     { timeout: 120_000 },
     async () => {
       const schema = engine === 'postgres' ? await newSchema() : undefined

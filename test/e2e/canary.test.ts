@@ -154,12 +154,12 @@ beforeAll(async () => {
 const all = () => [printed, ...pages, ...answers.map(({ headers, body }) => JSON.stringify(headers) + body)]
 
 describe('secrets', () => {
-  test.each(Object.entries(secrets))('%s is printed nowhere, answered to nobody and stored in no row', (_, secret) => {
+  test.each(Object.entries(secrets))('the secret %s is not printed, not answered and not stored', (_, secret) => {
     expect(all().filter((text) => text.includes(secret))).toEqual([])
     expect(findInStore(secret)).toEqual([])
   })
 
-  test('no transform and no template saw a header that opens something, or the environment of the gateway', () => {
+  test('no transform and no template sees a credential header or the environment of the gateway', () => {
     expect(findInStore('content-type')).toContain('jobs.planned')
     for (const name of ['authorization', 'x-service-token', 'cookie', 'CANARY_']) {
       expect(findInStore(`"${name}`)).toEqual([])
@@ -167,12 +167,12 @@ describe('secrets', () => {
   })
 })
 
-describe('payload text', () => {
-  test('is printed nowhere, and in no answer, refusal or page', () => {
+describe('texts of payloads', () => {
+  test('a text of a payload is not printed and not in an answer, a refusal or a page', () => {
     expect(all().filter((text) => text.includes(mark))).toEqual([])
   })
 
-  test('paths of every kind were tried', () => {
+  test('the requests of this test had every kind of outcome', () => {
     const statuses = new Set(answers.map(({ status }) => status))
     expect([...statuses].toSorted()).toEqual([200, 204, 400, 401, 404, 413, 415])
     expect(printed.match(/"msg":"listening"/g)).toHaveLength(2)
@@ -181,17 +181,17 @@ describe('payload text', () => {
   })
 
   test.each(['field', 'key', 'syntax', 'type', 'encoding', 'gzip', 'large', 'nobody', 'query', 'guess', 'malformed'])(
-    'of a refusal (%s) is stored nowhere',
+    'a text of a refused request (%s) is not stored',
     (path) => {
       expect(findInStore(payload(path))).toEqual([])
     },
   )
 
-  test.each(['only', 'unused', 'wake-other'])('that no action holds (%s) is stored nowhere', (path) => {
+  test.each(['only', 'unused', 'wake-other'])('a text that is in no action (%s) is not stored', (path) => {
     expect(findInStore(payload(path))).toEqual([])
   })
 
-  test('of an action is stored with the action and its effects alone', () => {
+  test('a text of an action is stored only with the action and its effects', () => {
     expect(findInStore(payload('wake')).toSorted()).toEqual(['events.text', 'jobs.planned'])
     for (const path of ['agent', 'used']) {
       const found = ['events.text', 'jobs.planned', 'jobs.steps', 'messages.text']
@@ -200,7 +200,7 @@ describe('payload text', () => {
   })
 
   test.each(['throws', 'throws-text', 'throws-name', 'throws-cause', 'rejects', 'nonsense', 'half', 'gone'])(
-    'of a parked delivery (%s) is stored as its body, and as what its code said of it',
+    'a text of a parked delivery (%s) is stored only in its body and in the messages of its code',
     (path) => {
       const found = findInStore(payload(path))
       expect(found).toContain('deliveries.body')

@@ -49,7 +49,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     gateway = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
   })
 
-  test('writes what the command would write, without secrets, readable by its owner only', async () => {
+  test('a capture writes the same fixture as the command, without secrets and readable only by its owner', async () => {
     const payload = { name: 'Ada', auth: { access_token: 'tok-1' }, note: `see ${hookToken}` }
     const id = await send('x', payload, { 'x-api-key': 'key-1', cookie: 'session=cook-1', 'x-acme-time': '12' })
     const made = await capture(id)
@@ -75,7 +75,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(readFileSync(folder('x.fixtures/twin.json'), 'utf8')).toBe(readFileSync(file, 'utf8'))
   })
 
-  test('takes a name, makes the folder of a module in a folder, and never overwrites', async () => {
+  test('a capture takes a name, creates the folder of its module, and overwrites nothing', async () => {
     const id = await send('deep', { name: 'Eve' })
     expect(await capture(id, { name: 'opened.json' })).toMatchObject({ file: folder('a/b.fixtures/opened.json') })
     const before = readFileSync(folder('a/b.fixtures/opened.json'), 'utf8')
@@ -87,7 +87,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(readdirSync(folder('a/b.fixtures')).toSorted()).toEqual(['once.json', 'opened.json'])
   })
 
-  test('makes a fixture that fails of a parked delivery, and one that skips of a skipped delivery', async () => {
+  test('a capture of a parked delivery makes a failing fixture, and of a skipped delivery one that expects a skip', async () => {
     const parked = await capture(await send('deep', { bad: true }), { name: 'red' })
     expect(parked).toMatchObject({ decision: 'accept', note: expect.stringContaining('TypeError') })
     const answer = await fetch(`${gateway.url}/deep`, {
@@ -106,7 +106,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
   })
 
   test.each(['../up', '..', '.', '/etc/x', 'a/b', 'a\\b', 'a.b', '.hidden', 'x\0y', 'n'.repeat(101), ' ', 'ä'])(
-    'refuses the name %j',
+    'the fixture name %j is refused',
     async (name) => {
       const before = readdirSync(gateway.dir, { recursive: true }).length
       expect((await capture(await send('x', { name: 'x' }), { name })).status).toBe(400)
@@ -121,11 +121,11 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     ['a module of the prototype', { module: 'constructor' }],
     ['no JSON', '{'],
     ['a long body', { name: 'x'.repeat(5_000) }],
-  ])('refuses %s', async (_, body) => {
+  ])('a capture with %s is refused', async (_, body) => {
     expect((await capture(await send('x', { name: 'x' }), body)).status).toBe(400)
   })
 
-  test('refuses a delivery that is unknown, whose request is not kept, or that no transform takes', async () => {
+  test('a capture is refused if the delivery is unknown, its request is not kept, or no transform takes it', async () => {
     expect((await capture('nobody')).status).toBe(404)
     expect(await capture(await send('brief', { name: 'x' }))).toMatchObject({
       status: 409,
@@ -139,7 +139,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(await capture(plain, { module: 'a/b.ts', name: 'borrowed' })).toMatchObject({ status: 200 })
   })
 
-  test('refuses what is larger than a fixture may be, in time that does not grow with what the payload is like', async () => {
+  test('a request that is too large for a fixture is refused quickly, whatever its payload', async () => {
     for (const text of ['x'.repeat(1_100_000), 'https://a.example/'.padEnd(1_100_000, '?')]) {
       expect(await capture(await send('x', { text }))).toMatchObject({
         status: 409,
@@ -160,7 +160,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(JSON.stringify(places).length).toBeLessThan(30_000)
   })
 
-  test('follows no symlink out of the transforms root, and replaces none', async () => {
+  test('a capture does not follow a symlink out of the transforms root, and does not replace one', async () => {
     const outside = makeFolder()
     const own = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
     const before = gateway
@@ -193,7 +193,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     expect(readdirSync(folder('a/b.fixtures')).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
-  test('leaves out each field that the code made of its environment or of the configuration, like the command', async () => {
+  test('a capture leaves out fields that the code made from its environment or the configuration, like the command', async () => {
     const { hooks } = config
     const transforms = { env: ['ACME_KEY', 'STAGE'] }
     const own = await startInside({
@@ -227,7 +227,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     }
   })
 
-  test('refuses one more than the fixtures that are read', async () => {
+  test('a capture is refused if the folder already has the most fixtures that are read', async () => {
     const own = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
     const before = gateway
     gateway = own

@@ -19,7 +19,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: botToken }
 }
 
-it('a reply is a message that calls nobody and previews nothing', async () => {
+it('a reply is a message without mentions and previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @everyone <@175928847299117063>, see https://ci.example.com/1'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1000001' })
@@ -127,6 +127,6 @@ it('a probe names the bot, or says that the token is wrong without showing it', 
   })
 })
 
-describe('on the way', () => {
+describe('faults of the connection to Discord', () => {
   goesThroughTroubles((options) => start(options))
 })

@@ -67,6 +67,6 @@ it('a probe says whether the server takes the password', async () => {
   expect(await (await start({ password: 'guessed' })).channel.probe?.(signal)).toMatchObject({ ok: false })
 })
 
-describe('on the way', () => {
+describe('faults of the connection to iMessage', () => {
   goesThroughTroubles((options) => start(options))
 })

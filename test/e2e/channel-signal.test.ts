@@ -48,7 +48,7 @@ it('a daemon with several accounts needs the number of the one that sends', asyn
   expect(await named.channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'sent' })
 })
 
-it('a challenge of Signal is waited out, and its token is not shown', async () => {
+it('a challenge of Signal is a rate limit, and its token is not shown', async () => {
   const { channel, fake } = await start()
   const results = [toResult('RATE_LIMIT_FAILURE', { token: 'challenge', retryAfterSeconds: 3_600 })]
   fake.plays(rpcError(-5, 'Failed to send message due to rate limiting', results))
@@ -65,6 +65,6 @@ it('a probe asks whether the daemon is running', async () => {
   expect(await channel.probe?.(signal)).toMatchObject({ ok: false })
 })
 
-describe('on the way', () => {
+describe('faults of the connection to Signal', () => {
   goesThroughTroubles((options) => start(options))
 })

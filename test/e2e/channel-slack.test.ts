@@ -18,7 +18,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: botToken }
 }
 
-it('a reply is mrkdwn in which nobody is called and nothing unfurls', async () => {
+it('a reply is mrkdwn without mentions and previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** <!channel> <@U024BE7LH> & [the log](https://ci.example.com/1?a=1&b=2|x)'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1700000000.000001' })
@@ -66,17 +66,20 @@ it.each([
   ['ratelimited', 'rate-limited', 'Too many'],
   ['service_unavailable', 'transient', 'at the moment'],
   ['internal_error', 'ambiguous', 'while it posted'],
-])('%s, which Slack says with status 200, is %s and says: %s', async (error, kind, hint) => {
-  const { channel, fake, to } = await start()
-  fake.plays(refuse(error))
-  const result = await channel.send(toOutgoing({ to }))
-  expect(result).toMatchObject({
-    kind,
-    detail: expect.stringMatching(`^Slack answered 200 \\(${error}\\)\\. .*${hint}`),
-  })
-})
+])(
+  'the error %s, which Slack answers with status 200, is %s and its reason contains: %s',
+  async (error, kind, hint) => {
+    const { channel, fake, to } = await start()
+    fake.plays(refuse(error))
+    const result = await channel.send(toOutgoing({ to }))
+    expect(result).toMatchObject({
+      kind,
+      detail: expect.stringMatching(`^Slack answered 200 \\(${error}\\)\\. .*${hint}`),
+    })
+  },
+)
 
-it('an error that could be the message is not repeated', async () => {
+it('an error text that could quote the message is not shown', async () => {
   const { channel, fake, to } = await start()
   fake.plays(refuse('The build is green.'))
   const result = await channel.send(toOutgoing({ to }))
@@ -109,6 +112,6 @@ it('a probe names the app, or says that the token is wrong without showing it', 
   expect(probe?.detail).not.toContain('xoxb')
 })
 
-describe('while it posted', () => {
+describe('faults of the connection to Slack', () => {
   goesThroughTroubles((options) => start(options))
 })

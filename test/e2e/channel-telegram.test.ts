@@ -91,7 +91,7 @@ it.each([
   [400, 'Bad Request: chat not found', 'must write to the bot first'],
   [400, 'Bad Request: message thread not found', 'does not exist or is closed'],
   [403, 'Forbidden: bot was blocked by the user', 'Unblock it'],
-])('a refusal %i %s is final and says: %s', async (status, description, hint) => {
+])('a refusal %i %s is permanent and its reason contains: %s', async (status, description, hint) => {
   const { channel, fake, to } = await start()
   fake.plays(refuse(status, description))
   const result = await channel.send(toOutgoing({ to }))
@@ -115,6 +115,6 @@ it('a probe names the bot, or says that the token is wrong without showing it', 
   expect(fake.posted).toEqual([])
 })
 
-describe('on the way', () => {
+describe('faults of the connection to Telegram', () => {
   goesThroughTroubles((options) => start(options))
 })

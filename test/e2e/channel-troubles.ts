@@ -16,7 +16,7 @@ export type Stage = {
 
 /** `start` takes how long the channel waits for an answer. */
 export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => Promise<Stage>): void {
-  it('a limit is told with the time to wait, and nothing is sent twice', async () => {
+  it('a rate limit is reported with the time to wait, and nothing is sent twice', async () => {
     const { channel, fake, to, secret } = await start({})
     fake.plays({ status: 429, headers: { 'retry-after': '7' }, body: { error: 'slow down' } })
     const result = await channel.send(toOutgoing({ to }))
@@ -25,19 +25,19 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
     expectNoSecret(result, secret, fake)
   })
 
-  it('a provider that is closed for a while has taken nothing', async () => {
+  it('a provider that answers 503 has posted nothing, so the failure is transient', async () => {
     const { channel, fake, to } = await start({})
     fake.plays({ status: 503, body: 'Service Unavailable' })
     expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
   })
 
-  it('an error inside the provider leaves open whether the message arrived', async () => {
+  it('an error inside the provider has an unknown result', async () => {
     const { channel, fake, to } = await start({})
     fake.plays({ status: 500, body: 'Internal Server Error' })
     expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
   })
 
-  it('a connection that is cut after the message was out leaves it open, too', async () => {
+  it('a connection that is cut after the message was sent has an unknown result', async () => {
     const { channel, fake, to, secret } = await start({})
     fake.plays('reset')
     const result = await channel.send(toOutgoing({ to }))
@@ -46,7 +46,7 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
     expectNoSecret(result, secret, fake)
   })
 
-  it('a provider that never answers is given up after the configured time', async () => {
+  it('a provider that never answers is abandoned after the configured time', async () => {
     const { channel, fake, to, secret } = await start({ timeoutMs: 300 })
     fake.plays('silence')
     const result = await channel.send(toOutgoing({ to }))
@@ -54,7 +54,7 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
     expectNoSecret(result, secret, fake)
   })
 
-  it('a provider that nobody can connect to has taken nothing', async () => {
+  it('a provider without a connection has posted nothing, so the failure is transient', async () => {
     const { channel, fake, to, secret } = await start({})
     fake.close()
     const result = await channel.send(toOutgoing({ to }))
@@ -62,7 +62,7 @@ export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => 
     expectNoSecret(result, secret, fake)
   })
 
-  it('a redirect is not followed: a credential goes nowhere else', async () => {
+  it('a redirect is not followed, so that no other host gets the credential', async () => {
     const { channel, fake, to, secret } = await start({})
     fake.plays({ status: 307, headers: { location: `${fake.url}/elsewhere` }, body: '' })
     const result = await channel.send(toOutgoing({ to }))

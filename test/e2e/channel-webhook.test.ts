@@ -59,6 +59,6 @@ it('a reply is one request, however long it is', async () => {
   expect(fake.posted[0]?.text).toHaveLength(text.length)
 })
 
-describe('on the way', () => {
+describe('faults of the connection to a webhook', () => {
   goesThroughTroubles((options) => start(options))
 })

@@ -86,7 +86,7 @@ it('a wrong token is a permanent failure and is not shown', async () => {
   expect(JSON.stringify(result)).not.toContain('EAAG-wrong')
 })
 
-it('a probe posts nothing, and says whether number and token fit', async () => {
+it('a probe posts nothing, and says whether the number and the token are valid', async () => {
   const { signal } = new AbortController()
   const { channel, fake } = await start()
   expect(await channel.probe?.(signal)).toMatchObject({ ok: true })
@@ -95,6 +95,6 @@ it('a probe posts nothing, and says whether number and token fit', async () => {
   expect(await wrong.channel.probe?.(signal)).toMatchObject({ ok: false, detail: expect.stringContaining('190') })
 })
 
-describe('on the way', () => {
+describe('faults of the connection to WhatsApp', () => {
   goesThroughTroubles((options) => start(options))
 })

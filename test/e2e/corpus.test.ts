@@ -74,19 +74,22 @@ async function actionsOf(id: string) {
 const isTaken = (type: string) => type === '' || /^application\/(.+\+)?(json|x-www-form-urlencoded)\b/.test(type)
 
 describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
-  test.each(folders())('%s: JSON and forms are accepted, and whatever else is refused by its type', async (folder) => {
-    for (const [name, captured] of capturesIn(folder)) {
-      const reply = await deliver('all', captured)
-      const expected = isTaken(typeOf(captured.headers)) ? 'accepted' : 'media-type-unsupported'
-      expect([name, toVerdict(reply)]).toEqual([name, expected])
-    }
-  })
+  test.each(folders())(
+    'the JSON and the forms of %s are accepted, and other media types are refused',
+    async (folder) => {
+      for (const [name, captured] of capturesIn(folder)) {
+        const reply = await deliver('all', captured)
+        const expected = isTaken(typeOf(captured.headers)) ? 'accepted' : 'media-type-unsupported'
+        expect([name, toVerdict(reply)]).toEqual([name, expected])
+      }
+    },
+  )
 
-  test('has the 259 payloads that were counted', () => {
+  test('the corpus has 259 payloads', () => {
     expect(folders().flatMap((folder) => capturesIn(folder))).toHaveLength(259)
   })
 
-  test('a pull request that was opened becomes one agent action, and one that was closed none', async () => {
+  test('an opened pull request becomes one agent action, and a closed one becomes none', async () => {
     for (const [, captured] of capturesIn('github', /^pull_request\.opened\.json$/)) {
       const actions = await actionsOf(toDeliveryId(await deliver('github', captured)))
       expect(actions).toMatchObject([
@@ -98,7 +101,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
     }
   })
 
-  test('an event that is no pull request does not reach the transform', async () => {
+  test('an event other than a pull request does not reach the transform', async () => {
     for (const [, captured] of capturesIn('github', /^(issues\.opened|ping)\.json$/)) {
       expect(toVerdict(await deliver('github', captured))).toBe('skipped')
     }

@@ -36,14 +36,14 @@ async function startPaypal() {
   return { gateway, deliver }
 }
 
-test('PayPal comes in under its certificate, and not with a byte that differs or the certificate of somebody else', async () => {
+test('a request of PayPal is accepted under its certificate, and refused with another byte or another certificate', async () => {
   const { deliver } = await startPaypal()
   expect((await deliver('CERT-1')).status).toBe(200)
   expect(toVerdict(await deliver('CERT-1', `${body} `))).toBe('unauthorized')
   expect(toVerdict(await deliver('CERT-2'))).toBe('unauthorized')
 })
 
-test('while strangers use up the fetches, its first delivery is asked to come again, and then comes in', async () => {
+test('the first delivery is answered 503 while strangers use up the fetches, and its repetition is accepted', async () => {
   const { gateway, deliver } = await startPaypal()
   for (let index = 0; index < 20; index++) expect((await deliver(`CERT-X${index}`)).status).toBe(401)
   const first = await deliver('CERT-1')

@@ -236,7 +236,7 @@ describe('the command line of gmail', { timeout: 60_000 }, () => {
     [['setup', '--account', account, '--mode', 'poll'], /OAuth client is missing/],
     [['auth'], /mailbox is missing/],
     [['statsu'], /Did you mean status\?/],
-  ])('answers %j with one sentence and exit 64', async (args, why) => {
+  ])('the arguments %j get one sentence and exit code 64', async (args, why) => {
     const dir = makeConfigDir({ config: { hooks: { presets: [] } } })
     const { code, stderr, stdout } = await runCommand(['gmail', ...args], { dir })
     expect(stderr).toMatch(why)

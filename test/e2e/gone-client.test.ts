@@ -6,7 +6,7 @@ import { gatewayToken } from './gateway.ts'
 import { startInside } from './inside.ts'
 import { post } from './wire.ts'
 
-test('a client of the admin port that goes away while it sends is no error in the log', async () => {
+test('a client of the admin port that disconnects while it sends is not logged as an error', async () => {
   const lines: string[] = []
   const line = (_: object, message: string) => void lines.push(message)
   const gateway = await startInside({

@@ -4,7 +4,7 @@ import { gatewayToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 import { send } from './wire.ts'
 
-test('an armed mapping, and the secret that it then takes, are a line in the log each, and the secret is an event', async () => {
+test('an armed mapping and its accepted secret are logged, and the secret is also an event', async () => {
   const lines: string[] = []
   const line = (fields: object, message: string) => void lines.push(`${JSON.stringify(fields)} ${message}`)
   const gateway = await startInside({

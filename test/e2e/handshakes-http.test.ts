@@ -14,7 +14,7 @@ beforeAll(async () => {
   gateway = await startAsked()
 })
 
-describe('a question by GET or HEAD', () => {
+describe('handshakes by GET or HEAD', () => {
   const crc = createHmac('sha256', 'consumer_secret_of_it').update('challenge_string').digest('base64')
   test.each<[string, RequestParts, { type: string; body: string }]>([
     ['Dropbox', { target: '/hooks/dropbox?challenge=abc123' }, { type: asText, body: 'abc123' }],
@@ -33,11 +33,11 @@ describe('a question by GET or HEAD', () => {
     ],
     ['Trello', { method: 'HEAD', target: '/hooks/trello' }, { type: asText, body: '' }],
     ['Intercom', { method: 'HEAD', target: '/hooks/intercom' }, { type: asText, body: '' }],
-  ])('%s is answered in its shape, and nothing is stored', async (_, parts, expected) => {
+  ])('the handshake of %s is answered as its sender expects, and nothing is stored', async (_, parts, expected) => {
     expect(toShape(await gateway.greet({ method: 'GET', ...parts }))).toEqual(answer(expected))
   })
 
-  test.each(['meta', 'strava'])('a wrong word from whoever asks as %s is a failed proof', async (path) => {
+  test.each(['meta', 'strava'])('a wrong verify token in a handshake of %s is a failed proof', async (path) => {
     for (const token of ['NOPE', '', 'our-word2']) {
       const reply = await gateway.greet({ method: 'GET', target: `/hooks/${path}${hub(token)}` })
       expect(toVerdict(reply)).toBe('unauthorized')
@@ -51,7 +51,7 @@ describe('a question by GET or HEAD', () => {
   const questions = `?challenge=abc123&crc_token=abc123&hub.mode=subscribe&hub.verify_token=our-word&hub.challenge=abc123`
   const oktaHeader: Headers = [['x-okta-verification-challenge', 'abc123']]
   test.each(['github', 'slack', 'plain', 'nobody', 'wake', 'agent', ''])(
-    'the same question is 405 on %s, with and without the hook token, and echoes nothing',
+    'a handshake on the hook "%s" is 405 with and without the hook token, and nothing is sent back',
     async (path) => {
       for (const method of ['GET', 'HEAD', 'PUT', 'OPTIONS']) {
         for (const headers of [oktaHeader, [...oktaHeader, ...bearer]]) {
@@ -62,14 +62,14 @@ describe('a question by GET or HEAD', () => {
     },
   )
 
-  test('it is 404 outside the prefix, and 400 with a token in the query', async () => {
+  test('a handshake is 404 outside the prefix, and 400 with a token in the query', async () => {
     expect(toVerdict(await gateway.greet({ method: 'GET', target: `/dropbox${questions}` }))).toBe('hook-unknown')
     expect(toVerdict(await gateway.greet({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' }))).toBe(
       'token-in-query',
     )
   })
 
-  test('a question of the wrong method is none', async () => {
+  test('a request with the wrong method is not a handshake', async () => {
     for (const method of ['HEAD', 'PUT']) {
       expect((await gateway.greet({ method, target: '/hooks/dropbox?challenge=abc123' })).status).toBe(405)
     }
@@ -87,7 +87,7 @@ describe('a question by GET or HEAD', () => {
     '{"a":1}',
   ]
   test.each([...attacks, 'a'.repeat(1025)].map((attack) => [attack.slice(0, 40), attack]))(
-    'a word that a browser could run, or that is too long, is not sent back: %s',
+    'a text that a browser could run or that is too long is not sent back: %s',
     async (_, attack) => {
       const encoded = encodeURIComponent(attack)
       for (const target of [
@@ -107,14 +107,14 @@ describe('a question by GET or HEAD', () => {
     },
   )
 
-  test('the longest word that a sender may use is sent back', async () => {
+  test('the longest text that a sender may use is sent back', async () => {
     const longest = 'a'.repeat(1024)
     const reply = await gateway.greet({ method: 'GET', target: `/hooks/dropbox?challenge=${longest}` })
     expect(toShape(reply)).toEqual(answer({ body: longest }))
   })
 })
 
-describe('a question by POST that carries the proof', () => {
+describe('signed handshakes by POST', () => {
   const by = (id: string, body: string, headers: Headers = [], which: 'live' | 'other' = 'live'): RequestParts => {
     const request = signed(rowOf(id), { at: gateway.time.now, body, which })
     return { target: `/hooks/${id}`, headers: [...Object.entries(request.headers), ...headers], body }
@@ -188,17 +188,20 @@ describe('a question by POST that carries the proof', () => {
     ],
     ['Discord’s events', () => discord('{"type":0}'), () => discord('{"type":0}', ''), { status: 204, body: '' }],
     ['Google', () => google('chan_Token_of_the_room'), () => google('chan_Tokem_of_the_room'), { body: '' }],
-  ])('%s is answered in its shape, and turned away where the proof does not hold', async (_, good, bad, expected) => {
-    expect(toShape(await gateway.greet(good()))).toEqual(answer(expected))
-    expect(toVerdict(await gateway.greet(bad()))).toBe('unauthorized')
-  })
+  ])(
+    'the handshake of %s is answered as its sender expects, and refused with an invalid proof',
+    async (_, good, bad, expected) => {
+      expect(toShape(await gateway.greet(good()))).toEqual(answer(expected))
+      expect(toVerdict(await gateway.greet(bad()))).toBe('unauthorized')
+    },
+  )
 
-  test('a word that a browser could run is no handshake, and becomes what every delivery becomes', async () => {
+  test('a signed request with a text that a browser could run is a delivery and not a handshake', async () => {
     const reply = await gateway.ask(by('slack', '{"type":"url_verification","challenge":"<script>alert(1)</script>"}'))
     expect([toVerdict(reply), reply.body.includes('script')]).toEqual(['accepted', false])
   })
 
-  test('a subscription of SNS whose certificate lies elsewhere is turned away, and nothing is fetched', async () => {
+  test('a subscription of SNS with a certificate on another host is refused, and nothing is fetched', async () => {
     const message = {
       Type: 'SubscriptionConfirmation',
       MessageId: '1',

@@ -14,8 +14,8 @@ beforeEach(async () => {
   gateway = await startAsked()
 })
 
-describe('a question by POST before there is a secret', () => {
-  test('monday gets its word back as JSON, and only where nothing stands beside it', async () => {
+describe('unsigned handshakes by POST', () => {
+  test('monday gets its challenge back as JSON, if the body has nothing else', async () => {
     const monday = (body: string) => gateway.greet({ target: '/hooks/monday', headers: json, body })
     expect(toShape(await monday('{"challenge":"tok-123"}'))).toEqual(
       answer({
@@ -29,7 +29,7 @@ describe('a question by POST before there is a secret', () => {
     }
   })
 
-  test('Microsoft Graph gets its word decoded, as text', async () => {
+  test('Microsoft Graph gets its token back, decoded and as text', async () => {
     const graph = (token: string) =>
       gateway.greet({
         target: `/hooks/microsoft-graph?validationToken=${encodeURIComponent(token)}`,
@@ -39,7 +39,7 @@ describe('a question by POST before there is a secret', () => {
     expect(toVerdict(await graph('<script>alert(1)</script>'))).toBe('unauthorized')
   })
 
-  test('WooCommerce and Bitbucket may ping, with nothing else in it', async () => {
+  test('WooCommerce and Bitbucket may send a ping that has nothing else', async () => {
     const form: Headers = [['content-type', 'application/x-www-form-urlencoded']]
     const woo = (body: string) => gateway.greet({ target: '/hooks/woocommerce', headers: form, body })
     expect(toShape(await woo('webhook_id=12'))).toEqual(answer({ body: '' }))
@@ -61,7 +61,7 @@ describe('a question by POST before there is a secret', () => {
   ]
 
   test.each(greetings)(
-    'the secret of %s is refused while nobody waits for it',
+    'the secret of %s is refused while the mapping is not armed',
     async (_, header, __, prefix, greeting) => {
       expect(toVerdict(await gateway.greet(greeting))).toBe('unauthorized')
       expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
@@ -69,7 +69,7 @@ describe('a question by POST before there is a secret', () => {
   )
 
   test.each(greetings)(
-    'the secret of %s is taken once while an operator waits, and signs from then on',
+    'the secret of %s is accepted once while the mapping is armed, and verifies later requests',
     async (id, header, echoed, prefix, greeting) => {
       expect(toVerdict(await gateway.ask(byHanded(greeting.target, header, prefix, handed)))).toBe('unauthorized')
       expect((await gateway.admin('POST', `/api/mappings/${id}/arm`)).status).toBe(200)
@@ -93,18 +93,18 @@ describe('a question by POST before there is a secret', () => {
     expect((await gateway.greet(greeting)).status).toBe(200)
   })
 
-  test('a window is one mapping’s alone, and nobody opens one for a mapping that is not there', async () => {
+  test('arming a mapping does not arm another one, and an unknown mapping cannot be armed', async () => {
     await gateway.admin('POST', '/api/mappings/asana/arm')
     expect(toVerdict(await gateway.greet(notionGreeting(handed)))).toBe('unauthorized')
     expect((await gateway.admin('POST', '/api/mappings/nobody/arm')).status).toBe(404)
   })
 
-  test('what is answered only once it is signed is not answered to a greeting', async () => {
+  test('a handshake that must be signed is not answered without a signature', async () => {
     const [greeting, ping] = [asanaGreeting(handed), '{"events":[]}']
     expect(toVerdict(await gateway.greet({ ...greeting, body: ping }))).toBe('unauthorized')
   })
 
-  test('Asana’s empty heartbeat is answered, once it is signed', async () => {
+  test('the empty heartbeat of Asana is answered if it is signed', async () => {
     await gateway.admin('POST', '/api/mappings/asana/arm')
     await gateway.greet(asanaGreeting(handed))
     const heartbeat = byHanded('/hooks/asana', 'x-hook-signature', '', handed, '{"events":[]}')
@@ -131,21 +131,24 @@ const published = readVectors()?.handshakes.filter(
 )
 
 describe.skipIf(published === undefined)(`published handshakes (skipped when ${missingVectors})`, () => {
-  test.each((published ?? []).map((handshake) => [handshake.name, handshake] as const))('%s', async (_, handshake) => {
-    const { method, query, body, expect: expected } = handshake
-    const id = toSchemeId(handshake.scheme)
-    const proof = handshake.needsSignature ? signed(rowOf(id), { at: gateway.time.now, body }).headers : {}
-    const parts = {
-      method,
-      target: `/hooks/${id}${query}`,
-      headers: Object.entries({ ...proof, ...handshake.headers }),
-      body,
-    }
-    // Asana's is taken only while somebody waits for it
-    await gateway.admin('POST', '/api/mappings/asana/arm')
-    const reply = await gateway.greet(parts)
-    expect(expected.status).toContain(reply.status)
-    expect(reply.body).toContain(expected.body ?? '')
-    expect(reply.headers).toMatchObject(expected.header)
-  })
+  test.each((published ?? []).map((handshake) => [handshake.name, handshake] as const))(
+    'the published handshake %s is answered as documented',
+    async (_, handshake) => {
+      const { method, query, body, expect: expected } = handshake
+      const id = toSchemeId(handshake.scheme)
+      const proof = handshake.needsSignature ? signed(rowOf(id), { at: gateway.time.now, body }).headers : {}
+      const parts = {
+        method,
+        target: `/hooks/${id}${query}`,
+        headers: Object.entries({ ...proof, ...handshake.headers }),
+        body,
+      }
+      // Asana's is taken only while somebody waits for it
+      await gateway.admin('POST', '/api/mappings/asana/arm')
+      const reply = await gateway.greet(parts)
+      expect(expected.status).toContain(reply.status)
+      expect(reply.body).toContain(expected.body ?? '')
+      expect(reply.headers).toMatchObject(expected.header)
+    },
+  )
 })

@@ -50,7 +50,7 @@ test('the line of a reload says how many recent deliveries would differ', { time
 })
 
 test(
-  'with hold, a save that changes recent deliveries waits for publish, and another one does not',
+  'a save that changes recent deliveries waits for publish with hold, and another save does not',
   { timeout: 60_000 },
   async () => {
     const { log, logged } = createLines()
@@ -77,7 +77,7 @@ test(
 )
 
 test(
-  'with hold, the old code keeps its environment until the save that changes it is published',
+  'the old code keeps its environment with hold, until the save that changes it is published',
   { timeout: 60_000 },
   async () => {
     const { log, logged } = createLines()

@@ -27,7 +27,7 @@ const ask = (headers: Headers, body: string | Uint8Array, name = 'wake') =>
   send(gateway.port, { target: `/hooks/${name}`, headers, body })
 
 describe('content types', () => {
-  test('a multipart form is for mapped hooks, and one that is not complete is no form', async () => {
+  test('a multipart form is accepted only by mapped hooks, and only if it is complete', async () => {
     const type = 'multipart/form-data; boundary=x'
     expect(toVerdict(await ask(typed(type), wake))).toBe('media-type-unsupported')
     expect(toVerdict(await ask(typed(type), wake, 'any'))).toBe('body-invalid')
@@ -42,11 +42,11 @@ describe('content types', () => {
     'application/cloudevents+json',
     'application/vnd.api+json; charset=utf-8',
     'application/json; foo=bar',
-  ])('%s is JSON', async (type) => {
+  ])('the content type %s is read as JSON', async (type) => {
     expect(toVerdict(await ask(typed(type), wake))).toBe('accepted')
   })
 
-  test('no content type counts as JSON', async () => {
+  test('a body without a content type is read as JSON', async () => {
     expect(toVerdict(await ask(bearer, wake))).toBe('accepted')
   })
 
@@ -65,29 +65,29 @@ describe('content types', () => {
     'application/json; charset=utf-16',
     'application/json; charset=iso-8859-1',
     'application/x-ndjson',
-  ])('%s is refused', async (type) => {
+  ])('the content type %s is refused', async (type) => {
     expect(toVerdict(await ask(typed(type), wake))).toBe('media-type-unsupported')
     expect(toVerdict(await ask(typed(type), wake, 'any'))).toBe('media-type-unsupported')
   })
 
-  test('a form is a payload of a mapping, and none of wake', async () => {
+  test('a form is accepted by a mapped hook, and not by wake', async () => {
     const form = typed('application/x-www-form-urlencoded')
     expect(toVerdict(await ask(form, 'text=hello', 'any'))).toBe('accepted')
     expect(toVerdict(await ask(form, 'text=hello'))).toBe('media-type-unsupported')
   })
 })
 
-describe('sizes', () => {
+describe('body sizes', () => {
   const chunked = (body: string): string =>
     `POST /hooks/wake HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer[0]?.[1]}\r\ntransfer-encoding: chunked\r\n\r\n` +
     `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
 
-  test('the limit is allowed, and one byte more is not, declared', async () => {
+  test('a declared body at the limit is accepted, and one byte more is refused', async () => {
     expect(toVerdict(await ask([...bearer, ...json], sized(limit)))).toBe('accepted')
     expect(toVerdict(await ask([...bearer, ...json], sized(limit + 1)))).toBe('body-too-large')
   })
 
-  test('the limit is allowed, and one byte more is not, in chunks', async () => {
+  test('a chunked body at the limit is accepted, and one byte more is refused', async () => {
     for (const [bytes, verdict] of [
       [limit, 'accepted'],
       [limit + 1, 'body-too-large'],
@@ -101,18 +101,21 @@ describe('sizes', () => {
     ['gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ] as const)('the limit is allowed, and one byte more is not, inflated from %s', async (encoding, compress) => {
-    expect(toVerdict(await ask(encoded(encoding), compress(sized(limit))))).toBe('accepted')
-    expect(toVerdict(await ask(encoded(encoding), compress(sized(limit + 1))))).toBe('body-too-large')
-  })
+  ] as const)(
+    'a body inflated from %s to the limit is accepted, and one byte more is refused',
+    async (encoding, compress) => {
+      expect(toVerdict(await ask(encoded(encoding), compress(sized(limit))))).toBe('accepted')
+      expect(toVerdict(await ask(encoded(encoding), compress(sized(limit + 1))))).toBe('body-too-large')
+    },
+  )
 
-  test('a bomb costs no more than a body', async () => {
+  test('a compression bomb needs no more memory than a body', async () => {
     const bomb = gzipSync(Buffer.alloc(8 * 1024 * 1024))
     expect(bomb.length).toBeLessThan(limit)
     expect(toVerdict(await ask(encoded('gzip'), bomb))).toBe('body-too-large')
   })
 
-  test('a body that is announced too large is refused before it is sent', async () => {
+  test('a body with a declared length over the limit is refused before it is sent', async () => {
     const request = toRequest({
       target: '/hooks/wake',
       headers: [...bearer, ...json, ['content-length', '99999999'], ['expect', '100-continue']],
@@ -123,7 +126,7 @@ describe('sizes', () => {
     expect(replies.map(toVerdict)).toEqual(['body-too-large'])
   })
 
-  test('a sender that waits for leave gets it only with the token', async () => {
+  test('a sender that waits for 100 Continue gets it only with the token', async () => {
     const expecting: Headers = [...json, ['expect', '100-continue']]
     const allowed = await exchange(
       gateway.port,
@@ -135,7 +138,7 @@ describe('sizes', () => {
   })
 })
 
-describe('encodings', () => {
+describe('body encodings', () => {
   test.each<[string, string | Uint8Array]>([
     ['identity', wake],
     ['gzip', gzipSync(wake)],
@@ -144,13 +147,16 @@ describe('encodings', () => {
     ['deflate', deflateSync(wake)],
     ['deflate', deflateRawSync(wake)],
     ['br', brotliCompressSync(wake)],
-  ])('%s is inflated', async (encoding, body) => {
+  ])('a body in %s is inflated', async (encoding, body) => {
     expect(toVerdict(await ask(encoded(encoding), body))).toBe('accepted')
   })
 
-  test.each(['zstd', 'compress', 'gzip, gzip', 'gzip, br', 'utf-8', 'x'])('%s is refused', async (encoding) => {
-    expect(toVerdict(await ask(encoded(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
-  })
+  test.each(['zstd', 'compress', 'gzip, gzip', 'gzip, br', 'utf-8', 'x'])(
+    'the encoding %s is refused',
+    async (encoding) => {
+      expect(toVerdict(await ask(encoded(encoding), gzipSync(wake)))).toBe('encoding-unsupported')
+    },
+  )
 
   test.each<[string, string, Uint8Array]>([
     ['gzip that is none', 'gzip', Buffer.from(wake)],
@@ -159,17 +165,17 @@ describe('encodings', () => {
     ['brotli that is none', 'br', Buffer.from(wake)],
     ['half a deflate', 'deflate', deflateSync(wake).subarray(0, 6)],
     ['gzip called br', 'br', gzipSync(wake)],
-  ])('%s is refused', async (_, encoding, body) => {
+  ])('an invalid body is refused: %s', async (_, encoding, body) => {
     expect(toVerdict(await ask(encoded(encoding), body))).toBe('body-invalid')
   })
 
-  test('gzip in a gzip is not JSON', async () => {
+  test('a body that is gzip twice is not JSON', async () => {
     expect(toVerdict(await ask(encoded('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
   })
 })
 
 describe('slow senders', () => {
-  test('a body that stops halfway is answered 408 when its time is over, and not before', async () => {
+  test('a body that stops halfway is answered 408 when its time ends', async () => {
     const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '50']], length: false })
     const began = performance.now()
     const { replies } = await exchange(gateway.port, Buffer.concat([request, Buffer.from('{"text":')]))
@@ -177,7 +183,7 @@ describe('slow senders', () => {
     expect(replies.map(toVerdict)).toEqual(['body-timeout'])
   })
 
-  test('a body that drips never ends the waiting anew', async () => {
+  test('a body that arrives byte by byte does not get more time', async () => {
     const socket = connect({ port: gateway.port, host: '127.0.0.1' })
     const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '5000']], length: false })
     socket.write(head)
@@ -191,7 +197,7 @@ describe('slow senders', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 408 /)
   })
 
-  test('a sender that hangs up halfway leaves the gateway as it was', async () => {
+  test('a sender that disconnects halfway leaves nothing behind', async () => {
     const socket = connect({ port: gateway.port, host: '127.0.0.1' })
     const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
     await new Promise<void>((resolve) => socket.write(Buffer.concat([head, Buffer.from('{"te')]), () => resolve()))
@@ -199,7 +205,7 @@ describe('slow senders', () => {
     expect(toVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')
   })
 
-  test('slow ones hold nobody else up', async () => {
+  test('a slow sender does not delay others', async () => {
     const head = toRequest({ target: '/hooks/wake', headers: [...bearer, ['content-length', '500']], length: false })
     const slow = Array.from({ length: 100 }, () => exchange(gateway.port, head))
     expect(toVerdict(await ask([...bearer, ...json], wake))).toBe('accepted')

@@ -27,7 +27,7 @@ const askAs = (client: string, headers: Headers, target = '/hooks/wake') =>
   send(gateway.port, { target, headers: [['x-forwarded-for', client], ...json, ...headers], body: wake })
 const ask = (headers: Headers, target?: string) => askAs(stranger(), headers, target)
 
-describe('the token opens', () => {
+describe('valid credentials', () => {
   test.each<[string, Headers]>([
     ['as Bearer', [['Authorization', `Bearer ${hookToken}`]]],
     ['as bearer', [['authorization', `bearer ${hookToken}`]]],
@@ -49,12 +49,12 @@ describe('the token opens', () => {
         ['x-service-token', hookToken],
       ],
     ],
-  ])('%s', async (_, headers) => {
+  ])('the token is accepted %s', async (_, headers) => {
     expect(toVerdict(await ask(headers))).toBe('accepted')
   })
 })
 
-describe('nobody enters', () => {
+describe('invalid credentials', () => {
   const half = hookToken.slice(0, -1)
   test.each<[string, Headers]>([
     ['without anything', []],
@@ -128,13 +128,13 @@ describe('nobody enters', () => {
     ['in x-api-key', [['x-api-key', hookToken]]],
     ['in x_service_token', [['x_service_token', hookToken]]],
     ['in the query under another name', []],
-  ])('%s', async (title, headers) => {
+  ])('a request is refused %s', async (title, headers) => {
     const target = title.includes('query') ? `/hooks/wake?access_token=${hookToken}` : '/hooks/wake'
     expect(toVerdict(await ask(headers, target))).toBe('unauthorized')
   })
 })
 
-describe('a token in the query is refused, also beside a valid header', () => {
+describe('tokens in the query', () => {
   const valid: Headers = [['authorization', `Bearer ${hookToken}`]]
 
   const words = (text: string) => text.trim().split(/\s+/)
@@ -142,20 +142,20 @@ describe('a token in the query is refused, also beside a valid header', () => {
     ?token=${hookToken} ?token=x ?token= ?token ?a=1&token=x ?token=x&a=1 ?&&token=x& ?token=x&token=y ?token==x ?token=%
     ?%74oken=x ?t%6Fken=x ?%74%6f%6b%65%6e=x ?token[=x&token=y ?a?token=x&token=x ?%zz&token=x`)
 
-  test.each(spellings)('/hooks/wake%s', async (query) => {
+  test.each(spellings)('the query %s is refused, even with a valid header', async (query) => {
     expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('token-in-query')
     expect(toVerdict(await ask([], `/hooks/any${query}`))).toBe('token-in-query')
   })
 
   test.each(words('? ?Token=x ?tokens=x ?a=token ?%2574oken=x ?token%20=x ?to+ken=x ?x[token]=1'))(
-    '%s has none',
+    'the query %s has no token and is accepted',
     async (query) => {
       expect(toVerdict(await ask(valid, `/hooks/wake${query}`))).toBe('accepted')
     },
   )
 })
 
-describe('guessing', () => {
+describe('guesses of the token', () => {
   const right: Headers = [['authorization', `Bearer ${hookToken}`]]
   const wrong: Headers = [['authorization', 'Bearer wrong']]
   async function fail(client: string, times: number): Promise<void> {
@@ -170,7 +170,7 @@ describe('guessing', () => {
     expect(toVerdict(await askAs(client, right))).toBe('accepted')
   })
 
-  test('after twenty failures the client waits, with the right token too, and on every path; others do not', async () => {
+  test('a client with twenty failures is locked out on every path, even with the right token, and others are not', async () => {
     const client = stranger()
     await fail(client, 20)
     for (const target of ['/hooks/wake', '/hooks/agent', '/hooks/any', '/hooks/nobody']) {
@@ -188,14 +188,14 @@ describe('guessing', () => {
     expect(toVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
   })
 
-  test('twenty at once lock as twenty in a row do', async () => {
+  test('twenty failures at once lock a client out', async () => {
     const client = stranger()
     const statuses = await Promise.all(Array.from({ length: 30 }, async () => (await askAs(client, wrong)).status))
     expect(statuses.filter((status) => status === 401)).toHaveLength(20)
     expect(statuses.filter((status) => status === 429)).toHaveLength(10)
   })
 
-  test('nothing but a failed credential counts', async () => {
+  test('only failed credentials count as failures', async () => {
     const client = stranger()
     for (let n = 0; n < 25; n++) {
       await send(gateway.port, { method: 'GET', target: '/hooks/wake', headers: [['x-forwarded-for', client]] })
@@ -205,7 +205,7 @@ describe('guessing', () => {
     expect(toVerdict(await askAs(client, right))).toBe('accepted')
   })
 
-  test('an address in front of the trusted ones is no other client', async () => {
+  test('an address that the client wrote before the trusted ones does not make it another client', async () => {
     const client = stranger()
     for (let n = 0; n < 20; n++) await askAs(`1.1.1.${n}, ${client}, 10.9.0.${n}`, wrong)
     expect(toVerdict(await askAs(`9.9.9.9, ${client}`, right))).toBe('rate-limited')
@@ -218,7 +218,7 @@ describe('guessing', () => {
     expect(toVerdict(await askAs('2001:db8:0:2::1', right))).toBe('accepted')
   })
 
-  test('without a trusted proxy nobody chooses who they are, and loopback is not exempt', async () => {
+  test('a client cannot choose its address without a trusted proxy, and loopback is locked out too', async () => {
     const { port } = await startInside()
     const askFrom = (client: string, headers: Headers) =>
       send(port, { target: '/hooks/wake', headers: [['x-forwarded-for', client], ...json, ...headers], body: wake })

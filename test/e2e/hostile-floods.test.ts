@@ -28,18 +28,18 @@ afterEach(() => {
 const from = (client: string): Headers => [['x-forwarded-for', client]]
 const wake = JSON.stringify({ text: 'hello' })
 
-describe('a refused credential ends its connection', () => {
+describe('connections after a refusal', () => {
   test.each<[string, Headers]>([
     ['a wrong token', [['authorization', 'Bearer wrong']]],
     ['no token', []],
     ['a page of another site', [['origin', 'https://evil.test']]],
-  ])('%s', async (_, headers) => {
+  ])('the refusal of a request with %s closes its connection', async (_, headers) => {
     const request = toRequest({ target: '/hooks/wake', headers: [...from('10.4.0.1'), ...headers], body: '' })
     const { replies, closed } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 'all' })
     expect([closed, replies.length, replies[0]?.headers['connection']]).toEqual([true, 1, 'close'])
   })
 
-  test('so does the refusal of a client that is locked out', async () => {
+  test('the refusal of a locked-out client closes its connection', async () => {
     const guess = (token: string) =>
       toRequest({ target: '/hooks/wake', headers: [...from('10.4.0.2'), ['authorization', `Bearer ${token}`]] })
     for (let count = 0; count < 20; count++) await exchange(gateway.port, guess('wrong'))
@@ -48,7 +48,7 @@ describe('a refused credential ends its connection', () => {
     expect(replies[0]?.headers['connection']).toBe('close')
   })
 
-  test('and a wrong token on the admin port', async () => {
+  test('a wrong token on the admin port closes its connection', async () => {
     const port = Number(new URL(gateway.adminUrl).port)
     const ask = (token: string) =>
       toRequest({ method: 'GET', target: '/api/refusals', headers: [['authorization', `Bearer ${token}`]] })
@@ -56,14 +56,14 @@ describe('a refused credential ends its connection', () => {
     expect([closed, replies.map(({ status }) => status)]).toEqual([true, [401]])
   })
 
-  test('a refusal of anything else keeps it', async () => {
+  test('any other refusal keeps the connection', async () => {
     const request = toRequest({ target: '/hooks/wake', headers: [...bearer, ...json], body: '{}' })
     const { replies } = await exchange(gateway.port, Buffer.concat([request, request]), { until: 2 })
     expect(replies.map(({ headers }) => headers['connection'])).toEqual(['keep-alive', 'keep-alive'])
   })
 })
 
-describe('the memory for bodies that nothing has proved', () => {
+describe('memory for unproven bodies', () => {
   const size = 262_144
   const signed = (body: string): Headers => [
     ...json,
@@ -88,7 +88,7 @@ describe('the memory for bodies that nothing has proved', () => {
     return { socket, seen }
   }
 
-  test('is shared: a client that has used its share up is answered 503, and others are heard', async () => {
+  test('a client that has used up its share of memory is answered 503, and others are not affected', async () => {
     const held: Awaited<ReturnType<typeof hold>>[] = []
     for (let count = 0; count < 40; count++) held.push(await hold('10.5.0.1'))
     const refused = () => held.filter(({ seen }) => seen.text.startsWith('HTTP/1.1 503 '))
@@ -104,7 +104,7 @@ describe('the memory for bodies that nothing has proved', () => {
     await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 10_000 })
   })
 
-  test('is given back by each request, whatever becomes of it', async () => {
+  test('each request gives its memory back, whatever its outcome', async () => {
     const body = 'x'.repeat(size)
     const forged: Headers = [...signed('forged'), ['content-type', 'application/json']]
     for (let count = 0; count < 80; count++) {

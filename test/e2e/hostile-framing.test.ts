@@ -34,7 +34,7 @@ function expectRefusedOnce({ replies, closed }: Exchange): void {
   expect(replies.map(toVerdict)).toEqual(['request-malformed'])
 }
 
-describe('what no two readers read alike is refused, and so is what comes behind it', () => {
+describe('ambiguous HTTP', () => {
   test.each<[string, string]>([
     ['two lengths', head('Content-Length: 12', 'Content-Length: 0') + body],
     ['the same length twice', head('Content-Length: 12', 'Content-Length: 12') + body],
@@ -78,20 +78,20 @@ describe('what no two readers read alike is refused, and so is what comes behind
     ['TLS on a plain port', '\u0016\u0003\u0001\u0002\u0000\u0001\u0000\u0001\u00fc\u0003\u0003\r\n\r\n'],
     ['no HTTP at all', 'hello\r\n\r\n'],
     ['headers without end', head(...Array.from({ length: 40 }, (_, n) => `X-${n}: ${'a'.repeat(1_000)}`))],
-  ])('%s', async (title, request) => {
+  ])('a request with %s is refused, and so is what follows it', async (title, request) => {
     const bytes = Buffer.concat([Buffer.from(request, 'latin1'), hidden(`behind ${title}`)])
     expectRefusedOnce(await exchange(gateway.port, bytes, { until: 'all' }))
     expect(await isThere(`behind ${title}`)).toBe(false)
   })
 
-  test('a length that is too short leaves a rest that is no request', async () => {
+  test('the rest after a length that is too short is not a request', async () => {
     const bytes = head('Content-Length: 12') + body + body
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect(closed).toBe(true)
     expect(replies.map(toVerdict)).toEqual(['accepted', 'request-malformed'])
   })
 
-  test('what comes behind a body that was not read is never a request', async () => {
+  test('bytes after an unread body are never read as a request', async () => {
     const unread = head('Content-Length: 99999999').replace(hookToken, 'wrong')
     const bytes = Buffer.concat([Buffer.from(unread), hidden('unread')])
     const { replies } = await exchange(gateway.port, bytes, { until: 'all' })
@@ -100,7 +100,7 @@ describe('what no two readers read alike is refused, and so is what comes behind
   })
 })
 
-describe('behind an answer that ends its connection nothing is heard, since nothing would be answered', () => {
+describe('requests after a closing answer', () => {
   const wrong = (request: string) => request.replace(hookToken, 'wrong')
   test.each<[string, number, string]>([
     ['a wrong token', 401, wrong(head('Content-Length: 12')) + body],
@@ -109,7 +109,7 @@ describe('behind an answer that ends its connection nothing is heard, since noth
     ['an unknown name', 404, head('Content-Length: 12').replace('wake', 'nobody') + body],
     ['an encoding that nobody inflates', 415, head('Content-Encoding: zstd', 'Content-Length: 12') + body],
     ['a body over the limit', 413, head('Content-Length: 9000') + 'x'.repeat(9_000)],
-  ])('%s', async (title, status, request) => {
+  ])('a request after the refusal of %s is ignored', async (title, status, request) => {
     const bytes = Buffer.concat([Buffer.from(request), hidden(`after ${title}`)])
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect([replies.map((reply) => reply.status), closed]).toEqual([[status], true])
@@ -119,7 +119,7 @@ describe('behind an answer that ends its connection nothing is heard, since noth
   })
 })
 
-test('a credential is seen wherever it stands: no header is dropped behind a thousand others', async () => {
+test('a credential is found even after a thousand other headers', async () => {
   const many = (count: number) => Array.from({ length: count }, () => 'a:')
   const twice = head(...many(2_100), 'Authorization: Bearer wrong', 'Content-Length: 12') + body
   expectRefusedOnce(await exchange(gateway.port, twice, { until: 'all' }))
@@ -130,7 +130,7 @@ test('a credential is seen wherever it stands: no header is dropped behind a tho
 
 // Node 20 and later versions do not agree about every host: these are invalid in all of them
 test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 'http://u:canary@[::1/hooks'])(
-  'a target that is no URL is refused on both ports, and its token is not logged: %s',
+  'a target that is not a URL is refused on both ports, and its token is not logged: %s',
   async (target) => {
     const lines: string[] = []
     const note = (...args: unknown[]) => void lines.push(inspect(args, { depth: 5 }))
@@ -143,7 +143,7 @@ test.each(['http://[/hooks/wake?token=canary', 'http://a<b/hooks?token=canary', 
   },
 )
 
-describe('what every reader reads alike is served', () => {
+describe('unambiguous HTTP', () => {
   test.each<[string, string]>([
     ['a length', head('Content-Length: 12') + body],
     ['a length with zeros', head('Content-Length: 0012') + body],
@@ -158,12 +158,12 @@ describe('what every reader reads alike is served', () => {
     ['an expectation that nobody knows', head('Expect: the-unexpected', 'Content-Length: 12') + body],
     ['HTTP/1.0', head('Content-Length: 12').replace('HTTP/1.1', 'HTTP/1.0') + body],
     ['a hundred headers', head(...Array.from({ length: 100 }, (_, n) => `X-${n}: a`), 'Content-Length: 12') + body],
-  ])('%s', async (_, request) => {
+  ])('a request with %s is accepted', async (_, request) => {
     const { replies } = await exchange(gateway.port, Buffer.from(request, 'latin1'))
     expect(replies.map(toVerdict)).toEqual(['accepted'])
   })
 
-  test('requests that follow one another on a connection are answered in order', async () => {
+  test('pipelined requests are answered in order', async () => {
     const bytes = [1, 2, 3].map((n) => head('Content-Length: 12') + `{"text":"${n}"}`).join('')
     const { replies } = await exchange(gateway.port, bytes, { until: 3 })
     const ids = replies.map(toDeliveryId)
@@ -179,7 +179,7 @@ describe('what every reader reads alike is served', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  test('a request id that a stranger brings is not taken over', async () => {
+  test('a request id in a header of the request is ignored', async () => {
     const { replies } = await exchange(gateway.port, head('X-Request-Id: chosen', 'Content-Length: 12') + body)
     expect(replies.map(({ headers }) => headers['x-request-id'] === 'chosen')).toEqual([false])
   })

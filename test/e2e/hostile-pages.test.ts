@@ -25,7 +25,7 @@ const ask = (headers: Headers, parts: { method?: string; target?: string } = {})
   send(gateway.port, { target: '/hooks/wake', headers: [['host', host], ...headers], body: wake, ...parts })
 const words = (text: string) => text.trim().split(/\s+/)
 
-describe('a request that a page of another site causes is refused', () => {
+describe('requests from pages of another site', () => {
   test.each<[string, Headers]>([
     ['by its own word', [['sec-fetch-site', 'cross-site']]],
     ['by its own word, in other letters', [['Sec-Fetch-Site', 'Cross-Site']]],
@@ -40,7 +40,7 @@ describe('a request that a page of another site causes is refused', () => {
         ['origin', 'http://evil.test'],
       ],
     ],
-  ])('%s, with the token too', async (_, headers) => {
+  ])('a request of a page is refused even with the token: %s', async (_, headers) => {
     expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('origin-denied')
     expect(toVerdict(await ask(headers, { target: '/hooks/signed' }))).toBe('origin-denied')
     expect(toVerdict(await ask(headers, { target: '/hooks/wake?token=x' }))).toBe('origin-denied')
@@ -48,7 +48,7 @@ describe('a request that a page of another site causes is refused', () => {
     expect(toVerdict(await ask(headers, { target: '/elsewhere' }))).toBe('hook-unknown')
   })
 
-  test('forty of them lock nobody out: a page cannot use up the failures of its reader', async () => {
+  test('forty requests of a page do not lock out its reader', async () => {
     for (let count = 0; count < 40; count++) {
       await ask(count % 2 === 0 ? [['sec-fetch-site', 'cross-site']] : [['origin', 'https://evil.test']])
     }
@@ -56,15 +56,15 @@ describe('a request that a page of another site causes is refused', () => {
   })
 })
 
-describe('a request of our own site, or of no browser, is heard', () => {
+describe('requests from the own site or without a browser', () => {
   test.each<[string, Headers]>([
     ['from the host that it was sent to', [['sec-fetch-site', 'same-origin']]],
     ['typed by a person', [['sec-fetch-site', 'none']]],
-  ])('%s', async (_, headers) => {
+  ])('a browser request is accepted: %s', async (_, headers) => {
     expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('accepted')
   })
 
-  test('with the origin of its host, whatever its scheme and its letters', async () => {
+  test('a request with the origin of its host is accepted, whatever its scheme and its case', async () => {
     for (const origin of [`http://${host}`, `https://${host}`, `HTTP://${host}`]) {
       expect(toVerdict(await ask([['origin', origin], ...bearer, ...json]))).toBe('accepted')
     }
@@ -83,7 +83,7 @@ describe('a request of our own site, or of no browser, is heard', () => {
   })
 })
 
-test('a page reaches the admin port neither with a link nor with an image, and wears no guess out', async () => {
+test('a page cannot reach the admin port with a link or an image, and such requests do not count as guesses', async () => {
   const port = Number(new URL(gateway.adminUrl).port)
   const site: Headers = [['sec-fetch-site', 'cross-site']]
   for (let count = 0; count < 30; count++) {

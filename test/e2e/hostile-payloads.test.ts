@@ -48,9 +48,9 @@ const pairs = (table: Record<string, readonly unknown[]>) =>
   Object.entries(table).flatMap(([field, values]) => values.map((value) => [field, value] as const))
 const show = (value: unknown) => JSON.stringify(value).slice(0, 40)
 
-describe('agent', () => {
+describe('payloads of agent', () => {
   test.each(pairs(wrong).map(([field, value]) => [field, show(value), value] as const))(
-    '%s %s is refused by name',
+    'the field %s with the value %s is refused by name',
     async (field, _, value) => {
       const reply = await post(gateway.port, '/hooks/agent', { message: 'x', [field]: value })
       expect(toVerdict(reply)).toBe('payload-invalid')
@@ -59,7 +59,7 @@ describe('agent', () => {
   )
 
   test.each(pairs(right).map(([field, value]) => [field, show(value), value] as const))(
-    '%s %s is taken',
+    'the field %s with the value %s is accepted',
     async (field, _, value) => {
       // only the channel is under test where it is one: nothing needs to be sent
       const rest = field === 'deliver' ? {} : { deliver: false }
@@ -70,13 +70,13 @@ describe('agent', () => {
   )
 
   test.each([...notText, undefined].map((value) => [String(JSON.stringify(value)), value] as const))(
-    'a message that is %s is none',
+    'a message that is %s is refused',
     async (_, message) => {
       expect(toVerdict(await post(gateway.port, '/hooks/agent', { message }))).toBe('payload-invalid')
     },
   )
 
-  test('a timeout beyond what numbers can say is refused', async () => {
+  test('a timeout that no number can express is refused', async () => {
     expect(toVerdict(await post(gateway.port, '/hooks/agent', '{"message":"x","timeoutSeconds":1e999}'))).toBe(
       'payload-invalid',
     )
@@ -94,7 +94,7 @@ describe('agent', () => {
     ['model', 'openai/large', 'model-denied'],
     ['model', 'large', 'model-denied'],
     ['model', 'constructor', 'model-denied'],
-  ] as const)('%s %j is against policy', async (field, value, code) => {
+  ] as const)('the field %s with the value %j is denied by policy', async (field, value, code) => {
     expect(toVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', deliver: false, [field]: value }))).toBe(
       code,
     )
@@ -108,9 +108,9 @@ describe('agent', () => {
   })
 })
 
-describe('wake', () => {
+describe('payloads of wake', () => {
   test.each([...notText, undefined].map((value) => [String(JSON.stringify(value)), value] as const))(
-    'a text that is %s is none',
+    'a text that is %s is refused',
     async (_, text) => {
       const reply = await post(gateway.port, '/hooks/wake', { text })
       expect(toVerdict(reply)).toBe('payload-invalid')
@@ -118,23 +118,23 @@ describe('wake', () => {
     },
   )
 
-  test.each(['later', 'NOW', '', 1, null, [], {}, true])('the mode %j is none', async (mode) => {
+  test.each(['later', 'NOW', '', 1, null, [], {}, true])('the mode %j is refused', async (mode) => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x', mode }))).toBe('payload-invalid')
   })
 
-  test.each(['now', 'next-heartbeat', undefined])('the mode %j is one, and answered', async (mode) => {
+  test.each(['now', 'next-heartbeat', undefined])('the mode %j is accepted, and the answer has it', async (mode) => {
     const reply = await post(gateway.port, '/hooks/wake', { text: 'x', mode })
     expect(toVerdict(reply)).toBe('accepted')
     expect(JSON.parse(reply.body)).toMatchObject({ mode: mode ?? 'now' })
   })
 
-  test.each(['[]', '[{"text":"x"}]', '"text"', '1', 'null', 'true'])('the body %s is no payload', async (body) => {
+  test.each(['[]', '[{"text":"x"}]', '"text"', '1', 'null', 'true'])('the body %s is refused', async (body) => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('payload-invalid')
     expect(toVerdict(await post(gateway.port, '/hooks/agent', body))).toBe('payload-invalid')
   })
 })
 
-describe('what is not JSON', () => {
+describe('almost JSON', () => {
   const bytes = (...values: number[]) => new Uint8Array(values)
   const nested = (levels: number) => `{"text":"x","deep":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`
 
@@ -156,7 +156,7 @@ describe('what is not JSON', () => {
     ['65 levels', nested(65)],
     ['a hundred thousand brackets', '['.repeat(100_000)],
     ['a hundred thousand levels', '['.repeat(100_000) + ']'.repeat(100_000)],
-  ])('%s is refused', async (_, body) => {
+  ])('the text %s is not JSON', async (_, body) => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('body-invalid')
   })
 
@@ -167,11 +167,11 @@ describe('what is not JSON', () => {
     ['half a surrogate pair', String.raw`{"text":"\ud800"}`],
     ['a text of controls', String.raw`{"text":"\u0000\u001b[2J\u202e"}`],
     ['fields that nobody knows', '{"text":"x","kind":"agent","allowUnsafeExternalContent":true,"ok":[1,{"a":null}]}'],
-  ])('%s is JSON', async (_, body) => {
+  ])('the text %s is JSON', async (_, body) => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('accepted')
   })
 
-  test('what stands behind a NUL in a text is kept', async () => {
+  test('a text after a NUL is kept', async () => {
     const id = toDeliveryId(await post(gateway.port, '/hooks/wake', String.raw`{"text":"a\u0000b"}`))
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 1_000 }))
     expect(events.find(({ deliveryId }) => deliveryId === id)?.text).toMatch(/^a.b$/s)

@@ -27,12 +27,12 @@ const keyed = (key: string): Headers => [['idempotency-key', key]]
 const isReplay = ({ headers }: Reply) => headers['idempotent-replay'] === 'true'
 const recordOf = (id: string) => readStore(gateway.dir, (reader) => reader.delivery(id))
 
-describe('an Idempotency-Key', () => {
+describe('repetitions with an Idempotency-Key', () => {
   test.each([
     ['wake', { text: 'x' }],
     ['agent', { message: 'x', deliver: false }],
     ['any', { a: 1 }],
-  ])('%s gets the first answer again, byte by byte, and it is marked', async (name, body) => {
+  ])('a repetition to %s gets the first answer again, byte by byte and with a header', async (name, body) => {
     const first = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
     const second = await post(gateway.port, `/hooks/${name}`, body, keyed('same'))
     expect(toVerdict(first)).toBe('accepted')
@@ -41,7 +41,7 @@ describe('an Idempotency-Key', () => {
     expect(second.headers['x-request-id']).not.toBe(first.headers['x-request-id'])
   })
 
-  test('without a key, and with another one, the same body is another delivery', async () => {
+  test('the same body without a key or with another key is another delivery', async () => {
     const body = { text: 'the same' }
     const replies = [
       await post(gateway.port, '/hooks/wake', body),
@@ -53,7 +53,7 @@ describe('an Idempotency-Key', () => {
     expect(new Set(replies.map(toDeliveryId)).size).toBe(5)
   })
 
-  test('is one of its own on every path', async () => {
+  test('the same key on another path is another delivery', async () => {
     const ids = await Promise.all(
       ['any', 'other'].map(async (name) =>
         toDeliveryId(await post(gateway.port, `/hooks/${name}`, {}, keyed('scoped'))),
@@ -62,7 +62,7 @@ describe('an Idempotency-Key', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  test('of fifty twins at once makes one delivery and one effect', async () => {
+  test('fifty concurrent requests with one key make one delivery and one effect', async () => {
     const body = { text: 'fifty at once' }
     const twins = Array.from({ length: 50 }, () => post(gateway.port, '/hooks/wake', body, keyed('fifty')))
     const replies = await Promise.all(twins)
@@ -72,7 +72,7 @@ describe('an Idempotency-Key', () => {
     expect(events.filter(({ text }) => text === body.text)).toHaveLength(1)
   })
 
-  test('with another body is still one delivery, marked in its record', async () => {
+  test('a repetition with another body is the same delivery, and its record says so', async () => {
     const first = toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'first' }, keyed('differs')))
     expect((await recordOf(first))?.bodyDiffered).toBe(false)
     const second = await post(gateway.port, '/hooks/wake', { text: 'second' }, keyed('differs'))
@@ -80,7 +80,7 @@ describe('an Idempotency-Key', () => {
     await expect.poll(async () => (await recordOf(first))?.bodyDiffered, { timeout: 5_000 }).toBe(true)
   })
 
-  test('of 256 characters is one, a longer or a blank one is refused', async () => {
+  test('a key of 256 characters is accepted, and a longer or blank one is refused', async () => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('k'.repeat(256))))).toBe('accepted')
     for (const key of ['k'.repeat(257), 'k'.repeat(5_000), '', '  ']) {
       expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed(key)))).toBe(
@@ -89,12 +89,12 @@ describe('an Idempotency-Key', () => {
     }
   })
 
-  test('of a refusal is not remembered', async () => {
+  test('the key of a refused request is not remembered', async () => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', { text: '' }, keyed('mended')))).toBe('payload-invalid')
     expect(isReplay(await post(gateway.port, '/hooks/wake', { text: 'x' }, keyed('mended')))).toBe(false)
   })
 
-  test('gets the first answer again, even if its own request would be refused or skipped', async () => {
+  test('a repetition gets the first answer again, even if it would be refused or skipped', async () => {
     for (const [name, taken, other] of [
       ['wake', { text: 'x' }, { text: '' }],
       ['wake', { text: 'y' }, ['no object']],
@@ -107,7 +107,7 @@ describe('an Idempotency-Key', () => {
     }
   })
 
-  test('of a skip is not remembered', async () => {
+  test('the key of a skipped request is not remembered', async () => {
     const skipped = await post(gateway.port, '/hooks/only', { go: false }, keyed('skipped'))
     expect(toVerdict(skipped)).toBe('skipped')
     const again = await post(gateway.port, '/hooks/only', { go: true }, keyed('skipped'))
@@ -115,7 +115,7 @@ describe('an Idempotency-Key', () => {
     expect(isReplay(again)).toBe(false)
   })
 
-  test('is remembered across a restart', async () => {
+  test('a key is remembered across a restart', async () => {
     const first = await startInside()
     const reply = await post(first.port, '/hooks/wake', { text: 'x' }, keyed('restart'))
     await first.stop()
@@ -125,14 +125,14 @@ describe('an Idempotency-Key', () => {
   })
 })
 
-describe("a sender's own delivery id", () => {
+describe('repetitions with the delivery id of a sender', () => {
   const github = (delivery: string): Headers => [
     ['x-github-event', 'ping'],
     ['x-github-delivery', delivery],
     ['user-agent', 'GitHub-Hookshot/044aadd'],
   ]
 
-  test('makes a redelivery the same delivery, and another id another one', async () => {
+  test('a redelivery with the same id is the same delivery, and another id is another one', async () => {
     const body = { zen: 'Keep it logically awesome.', hook_id: 1 }
     const first = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
     const second = await post(gateway.port, '/hooks/any', body, github('72d3162e-cc78-11e3-81ab-4c9367dc0958'))
@@ -142,14 +142,14 @@ describe("a sender's own delivery id", () => {
     expect(await recordOf(toDeliveryId(first))).toMatchObject({ source: 'github', event: 'ping', bodyDiffered: false })
   })
 
-  test('yields to an Idempotency-Key', async () => {
+  test('an Idempotency-Key is preferred to the id of the sender', async () => {
     const id = 'a0d3162e-cc78-11e3-81ab-4c9367dc0958'
     const one = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-1')])
     const two = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-2')])
     expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
   })
 
-  test('of a parked delivery runs it again under its old id', async () => {
+  test('a redelivery of a parked delivery runs it again under its old id', async () => {
     const headers = github('b0d3162e-cc78-11e3-81ab-4c9367dc0958')
     const first = await post(gateway.port, '/hooks/broken', {}, headers)
     const second = await post(gateway.port, '/hooks/broken', {}, headers)
@@ -160,7 +160,7 @@ describe("a sender's own delivery id", () => {
   })
 })
 
-test('the bundled database speaks of the file that it promised', () => {
+test('the bundled database is a SQLite file in WAL mode', () => {
   // the header of a SQLite file: bytes 18 and 19 are 2 in WAL mode (sqlite.org/fileformat.html)
   const header = readFileSync(join(gateway.dir, 'state/hookloom.db')).subarray(0, 20)
   expect([header.toString('latin1', 0, 15), header[18], header[19]]).toEqual(['SQLite format 3', 2, 2])

@@ -40,7 +40,7 @@ const ask = (parts: RequestParts) =>
 const wake = JSON.stringify({ text: 'hello' })
 const huge: Headers = [['content-length', '99999999']]
 
-describe('the first check that fails is the one that answers', () => {
+describe('order of the checks', () => {
   test.each<[string, RequestParts, ProblemCode]>([
     ['outside the prefix, before the token in the query', { method: 'GET', target: '/else?token=x' }, 'hook-unknown'],
     ['a prefix that only begins like it', { target: '/hooksy/wake' }, 'hook-unknown'],
@@ -75,11 +75,11 @@ describe('the first check that fails is the one that answers', () => {
       { target: '/hooks/wake', headers: [...bearer, ...json], body: '{"text":1' },
       'body-invalid',
     ],
-  ])('%s', async (_, parts, code) => {
+  ])('the first failed check is answered: %s', async (_, parts, code) => {
     expect(toVerdict(await ask(parts))).toBe(code)
   })
 
-  test('a duplicate, before the fields: the first answer again, though this body would be refused', async () => {
+  test('a duplicate gets the first answer before its fields are checked', async () => {
     const key: Headers = [['idempotency-key', 'order-of-checks']]
     const first = await post(gateway.port, '/hooks/wake', wake, key)
     expect(toVerdict(first)).toBe('accepted')
@@ -87,13 +87,13 @@ describe('the first check that fails is the one that answers', () => {
     expect([second.status, second.body]).toEqual([first.status, first.body])
   })
 
-  test('a known name whose conditions do not hold is no error', async () => {
+  test('a known hook whose conditions are false is not an error', async () => {
     const reply = await post(gateway.port, '/hooks/only', { action: 'stay' })
     expect(toVerdict(reply)).toBe('skipped')
     expect(toVerdict(await post(gateway.port, '/hooks/only', { action: 'go' }))).toBe('accepted')
   })
 
-  test('disabled hooks are not there, whoever asks', async () => {
+  test('disabled hooks are unknown, even with the token', async () => {
     const { port } = await startInside({ config: { hooks: { enabled: false } } })
     for (const target of ['/hooks/wake', '/hooks/wake?token=x', '/']) {
       expect(toVerdict(await post(port, target, wake))).toBe('hook-unknown')
@@ -101,7 +101,7 @@ describe('the first check that fails is the one that answers', () => {
   })
 })
 
-describe('a path is matched exactly and undecoded', () => {
+describe('paths of requests', () => {
   const words = (text: string) => text.trim().split(/\s+/)
   const accepted = words('/hooks/wake /hooks/wake/ /hooks//wake /hooks/wake// /hooks/wake?a=1&b /hooks/a/b')
   const unknown = words(String.raw`
@@ -113,25 +113,25 @@ describe('a path is matched exactly and undecoded', () => {
     / //hooks/wake /Hooks/wake /%68ooks/wake /hook/wake /hooks\wake /./hooks/wake /x/../hooks/wake *
     http://127.0.0.1/hooks/wake http://user@127.0.0.1/hooks/wake`)
 
-  test.each(accepted)('%s takes a delivery with the token, and none without', async (target) => {
+  test.each(accepted)('the path %s accepts a delivery only with the token', async (target) => {
     const body = target.includes('/a/b') ? '{}' : wake
     expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body }))).toBe('accepted')
     expect(toVerdict(await ask({ target, headers: json, body }))).toBe('unauthorized')
   })
 
-  test.each(unknown)('%s is no hook, and a stranger does not even learn that', async (target) => {
+  test.each(unknown)('the path %s is not a hook, and only a request with the token is told so', async (target) => {
     expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
     expect(toVerdict(await ask({ target, headers: json, body: wake }))).toBe('unauthorized')
   })
 
-  test.each(outside)('%s is outside the prefix', async (target) => {
+  test.each(outside)('the path %s is outside the prefix', async (target) => {
     expect(toVerdict(await ask({ target, headers: [...bearer, ...json], body: wake }))).toBe('hook-unknown')
   })
 })
 
-describe('hooks take POST', () => {
+describe('methods of requests', () => {
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'])(
-    '%s is 405 and says so',
+    'the method %s is 405, and the answer names the right one',
     async (method) => {
       for (const headers of [[], bearer]) {
         const reply = await ask({ method, target: '/hooks/wake', headers })
@@ -142,19 +142,19 @@ describe('hooks take POST', () => {
     },
   )
 
-  test('HEAD is 405 without a body', async () => {
+  test('the method HEAD is 405 without a body', async () => {
     const reply = await ask({ method: 'HEAD', target: '/hooks/wake', headers: bearer })
     expect([reply.status, reply.headers['allow'], reply.body]).toEqual([405, 'POST', ''])
   })
 
-  test('no header makes a GET a POST', async () => {
+  test('no header turns a GET into a POST', async () => {
     const headers: Headers = [...bearer, ['x-http-method-override', 'POST'], ['x-http-method', 'POST']]
     expect(toVerdict(await ask({ method: 'GET', target: '/hooks/wake?_method=POST', headers }))).toBe(
       'method-not-allowed',
     )
   })
 
-  test('an upgrade and a tunnel lead nowhere', async () => {
+  test('an upgrade and a tunnel are refused', async () => {
     const upgrade: Headers = [...bearer, ...json, ['connection', 'upgrade'], ['upgrade', 'websocket']]
     expect(toVerdict(await ask({ target: '/hooks/wake', headers: upgrade, body: wake }))).toBe('accepted')
     const { replies, closed } = await exchange(
@@ -167,7 +167,7 @@ describe('hooks take POST', () => {
   })
 })
 
-describe('nobody reaches a prototype', () => {
+describe('names of prototypes', () => {
   const poison = '{"polluted":true,"text":"x","message":"x","deliver":"yes"}'
   test.each([
     ['wake', `{"text":"x","__proto__":${poison}}`, 200],
@@ -177,7 +177,7 @@ describe('nobody reaches a prototype', () => {
     ['agent', `{"__proto__":${poison}}`, 400],
     ['any', `{"__proto__":${poison},"constructor":{"prototype":${poison}},"prototype":${poison}}`, 200],
     ['any', `[{"__proto__":${poison}}]`, 200],
-  ])('%s with %s is %i', async (name, body, status) => {
+  ])('the hook %s with %s answers %i and changes no prototype', async (name, body, status) => {
     const reply = await post(
       gateway.port,
       `/hooks/${name}?__proto__[polluted]=1&constructor.prototype.polluted=1`,
@@ -189,7 +189,7 @@ describe('nobody reaches a prototype', () => {
     expect(Reflect.get({}, 'polluted')).toBeUndefined()
   })
 
-  test('a form with their names is data', async () => {
+  test('a form with such names is data', async () => {
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
     const body = '__proto__=x&__proto__[polluted]=1&constructor=y&toString=z'
     expect(toVerdict(await ask({ target: '/hooks/any', headers: form, body }))).toBe('accepted')

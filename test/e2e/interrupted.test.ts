@@ -45,7 +45,7 @@ async function begin(port: number, { target = '/hooks/wake', body = '{"text":"in
   }
 }
 
-test('a sender that leaves before its answer has delivered all the same, and hears so when it asks again', async () => {
+test('a delivery is accepted even if its sender disconnects before the answer, and a repetition gets the answer', async () => {
   const store = createMemoryStore({ clock: Date.now })
   let commit = () => {}
   const held = new Promise<void>((resolve) => (commit = resolve))
@@ -69,13 +69,13 @@ test('a sender that leaves before its answer has delivered all the same, and hea
   expect([asked, (await store.events({ limit: 10 })).length]).toEqual([1, 1])
 })
 
-describe('a configuration that is saved in the middle of a body', () => {
+describe('saves of the configuration during a request', () => {
   const mapped = (path: string) => ({ id: path, match: { path }, messageTemplate: '{{text}}', deliver: false })
   const config = { hooks: { mappings: [mapped('before')] } }
   const generationOf = async ({ adminUrl }: Inside): Promise<unknown> =>
     Reflect.get(Object(await (await fetch(`${adminUrl}/readyz`, asOperator)).json()), 'generation')
 
-  test('counts for the next request: this one ends as it began', async () => {
+  test('a new configuration applies to the next request, and not to the running one', async () => {
     const gateway = await startInside({ config })
     const generation = await generationOf(gateway)
     const request = await begin(gateway.port, { target: '/hooks/before' })
@@ -99,7 +99,7 @@ describe('a configuration that is saved in the middle of a body', () => {
   })
 })
 
-test('a stop in the middle of a body waits for it: it is answered, and stored', async () => {
+test('a stop during a body waits for it, and the delivery is stored and answered', async () => {
   const gateway = await startInside()
   const request = await begin(gateway.port)
   const stopped = gateway.stop()

@@ -67,23 +67,23 @@ const verdicts = {
 }
 
 describe.skipIf(corpus === '')('a suite of JSON parser cases (skipped: HOOKLOOM_CORPUS names no folder)', () => {
-  describe.each(Object.entries(verdicts))('at the hook "%s"', (hook, verdict) => {
-    test.each(casesOf('n_'))('%s is refused', async (_, body) => {
+  describe.each(Object.entries(verdicts))('cases at the hook "%s"', (hook, verdict) => {
+    test.each(casesOf('n_'))('the case %s is refused', async (_, body) => {
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
     })
 
-    test.each(casesOf('y_'))('%s is taken', async (_, body) => {
+    test.each(casesOf('y_'))('the case %s is accepted', async (_, body) => {
       expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe(verdict)
     })
 
-    test.each(casesOf('i_'))('%s breaks nothing', async (_, body) => {
+    test.each(casesOf('i_'))('the case %s does no harm', async (_, body) => {
       const reply = await post(gateway.port, `/hooks/${hook}`, body)
       expectSound(reply)
       expect([200, 204, 400]).toContain(reply.status)
     })
   })
 
-  test('holds all of its 318 cases', () => {
+  test('the suite has 318 cases', () => {
     expect(['n_', 'y_', 'i_'].flatMap(casesOf)).toHaveLength(318)
   })
 })

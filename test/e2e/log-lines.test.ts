@@ -58,8 +58,8 @@ async function post(url: string, event: string, token = hookToken) {
   return { status: reply.status, text: await reply.text() }
 }
 
-describe('a gateway that works', () => {
-  test('logs one line for a delivery and for its run, without payload, token and recipient', async () => {
+describe('log of a working gateway', () => {
+  test('a delivery and its run are one line each, without payload, token and recipient', async () => {
     const { log, lines, line } = createRecorder()
     const { url } = await startInside({ config, log })
     const { text } = await post(url, 'pull_request')
@@ -93,7 +93,7 @@ describe('a gateway that works', () => {
       expect(written).not.toContain(secret)
   })
 
-  test('logs a skipped delivery, and a reply that was sent', async () => {
+  test('a skipped delivery and a sent reply are logged', async () => {
     const { log, line } = createRecorder()
     const { url } = await startInside({ config, log })
     expect((await post(url, 'ping')).status).toBe(204)
@@ -106,7 +106,7 @@ describe('a gateway that works', () => {
     expect((await line(/^deliver /)).message).toMatch(/^deliver main → done {2}\d+ ms {2}\S+$/)
   })
 
-  test('logs nothing below server.log', async () => {
+  test('a line below the level of server.log is not logged', async () => {
     const { log, lines } = createRecorder()
     const { url } = await startInside({ config: { ...config, server: { log: 'warn' } }, log })
     expect((await post(url, 'pull_request')).status).toBe(200)
@@ -114,7 +114,7 @@ describe('a gateway that works', () => {
   })
 })
 
-test('a level lets its own lines and more important ones through, and is asked for each line', () => {
+test('a log level passes its own lines and more important ones, and is read for each line', () => {
   const { log, lines } = createRecorder()
   let level: keyof Log = 'error'
   const leveled = withLevel(log, () => level)
@@ -129,11 +129,11 @@ test('a level lets its own lines and more important ones through, and is asked f
   expect(all()).toEqual(['debug', 'info', 'warn', 'error'])
 })
 
-describe('refusals', () => {
+describe('log of refusals', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  test('are one line a minute and kind, however many they are', () => {
+  test('refusals of one kind are one line a minute', () => {
     const { log, lines } = createRecorder()
     const refusals = createRefusalLog(log)
     for (let n = 0; n < 1_000; n++) refusals.count('unauthorized')
@@ -154,7 +154,7 @@ describe('refusals', () => {
     expect(lines).toHaveLength(3)
   })
 
-  test('of the last minute are logged when the gateway stops', () => {
+  test('the refusals of the last minute are logged when the gateway stops', () => {
     const { log, lines } = createRecorder()
     const refusals = createRefusalLog(log)
     refusals.count('rate-limited')

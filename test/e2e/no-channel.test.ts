@@ -28,7 +28,7 @@ async function newest() {
   return records.at(-1)?.jobs[0]
 }
 
-test('a run is done, its reply is kept, and the step "deliver" says that no channel is configured', async () => {
+test('a run without a channel is done, keeps its reply, and its step "deliver" says why', async () => {
   await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'The build failed.' })
   await expect.poll(newest, { timeout: 10_000 }).toMatchObject({ state: 'done', lastError: undefined })
   const steps = (await newest())?.steps ?? []
@@ -39,7 +39,7 @@ test('a run is done, its reply is kept, and the step "deliver" says that no chan
   expect(steps.find(({ name }) => name === 'deliver')).toMatchObject({ state: 'skipped', detail: sentence })
 })
 
-test('the start says it once, and so do check and the page', async () => {
+test('the start, check and the page say once that no channel is configured', async () => {
   expect(lines.filter((line) => line.includes('no channel is configured'))).toHaveLength(1)
   const checked = await runCommand(['check', '--json'], { dir: makeConfigDir({ config }) })
   expect(checked.json().filter(({ ok }: { ok?: unknown }) => ok === false)).toMatchObject([
@@ -52,7 +52,7 @@ test('the start says it once, and so do check and the page', async () => {
   expect(await health.json()).toMatchObject({ withoutChannels: sentence })
 })
 
-test('a request that names a channel is refused', async () => {
+test('a request that names a channel is refused if none is configured', async () => {
   const answer = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'x', channel: 'telegram' })
   expect(answer).toMatchObject({ ok: false, code: 'payload-invalid', error: expect.stringMatching(/^channel: /) })
 })

@@ -32,14 +32,14 @@ function makeCalls(): { file: string; take: () => string[] } {
   }
 }
 
-describe('the context of a transform says replay', { timeout: 60_000 }, () => {
+describe('replay in the context of a transform', { timeout: 60_000 }, () => {
   test.each([
     ['test', ['test']],
     ['test -u', ['test', '-u']],
     ['check', ['check']],
     ['run', ['run', 'x', 'payload.json']],
     ['replay', ['replay']],
-  ])('true in hookloom %s', async (name, args) => {
+  ])('the context says replay in hookloom %s', async (name, args) => {
     const calls = makeCalls()
     const dir = makeConfigDir({
       config,
@@ -52,7 +52,7 @@ describe('the context of a transform says replay', { timeout: 60_000 }, () => {
     expect(calls.take()).toEqual(name === 'replay' ? [] : ['replay'])
   })
 
-  test('true for a file of another program, which is nobody’s delivery', async () => {
+  test('the context says replay for a file of another program', async () => {
     const calls = makeCalls()
     const source = makeFolder()
     const theirs = [{ match: { path: 'x' }, transform: { module: 'x.ts' } }]
@@ -63,7 +63,7 @@ describe('the context of a transform says replay', { timeout: 60_000 }, () => {
     expect(calls.take()).toEqual(['replay'])
   })
 
-  test('false for a delivery, and true for its fixtures at the start and at a save, its capture and its replay', async () => {
+  test('the context says replay for fixtures, captures and replays, and not for a delivery', async () => {
     const calls = makeCalls()
     const files = { [module]: toCode(calls.file), 'hooks/transforms/x.fixtures/a.json': fixture }
     const gateway = await startInside({ config, files })

@@ -240,7 +240,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       await expect.poll(async () => (await one.store.delivery(deliveryId))?.repeats, slow).toBe(3)
     })
 
-    test('a client that guesses at one gateway is locked out at the other one too', async () => {
+    test('a client that guesses tokens at one gateway is locked out at the other one too', async () => {
       const { start } = await openDatabase()
       const one = await start('one')
       const two = await start('two')
@@ -255,7 +255,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect(status).toBe(429)
     })
 
-    test('a secret that a sender hands over to one gateway is awaited, and known, at the other one', async () => {
+    test('a mapping that is armed at one gateway is armed at the other one, and both know the secret', async () => {
       const { start } = await openDatabase()
       const mapping = { id: 'asana', match: { path: 'asana' }, verify: { scheme: 'asana' }, messageTemplate: 'x' }
       const config = { hooks: { mappings: [mapping] } }

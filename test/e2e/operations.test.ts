@@ -72,7 +72,7 @@ async function sendThrough(
 const toldApart = [200, new Set([401]), 429, 200]
 
 test.skipIf(!has('nginx', '-v') || !has('openssl', 'version'))(
-  'nginx with the block of the page passes requests on over TLS, and senders are told apart (needs nginx, openssl)',
+  'nginx with the block of the page forwards requests over TLS with the address of their sender (needs nginx, openssl)',
   async () => {
     const dir = makeFolder()
     const port = await freePort()
@@ -102,7 +102,7 @@ test.skipIf(!has('nginx', '-v') || !has('openssl', 'version'))(
 )
 
 test.skipIf(!has('caddy', 'version'))(
-  'Caddy with the block of the page passes requests on, and senders are told apart (needs caddy)',
+  'Caddy with the block of the page forwards requests with the address of their sender (needs caddy)',
   async () => {
     const dir = makeFolder()
     const port = await freePort()
@@ -135,7 +135,7 @@ test.skipIf(!has('systemd-analyze', '--version'))('systemd accepts the unit (nee
   expect(status).not.toBeNull()
 })
 
-describe('every metric that is read is one that the gateway has', () => {
+describe('metrics of the pages', () => {
   async function known(): Promise<Set<string>> {
     const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     return new Set(
@@ -145,13 +145,13 @@ describe('every metric that is read is one that the gateway has', () => {
     )
   }
 
-  test.each(['src/cli/operations/grafana.json', page])('in %s', async (file) => {
+  test.each(['src/cli/operations/grafana.json', page])('the gateway has each metric that %s names', async (file) => {
     const names = readPage(file).match(/\bhookloom_\w+/g) ?? []
     expect(names.length).toBeGreaterThan(3)
     expect(await known()).toEqual(expect.toSatisfy((have: Set<string>) => names.every((name) => have.has(name))))
   })
 
-  test('and the dashboard is one that Grafana reads: panels with a place, each with a query', () => {
+  test('each panel of the dashboard has a place and a query', () => {
     const { panels, title }: { title: string; panels: { gridPos: object; targets: { expr: string }[] }[] } = JSON.parse(
       readFileSync(join(root, 'src/cli/operations/grafana.json'), 'utf8'),
     )

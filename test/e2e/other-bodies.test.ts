@@ -35,25 +35,25 @@ async function eventOf(deliveryId: string | undefined) {
   return events.find((event) => event.deliveryId === deliveryId)?.text
 }
 
-describe('text and XML', () => {
+describe('bodies of text and XML', () => {
   test.each([
     ['text/plain', 'the disk is full', 'Note: the disk is full'],
     ['text/csv; charset=utf-8', 'a,b', 'Note: a,b'],
     ['application/xml', '<a>ü</a>', '<a>ü</a>'],
     ['text/xml', '<a/>', '<a/>'],
     ['application/atom+xml', '<feed/>', '<feed/>'],
-  ])('%s %j reaches the mapping that accepts it', async (type, body, expected) => {
+  ])('a body of %s with %j reaches the mapping that accepts it', async (type, body, expected) => {
     const { status, deliveryId } = await post('notes', type, body)
     expect(status).toBe(200)
     expect(await eventOf(deliveryId)).toBe(expected)
   })
 
-  test('a transform gets the text', async () => {
+  test('a transform gets the text of a body', async () => {
     const { deliveryId } = await post('code', 'text/plain', 'one\ntwo')
     expect(await eventOf(deliveryId)).toBe('string of 2 lines')
   })
 
-  test('are refused where no mapping of the hook accepts them, with the types that are', async () => {
+  test('a body of text or XML is refused if no mapping of the hook accepts it, and the error names the accepted types', async () => {
     const refused = await post('json', 'text/plain', 'x')
     expect([refused.status, refused.error]).toEqual([
       415,
@@ -71,18 +71,18 @@ describe('text and XML', () => {
     ['text/plain', '', 400],
     ['text/plain; charset=iso-8859-1', 'x', 415],
     ['application/json', 'no json', 400],
-  ])('%s is checked before a mapping sees it', async (type, body, status) => {
+  ])('a body of %s is checked before a mapping reads it', async (type, body, status) => {
     expect((await post('notes', type, body)).status).toBe(status)
   })
 
-  test('JSON on the same hook is still JSON', async () => {
+  test('a body of JSON on the same hook is still JSON', async () => {
     const { deliveryId } = await post('notes', 'application/json', '{"body":"of a field"}')
     expect(await eventOf(deliveryId)).toBe('Note: of a field')
   })
 })
 
-describe('a multipart form', () => {
-  test('gives its fields, and its files as name, type and size', async () => {
+describe('multipart forms', () => {
+  test('the payload of a form has its fields, and its files as name, type and size', async () => {
     const form = new FormData()
     form.append('body', 'hello')
     form.append('author', 'Ada')
@@ -93,7 +93,7 @@ describe('a multipart form', () => {
     expect(await eventOf(deliveryId)).toBe('hello ["Ada","Grace"] log ü.txt 5')
   })
 
-  test('with JSON in its field payload is that JSON', async () => {
+  test('the payload of a form is the JSON in its field payload', async () => {
     const form = new FormData()
     form.append('payload', '{"author":"Ada"}')
     const { deliveryId } = await post('json', undefined, form)
@@ -110,16 +110,16 @@ describe('a multipart form', () => {
       `${part('a').repeat(1_001)}--x--\r\n`,
       'The form has more than 1000 parts.',
     ],
-  ])('%s that is broken or too long is 400', async (type, body, error) => {
+  ])('a form of %s that is incomplete or too long is 400', async (type, body, error) => {
     expect(await post('json', type, body)).toMatchObject({ status: 400, error })
   })
 
-  test('of a field that is not UTF-8 is 400', async () => {
+  test('a form with a field that is not UTF-8 is 400', async () => {
     const body = Buffer.concat([Buffer.from(part('a').slice(0, -3)), Buffer.from([0xff]), Buffer.from('\r\n--x--\r\n')])
     expect(await post('json', 'multipart/form-data; boundary=x', body)).toMatchObject({ status: 400 })
   })
 
-  test('cannot set a prototype, and is no body of the built-in hooks', async () => {
+  test('a form cannot set a prototype, and the built-in hooks refuse forms', async () => {
     const { status, deliveryId } = await post(
       'json',
       'multipart/form-data; boundary=x',

@@ -131,13 +131,13 @@ async function whys({ adminUrl }: Inside): Promise<string> {
   return (await fetch(`${adminUrl}/api/refusals`, { headers })).text()
 }
 
-describe('a verifier of one’s own', { timeout: 30_000 }, () => {
+describe('verifiers of integrators', { timeout: 30_000 }, () => {
   const config = {
     hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret } }, { match: { path: 'open' } }] },
   }
   const file = 'hooks/verifiers/acme.ts'
 
-  test('lets in what its sender signed, and nothing that differs by a byte or a key', async () => {
+  test('a verifier accepts a signed request and refuses one with another byte or another key', async () => {
     const gateway = await startInside({ config, files: { [file]: acmeVerifier() } })
     const proof = { 'x-acme-proof': sign(body) }
     expect(await toStatus(gateway, 'acme', proof)).toBe(200)
@@ -150,7 +150,7 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
     expect(await messages(gateway)).toHaveLength(1)
   })
 
-  test('is reloaded as it is saved; broken code leaves the last good one in place', async () => {
+  test('a verifier reloads when it is saved, and broken code leaves the last good one running', async () => {
     const { log, heard } = createListening()
     const gateway = await startInside({ config, files: { [file]: acmeVerifier() }, log })
     const forge = () => toStatus(gateway, 'acme', { 'x-acme-proof': sign('other') })
@@ -176,7 +176,7 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
     ['throws as it loads', { [file]: 'throw new Error("no")' }],
     ['exports no verifier', { [file]: 'export default { scheme: "acme" }' }],
     ['has another name than its file', { [file]: acmeVerifier().replace("'acme'", "'amce'") }],
-  ])('that %s lets nobody in, says 503, and keeps nothing else down', async (_, files) => {
+  ])('a verifier that %s answers 503 to every request, and the rest of the gateway works', async (_, files) => {
     const gateway = await startInside({ config, files })
     const refused = await post(gateway, 'acme', { 'x-acme-proof': sign(body) })
     expect([refused.status, JSON.parse(refused.text).code]).toEqual([503, 'proof-unavailable'])
@@ -189,7 +189,7 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
     expect(await whys(gateway)).toContain('hooks/verifiers/acme.ts')
   })
 
-  test('is live as soon as what was broken is mended', async () => {
+  test('a broken verifier is live as soon as it is fixed', async () => {
     const { log, heard } = createListening()
     const gateway = await startInside({ config, files: { [file]: 'export default {' }, log })
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body) })).toBe(503)
@@ -205,7 +205,7 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
       /hooks\/verifiers\/github has the name of the built-in/,
     ],
     ['is a link that leads out of its folder', {}, /leads out of hooks\/verifiers/],
-  ])('that %s is an error of the configuration', async (what, files, said) => {
+  ])('a verifier that %s is an error of the configuration', async (what, files, said) => {
     const dir = makeConfigDir({
       config,
       files: { 'elsewhere.ts': acmeVerifier(), 'hooks/verifiers/x.json': '{}', ...files },
@@ -215,7 +215,7 @@ describe('a verifier of one’s own', { timeout: 30_000 }, () => {
   })
 })
 
-describe('a pack of one’s own', { timeout: 30_000 }, () => {
+describe('presets of integrators', { timeout: 30_000 }, () => {
   const config = {
     hooks: {
       presets: [
@@ -230,7 +230,7 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
     ...packFromNpm,
   }
 
-  test('is found by its name in hooks/presets and in node_modules, with a verifier that it brings', async () => {
+  test('a preset is found by its name in hooks/presets and in node_modules, with its verifier', async () => {
     const gateway = await startInside({ config, files })
     const md5 = createHmac('md5', secret).update(body).digest('hex')
     expect(await toStatus(gateway, 'weaver', { 'x-acme-proof': sign(body) })).toBe(200)
@@ -240,7 +240,7 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
     expect(new Set(await messages(gateway))).toEqual(new Set(['billing is out', ' of billing']))
   })
 
-  test('is reloaded as it is saved; broken code leaves the last good one in place', async () => {
+  test('a preset reloads when it is saved, and broken code leaves the last good one running', async () => {
     const { log, heard } = createListening()
     const gateway = await startInside({ config, files, log })
     const file = 'hooks/presets/weaver/preset.ts'
@@ -286,12 +286,12 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
       { 'x.ts': '', 'hooks/presets/weaver.ts': 'import "../../x.ts"' },
       /is outside the hooks\/presets directory/,
     ],
-  ])('that is there %s is an error of the configuration', async (_, given, said) => {
+  ])('a preset that is found %s is an error of the configuration', async (_, given, said) => {
     const dir = makeConfigDir({ config: { hooks: { presets: ['weaver'] } }, files: given })
     await expect(startInside({ dir })).rejects.toThrow(said)
   })
 
-  test('cannot take the name of a bundled one, of a built-in scheme, or of another verifier', async () => {
+  test('a preset with the name of a bundled one, of a built-in scheme, or of another verifier is refused', async () => {
     const github = makeConfigDir({
       config: { hooks: { presets: ['github'] } },
       files: { 'hooks/presets/github.ts': acmePack('x') },
@@ -312,7 +312,7 @@ describe('a pack of one’s own', { timeout: 30_000 }, () => {
   })
 })
 
-test('the verifier and the pack of the pages work as they are printed', { timeout: 30_000 }, async () => {
+test('the verifier and the preset of the pages work as printed', { timeout: 30_000 }, async () => {
   const verifier = readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier')
   const pack = readBlock('presets/README.md', 'ts', 'definePreset')
   const config = { hooks: { presets: [{ name: 'weaver', secret }] } }

@@ -43,8 +43,8 @@ async function degradedBy({ adminUrl }: Inside): Promise<string[]> {
   return problems.map(({ detail }) => detail)
 }
 
-describe('a channel of one’s own', { timeout: 60_000 }, () => {
-  test('posts the reply of a run, as the example of its page is printed, from the built product', async () => {
+describe('channels of integrators', { timeout: 60_000 }, () => {
+  test('the channel of the page posts the reply of a run in the built package', async () => {
     const gateway = await startGateway({ config: toConfig(), files: { [file]: ntfy } })
     expect(await ask(gateway)).toBe(200)
     await expect.poll(() => server.received.length, { timeout: 20_000 }).toBe(1)
@@ -57,7 +57,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     expect(steps?.find(({ name }) => name === 'deliver')?.detail).toBe('sent to own:ntfy harbour as m1')
   })
 
-  test('has the recipient of its section, and as the only channel with one it is where "last" goes', async () => {
+  test('a channel posts to the recipient of its section, and "last" means the only channel with a recipient', async () => {
     const { channels } = toConfig({ to: 'quay' })
     const gateway = await startInside({
       // the reply of a heartbeat would go to the channel too
@@ -71,7 +71,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     await expect.poll(() => server.received.map(({ path }) => path)).toEqual(['/quay', '/quay'])
   })
 
-  test('is reloaded as it is saved; broken code leaves the last good one in place', async () => {
+  test('a channel reloads when it is saved, and broken code leaves the last good one running', async () => {
     const gateway = await startInside({ config: toConfig(), files: { [file]: ntfy } })
     writeFiles(gateway.dir, { [file]: ntfy.replace('body: text', 'body: `Ahoy! ${text}`') })
     await expect
@@ -95,7 +95,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     ['is missing', {}, /hooks\/channels\/ntfy\.ts does not exist/],
     ['does not build', { [file]: 'export default {' }, /does not build/],
     ['exports no channel', { [file]: 'export default { send: 1 }' }, /must export a channel by default/],
-  ])('that %s keeps nothing down, and what it is to send waits', async (_, files, why) => {
+  ])('a channel that %s does not stop the gateway, and its replies wait', async (_, files, why) => {
     const gateway = await startInside({ config: toConfig(), files })
     expect(await ask(gateway)).toBe(200)
     await expect.poll(async () => (await newestJob(gateway))?.lastError).toMatch(why)
@@ -104,7 +104,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     expect(server.received).toEqual([])
   })
 
-  test('whose options do not hold is an error of the configuration that names the key', async () => {
+  test('a channel with invalid options is an error of the configuration that names the key', async () => {
     const dir = makeConfigDir({ config: toConfig({ token: 7 }), files: { [file]: ntfy } })
     const { code, json } = await runCommand(['check', '--json'], { dir })
     expect(code).toBe(78)
@@ -115,7 +115,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     ).toContain('channels.own.ntfy.token')
   })
 
-  test('is looked at by check and by doctor', async () => {
+  test('check and doctor report a channel in code', async () => {
     const dir = makeConfigDir({ config: toConfig(), files: { [file]: ntfy } })
     const well = await runCommand(['check', '--json'], { dir })
     expect(well.json()).toContainEqual(expect.objectContaining({ name: 'channel own:ntfy', ok: true }))
@@ -127,7 +127,7 @@ describe('a channel of one’s own', { timeout: 60_000 }, () => {
     expect(gone.code).toBe(70)
   })
 
-  test('that nobody configured is refused in a request, and no route for a transform', async () => {
+  test('a channel that is not configured is refused in a request, and a transform cannot choose it', async () => {
     const pigeon = 'export default () => ({ message: "Coo", channel: "own:pigeon" })'
     const gateway = await startInside({
       config: { ...toConfig(), hooks: { mappings: [{ match: { path: 'coo' }, transform: { module: 'coo.ts' } }] } },

@@ -23,8 +23,8 @@ const ask = async (method: string, target: string, headers: Headers = []) => {
 const code = async () => (await ask('POST', '/api/page/code', bearer(gatewayToken))).body['code'] ?? ''
 const exchange = (given: string) => ask('POST', '/api/page/key', bearer(given))
 
-describe('a code', () => {
-  test('is exchanged once for a key, and the key opens the API', async () => {
+describe('codes of the page', () => {
+  test('a code is exchanged once for a key, and the key opens the API', async () => {
     const given = await code()
     expect(given).toMatch(/^[\w-]{43}$/)
     const { status, body } = await exchange(given)
@@ -34,7 +34,7 @@ describe('a code', () => {
     expect([again.status, again.body['error']]).toEqual([401, expect.stringContaining('hookloom open')])
   })
 
-  test('opens nothing itself, and neither the gateway token nor a key is a code', async () => {
+  test('a code does not open the API, and the gateway token and a key are not codes', async () => {
     const given = await code()
     expect((await ask('GET', '/api/deliveries', bearer(given))).status).toBe(401)
     expect((await exchange(gatewayToken)).status).toBe(401)
@@ -43,14 +43,14 @@ describe('a code', () => {
     expect((await ask('POST', `/api/page/key?code=${await code()}`)).status).toBe(401)
   })
 
-  test('is made for the gateway token alone: a key cannot prolong itself', async () => {
+  test('only the gateway token gets a code, so that a key cannot renew itself', async () => {
     const { body } = await exchange(await code())
     expect((await ask('POST', '/api/page/code', bearer(body['key'] ?? ''))).status).toBe(401)
     expect((await ask('POST', '/api/page/code')).status).toBe(401)
   })
 })
 
-describe('the keys', () => {
+describe('keys of the page', () => {
   const stage = () => {
     const now = { at: 1_000, token: 'one' }
     return { now, keys: createPageKeys({ clock: () => now.at, token: () => now.token }) }
@@ -69,7 +69,7 @@ describe('the keys', () => {
     expect(keys.isValid(key)).toBe(false)
   })
 
-  test('a new gateway token ends all of them', () => {
+  test('a new gateway token ends all codes and keys', () => {
     const { now, keys } = stage()
     const key = keys.exchange(keys.issueCode().text)?.text ?? ''
     const other = keys.issueCode().text
@@ -77,7 +77,7 @@ describe('the keys', () => {
     expect([keys.isValid(key), keys.exchange(other)]).toEqual([false, undefined])
   })
 
-  test('no number of codes or keys fills the memory: the oldest are forgotten', () => {
+  test('the number of codes and keys is limited, and the oldest are forgotten', () => {
     const { keys } = stage()
     const codes = Array.from({ length: 21 }, () => keys.issueCode().text)
     expect([keys.exchange(codes[0] ?? ''), keys.exchange(codes[1] ?? '')?.text]).toEqual([
@@ -88,7 +88,7 @@ describe('the keys', () => {
     expect([keys.isValid(made[0] ?? ''), keys.isValid(made[1] ?? '')]).toEqual([false, true])
   })
 
-  test('pages that stayed open over a restart do not lock the operator out', async () => {
+  test('pages that stayed open during a restart do not lock the operator out', async () => {
     for (let n = 0; n < 30; n++) {
       expect((await ask('GET', '/api/deliveries', bearer(`hlk_${'x'.repeat(43)}`))).status).toBe(401)
     }
@@ -96,10 +96,10 @@ describe('the keys', () => {
   })
 })
 
-describe('the files', () => {
+describe('files of the page', () => {
   const get = (target: string, headers: Headers = []) => send(port, { method: 'GET', target, headers })
 
-  test('come with a policy that allows nothing from elsewhere and no markup from text', async () => {
+  test('the files have a policy that allows nothing from elsewhere and no markup from text', async () => {
     for (const target of ['/', '/inspector/page.js', '/inspector/page.css', '/inspector/icon.svg']) {
       const { status, headers } = await get(target)
       expect(status).toBe(200)
@@ -118,7 +118,7 @@ describe('the files', () => {
     expect((await get('/')).body).not.toMatch(/<script>|style=|onload/)
   })
 
-  test('are not for a name that resolves to loopback, nor for another site, except a link that opens the page', async () => {
+  test('the files are refused to another host name and to another site, except for a link that opens the page', async () => {
     const site: Headers = [['sec-fetch-site', 'cross-site']]
     const opens: Headers = [...site, ['sec-fetch-mode', 'navigate'], ['sec-fetch-dest', 'document']]
     const framed: Headers = [...site, ['sec-fetch-mode', 'navigate'], ['sec-fetch-dest', 'iframe']]
@@ -138,7 +138,7 @@ describe('the files', () => {
     expect(post.status).toBe(403)
   })
 
-  test('together are at most 30 kB, compressed', async () => {
+  test('the files together are at most 30 kB, compressed', async () => {
     const { gzipSync } = await import('node:zlib')
     const sizes = await Promise.all(
       ['/', '/inspector/page.js', '/inspector/page.css'].map(
@@ -150,13 +150,13 @@ describe('the files', () => {
 })
 
 describe('hookloom open', () => {
-  test('prints a link that works once', async () => {
+  test('hookloom open prints a link that works once', async () => {
     const { code: exit, stdout } = await runCommand(['open', '--no-browser'], { dir: gateway.dir })
     const [, given = ''] = /^http:\/\/127\.0\.0\.1:\d+\/#k=([\w-]{43})\n$/.exec(stdout) ?? []
     expect([exit, (await exchange(given)).status, (await exchange(given)).status]).toEqual([0, 200, 401])
   })
 
-  test('gives the link to the browser in a file that other users cannot read, not as an argument', async () => {
+  test('hookloom open gives the browser the link in a private file, not as an argument', async () => {
     const folder = makeFolder()
     const [browser, seen] = [join(folder, 'browser'), join(folder, 'seen')]
     writeFileSync(browser, `#!/bin/sh\nprintf %s "$*" > ${seen}.part && mv ${seen}.part ${seen}\n`)
@@ -168,7 +168,7 @@ describe('hookloom open', () => {
     expect(readFileSync(file, 'utf8')).toContain((JSON.parse(stdout) as { url: string }).url)
   })
 
-  test('needs a gateway', async () => {
+  test('hookloom open fails without a gateway', async () => {
     expect((await runCommand(['open'], { dir: makeFolder() })).code).not.toBe(0)
   })
 })

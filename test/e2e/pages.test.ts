@@ -60,14 +60,14 @@ const stages: Readonly<
   },
 }
 
-describe('the commands of', { timeout: 300_000 }, () => {
+describe('commands of the pages', { timeout: 300_000 }, () => {
   let shared: ReturnType<typeof setStage> | undefined
 
   afterAll(async () => {
     await (await shared)?.gateway.stop()
   })
 
-  test.each(typed)('$page do what the page says', async ({ page, blocks }) => {
+  test.each(typed)('the commands of $page do what the page says', async ({ page, blocks }) => {
     const stage = stages[page] === undefined ? await (shared ??= setStage(page)) : await setStage(page)
     for (const [index, block] of blocks.entries()) {
       if (!isTyped(block)) continue

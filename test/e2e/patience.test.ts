@@ -31,7 +31,7 @@ const withHooks = (hooks: object) => ({
   hooks: { ...hooks, mappings: [{ match: { path: 'slow' }, transform: { module: 'slow.ts' }, deliver: false }] },
 })
 
-describe('a transform that is slower than hooks.answerWithinMs', () => {
+describe('transforms that are slower than hooks.answerWithinMs', () => {
   const sluice = createSluice()
   let ask: string
   beforeAll(async () => {
@@ -39,7 +39,7 @@ describe('a transform that is slower than hooks.answerWithinMs', () => {
   })
   afterAll(() => sluice.close())
 
-  test('is answered pending with its row on disk, and accepted when it ends', async () => {
+  test('a delivery of a slow transform is stored and answered pending, and accepted when the transform ends', async () => {
     const gateway = await startInside({ config: withHooks({ answerWithinMs: 100 }), files })
     const reply = await post(gateway.port, '/hooks/slow', { ask })
     expect(reply.status).toBe(200)
@@ -53,7 +53,7 @@ describe('a transform that is slower than hooks.answerWithinMs', () => {
     await vi.waitFor(async () => expect(await stateOf()).toBe('accepted'), { timeout: 10_000 })
   })
 
-  test('is waited for where a failure shall be the sender’s to repeat', async () => {
+  test('the answer waits for a slow transform with onTransformError "reject"', async () => {
     const gateway = await startInside({ config: withHooks({ answerWithinMs: 1, onTransformError: 'reject' }), files })
     const replying = post(gateway.port, '/hooks/slow', { ask })
     await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 10_000 })

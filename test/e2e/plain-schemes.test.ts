@@ -31,7 +31,7 @@ test.each([
     [['x-auth', basic('u:pass-of-the-plant')]],
     [['authorization', basic('u:pass-of-the-plant')]],
   ],
-] as const)('%s with %j lets its sender in, and nobody else', async (scheme, settings, good, bad) => {
+] as const)('the scheme %s with %j accepts its sender and nobody else', async (scheme, settings, good, bad) => {
   const gateway = await startProving([{ match: { path: 'acme', source: 'acme' }, verify: { scheme, ...settings } }])
   const ask = (headers: readonly (readonly [string, string])[]) =>
     gateway.ask({ target: '/hooks/acme', headers: [json, ...headers], body })
@@ -43,7 +43,7 @@ test.each([
   expect(delivery).toMatchObject({ source: 'acme', state: 'accepted' })
 })
 
-test('without match.source the source is the scheme', async () => {
+test('the source is the scheme if there is no match.source', async () => {
   const gateway = await startProving([
     { match: { path: 'acme' }, verify: { scheme: 'token', header: 'x-t', secret: 'long-enough-for-all' } },
   ])
@@ -55,7 +55,7 @@ test('without match.source the source is the scheme', async () => {
   expect((await gateway.deliveries())[0]?.source).toBe('token')
 })
 
-test('no header of the secret is kept', async () => {
+test('the header with the secret is not stored', async () => {
   const gateway = await startProving([
     {
       match: { path: 'acme' },

@@ -86,7 +86,7 @@ const engines = [
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
-    test('a parked delivery of one sender never runs in the mapping of another that took its position', async () => {
+    test('a parked delivery never runs in the mapping of another sender that took the position', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const gateway = await start(store, door, [ofA, ofB])
@@ -102,7 +102,7 @@ for (const [name, why, open] of engines) {
       expect(await texts(store)).toEqual(['trusted as A'])
     })
 
-    test('a delivery that its sender repeats stays a duplicate when an edit moves its mapping or changes its secret', async () => {
+    test('a repeated delivery stays a duplicate when an edit moves its mapping or changes its secret', async () => {
       const store = (await open())()
       const gateway = await start(store, '/', [ofA])
       await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
@@ -116,7 +116,7 @@ for (const [name, why, open] of engines) {
       ])
     })
 
-    test('a secret that a sender handed over for one hook does not open another one at its position', async () => {
+    test('a secret from a handshake of one hook does not open another hook at its position', async () => {
       const store = (await open())()
       const asana = (path: string) => ({ match: { path }, verify: { scheme: 'asana' } })
       const gateway = await start(store, '/', [asana('one')])
@@ -140,7 +140,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
   { timeout: 60_000 },
   () => {
-    test('a neighbour with another order of mappings runs a parked delivery only in the mapping of its sender', async () => {
+    test('a gateway with another order of mappings runs a parked delivery only in the mapping of its sender', async () => {
       const open = await openPostgres()
       const [one, two] = [open(), open()]
       const door = join(makeFolder(), 'door')

@@ -27,7 +27,7 @@ afterAll(async () => void (await Promise.all(schemas.map((drop) => drop()))))
 
 const config = { store: { url: '${DATABASE_URL}' } }
 
-describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoPostgres)('gateway on Postgres', { timeout: 120_000 }, () => {
   let gateway: Gateway
   let env: { DATABASE_URL: string }
   let shown: string
@@ -50,7 +50,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
   ]
   const runAll = () => Promise.all(commands.map((args) => runCommand(args, { dir: gateway.dir, env })))
 
-  test('is read by the commands beside it and after it', async () => {
+  test('the commands read the store while the gateway runs and after it stopped', async () => {
     const beside = await runAll()
     expect(beside.map(({ code }) => code)).toEqual(commands.map(() => 0))
     expect(beside[0]?.json()).toMatchObject([{ hook: 'wake', state: 'accepted' }])
@@ -82,7 +82,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
     expect(outputs.filter((text) => /canary.{1,3}password/.test(text))).toEqual([])
   })
 
-  test('continues with what is in the database after a restart', async () => {
+  test('a restarted gateway continues with the deliveries in the database', async () => {
     const again = await startGateway({ dir: gateway.dir, env })
     await post(again, 'wake', { text: 'again' })
     const { stdout } = await runCommand(['events'], { dir: gateway.dir, env })
@@ -90,7 +90,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
     await again.stop()
   })
 
-  test('is slow in time if a transaction stays open or jobs wait: doctor warns, and says how to end it', async () => {
+  test('doctor warns about an open transaction or waiting jobs, and says how to end them', async () => {
     const other = await startGateway({ dir: gateway.dir, env })
     await post(other, 'agent', { message: 'hello' })
     await other.printed(/"msg":"[^"]*(replied|done|run)/)
@@ -124,7 +124,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
     )
   })
 
-  test('cannot be read where the variable of its URL is not set, and the error says so', async () => {
+  test('a command fails if the variable of the store URL is not set, and the error names it', async () => {
     const { code, stderr } = await runCommand(['list'], { dir: gateway.dir })
     expect({ code, stderr }).toEqual({
       code: 78,
@@ -132,7 +132,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
     })
   })
 
-  test('says of a changed store.url that it takes effect at the next start', async () => {
+  test('a changed store.url takes effect at the next start, and the log says so', async () => {
     const { url } = await newUrl()
     const changing = await startGateway({ config: { store: { url } } })
     const file = join(changing.dir, 'hookloom.jsonc')
@@ -152,7 +152,7 @@ describe.skipIf(whyNoPostgres)('a gateway on Postgres', { timeout: 120_000 }, ()
 })
 
 describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () => {
-  test('moves a stopped gateway from SQLite to Postgres and back, and shows no password', async () => {
+  test('store copy moves a stopped gateway from SQLite to Postgres and back, and shows no password', async () => {
     const { url } = await newUrl()
     const env = { DATABASE_URL: url }
     const gateway = await startGateway()
@@ -199,8 +199,8 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () =
   })
 })
 
-describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_000 }, () => {
-  test('does not prevent the start: hooks answer 503 with Retry-After until it is there', async () => {
+describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () => {
+  test('an unreachable database does not prevent the start, and hooks answer 503 with Retry-After until it answers', async () => {
     const { url } = await newUrl()
     const door = await createProxy(url)
     await door.shut()
@@ -243,7 +243,7 @@ describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_
     await door.shut()
   })
 
-  test('prevents the start if a newer hookloom wrote it', async () => {
+  test('a database that a newer hookloom wrote prevents the start', async () => {
     const { url, schema } = await newUrl()
     await withDatabase(async (client) => {
       await client.query(`CREATE TABLE ${schema}.hookloom_schema (version integer NOT NULL)`)
@@ -259,7 +259,7 @@ describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_
     expect(list).toMatchObject({ code: 78, stderr: expect.stringContaining('newer hookloom') })
   })
 
-  test('prevents the start if its transactions would read old rows, and doctor says it too', async () => {
+  test('a database whose transactions would read old rows prevents the start, and doctor reports it', async () => {
     const { url } = await newUrl()
     const off = url.replace('options=', 'options=-c%20default_transaction_isolation%3Dserializable%20')
     const dir = makeConfigDir({ config })
@@ -279,7 +279,7 @@ describe.skipIf(whyNoPostgres)('a database that cannot be used', { timeout: 120_
     )
   })
 
-  test('is named by doctor if it does not exist, and an empty one is not a fault', async () => {
+  test('doctor names a database that does not exist, and accepts an empty one', async () => {
     const { url } = await newUrl()
     const dir = makeConfigDir({ config })
     const doctor = async (given: string) =>

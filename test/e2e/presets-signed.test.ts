@@ -108,8 +108,8 @@ async function mappingOf(dir: string, reply: Reply): Promise<string | undefined>
 
 const names = bundled.map(({ name }) => name).filter((name) => name !== 'gmail')
 
-describe('a preset with a key', () => {
-  test.each(names)('%s takes what its sender signed, and refuses it with anything changed', async (name) => {
+describe('presets with a secret', () => {
+  test.each(names)('the preset %s accepts a signed request and refuses a changed one', async (name) => {
     const gateway = await start(optionsOf(name))
     const sample = signedSample(optionsOf(name))
     const statusOf = async (changed: Sample) => (await post(gateway.port, changed)).status
@@ -125,7 +125,7 @@ describe('a preset with a key', () => {
     expect(await mappingOf(gateway.dir, reply)).toMatch(new RegExp(`^${name}(-|$)`))
   })
 
-  test.each(names)('%s is not opened by the hook token', async (name) => {
+  test.each(names)('the preset %s refuses the hook token', async (name) => {
     const gateway = await start(optionsOf(name))
     const { file: _file, headers, payload } = fixtureOf(name)
     const withToken = {
@@ -141,7 +141,7 @@ describe('a preset with a key', () => {
 })
 
 describe('two signed presets on one path', () => {
-  test('are told apart by their headers, each with its own secret', async () => {
+  test('two senders on one path are distinguished by their headers, each with its own secret', async () => {
     const [github, stripe] = [
       { ...optionsOf('github'), path: 'in' },
       { ...optionsOf('stripe', otherSecret), path: 'in' },
@@ -155,7 +155,7 @@ describe('two signed presets on one path', () => {
     expect((await post(gateway.port, signedSample({ ...stripe, secret }))).status).toBe(401)
   })
 
-  test('that prove themselves in one header are told apart by their secrets alone', async () => {
+  test('two senders with the same header are distinguished by their secrets', async () => {
     const [alerts, home] = [
       { ...optionsOf('alertmanager'), path: 'in' },
       { ...optionsOf('home-assistant', otherSecret), path: 'in' },

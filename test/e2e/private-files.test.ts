@@ -17,8 +17,8 @@ import { startInside } from './inside.ts'
 
 const modeOf = (file: string) => statSync(file).mode & 0o777
 
-describe('gateway.json', () => {
-  test('is written beside a link that stands in its place, and not through it', async () => {
+describe('address file of the gateway', () => {
+  test('the address file replaces a symlink and does not follow it', async () => {
     const dir = makeConfigDir()
     const target = join(makeFolder(), 'target')
     writeFileSync(target, 'somebody else’s')
@@ -33,7 +33,7 @@ describe('gateway.json', () => {
     expect(existsSync(file)).toBe(false)
   })
 
-  test('is there, too, where the store is elsewhere', async () => {
+  test('the address file is written even if the store is elsewhere', async () => {
     const gateway = await startInside({ config: { store: { file: join(makeFolder(), 'x.db') } } })
     expect(modeOf(join(gateway.dir, 'state'))).toBe(0o700)
     expect(modeOf(join(gateway.dir, 'state/gateway.json'))).toBe(0o600)
@@ -41,7 +41,7 @@ describe('gateway.json', () => {
 })
 
 test.skipIf(process.platform === 'win32')(
-  'under a umask that forbids nothing, nobody but the owner can write a file of a config directory, or read its secrets',
+  'only the owner can write a config directory or read its secrets, whatever the umask',
   { timeout: 60_000 },
   () => {
     // a folder that everybody may enter: nothing of it protects what is made in it

@@ -147,7 +147,7 @@ const unsigned: readonly (readonly [string, Headers])[] = [
 ]
 
 test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
-  'a captured request of %s is the same payload, or refused, under other headers',
+  'a captured request of %s has the same payload under other headers, or is refused',
   async (_, scheme) => {
     for (const [name, headers] of unsigned) {
       const signed = deliver(scheme)
@@ -163,13 +163,13 @@ test.each(signable.map((scheme) => [scheme.id, scheme] as const))(
   },
 )
 
-describe('a signed body', () => {
+describe('signed bodies', () => {
   const sum = (body: string | Buffer): Headers => [['x-sum', createHmac('sha256', secret).update(body).digest('hex')]]
   const post = (path: string, body: string | Buffer, headers: Headers = []) =>
     send({ url: `/hooks/${path}`, proof: sum(body), body: Buffer.from(body) }, headers)
   const read = async (...args: Parameters<typeof post>) => payloadOf(await post(...args))
 
-  test('that is JSON and deflate is the JSON', async () => {
+  test('a signed JSON body is read as JSON, even if it looks like deflate', async () => {
     // 0x09 begins a stored block of deflate, and is a blank in JSON; length and its complement are "A and U+077E
     const inner = `a=1${forged}`
     const body = Buffer.concat([
@@ -189,14 +189,14 @@ describe('a signed body', () => {
     }
   })
 
-  test('that its sender compressed with gzip is inflated, whatever the headers say', async () => {
+  test('a signed body in gzip is inflated, whatever the headers say', async () => {
     const body = gzipSync('{"a":1}')
     for (const headers of [[], [['content-encoding', 'gzip']], [['content-encoding', 'identity']]] as const) {
       expect(await read('hmac', body, headers)).toBe('{"a":1}')
     }
   })
 
-  test('that is compressed in another way is refused with the way that is taken', async () => {
+  test('a signed body in another compression is refused, and the error names gzip', async () => {
     const reply = await post('hmac', deflateSync('{"a":1}'), [['content-encoding', 'deflate']])
     expect([toVerdict(reply), reply.body]).toEqual(['encoding-unsupported', expect.stringContaining('gzip')])
   })
@@ -210,7 +210,7 @@ describe('a signed body', () => {
     ['\ufeff{"a":1}', '{"a":1}'],
     ['"a=1"', '"a=1"'],
     ['17', '17'],
-  ])('%j is what its bytes are, under every media type', async (body, payload) => {
+  ])('a signed body %j has the same payload under every media type', async (body, payload) => {
     for (const type of ['application/json', form, 'text/plain', 'multipart/form-data; boundary=y']) {
       expect(await read('hmac', body, [['content-type', type]])).toBe(payload)
     }
@@ -222,19 +222,22 @@ describe('a signed body', () => {
     ['<a>1</a>', '<a>1</a>'],
     ['{"a":1}', '{"a":1}'],
     ['a=1&b=2', '{"a":"1","b":"2"}'],
-  ])('%j on a hook that accepts text is what its bytes are, under every media type', async (body, payload) => {
-    for (const type of ['application/json', form, 'text/plain', 'application/xml']) {
-      expect(await read('text', body, [['content-type', type]])).toBe(payload)
-    }
-  })
+  ])(
+    'a signed body %j on a hook that accepts text has the same payload under every media type',
+    async (body, payload) => {
+      for (const type of ['application/json', form, 'text/plain', 'application/xml']) {
+        expect(await read('text', body, [['content-type', type]])).toBe(payload)
+      }
+    },
+  )
 
-  test('that is none of what the hook accepts is refused as no JSON', async () => {
+  test('a signed body that the hook does not accept is refused as invalid JSON', async () => {
     expect(toVerdict(await post('hmac', 'Hello, World!', [['content-type', 'text/plain']]))).toBe('body-invalid')
     expect(toVerdict(await post('hmac', Buffer.from([0x7b, 0xff])))).toBe('body-invalid')
   })
 })
 
-test('the media type still decides where nothing but the hook token is shown', async () => {
+test('the media type decides if only the hook token lets a request in', async () => {
   const read = async (body: string, type: string) => {
     const headers: Headers = [...bearer, ['content-type', type]]
     return payloadOf(await gateway.ask({ target: '/hooks/open', headers, body }))

@@ -20,8 +20,8 @@ function toShape(json: string): unknown {
   return JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
 }
 
-describe('the README’s first screen', () => {
-  test('its two commands and its curl lines answer as printed', async () => {
+describe('first screen of the README', () => {
+  test('the two commands and the curl lines answer as printed', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')
     const env = { ...toChildEnv(), HOME: home }
@@ -38,14 +38,14 @@ describe('the README’s first screen', () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('the mapping that it shows is the one that init writes', async () => {
+  test('the mapping in the README is the one that init writes', async () => {
     const shown: { hooks: { mappings: object[] } } = parse(block('jsonc', '"path": "deploy"'))
     const written: { hooks: { mappings: object[] } } = parse(renderNewConfig())
     expect(written.hooks.mappings[0]).toMatchObject(shown.hooks.mappings[0] ?? {})
     expect(written.hooks).toMatchObject({ ...shown.hooks, mappings: written.hooks.mappings })
   })
 
-  test('its transform and the mapping of the page behind it run as they are printed', async () => {
+  test('the transform in the README and the mapping of its page run as printed', async () => {
     const secret = 'github-secret-0123456789'
     const mapping = parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "review"'))
     const gateway = await startGateway({
@@ -90,56 +90,60 @@ describe('the README’s first screen', () => {
     await gateway.stop()
   })
 
-  test('its two commands are the package’s', () => {
+  test('the two commands are those of the package', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
     expect(scripts).toMatchObject({ start: 'node dist/main.js dev', prepare: expect.stringContaining('npm run build') })
   })
 })
 
-describe('the README’s tour from a webhook to a chat', () => {
-  test('its configuration and its curl line put the model’s reply into the chat', { timeout: 60_000 }, async () => {
-    const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
-    const model = await startFake({ ...chatCompletions, model: 'llama3.3' })
-    model.answer = replies('Look at ', 'the billing tests first.')
-    const telegram = await startFakeTelegram({ botToken, chats: [42] })
-    const shown = parse(block('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl))
-    shown.models.providers.local.apiKey = apiKey
-    shown.channels.telegram.baseUrl = telegram.baseUrl
-    const gateway = await startGateway({ config: shown, env: { TELEGRAM_BOT_TOKEN: botToken } })
-    const lines = block('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
-    const env = { ...toChildEnv(), HOOKLOOM_TOKEN: gateway.token }
-    const answer: unknown = JSON.parse(execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' }))
-    expect(answer).toMatchObject({ ok: true, runId: expect.any(String) })
-    await vi.waitUntil(() => telegram.posted.length > 0, { timeout: 20_000 })
-    expect(telegram.posted).toMatchObject([{ chat_id: 42, text: 'Look at the billing tests first.' }])
+describe('tour of the README', () => {
+  test(
+    'the configuration and the curl line of the tour bring the reply of the model into the chat',
+    { timeout: 60_000 },
+    async () => {
+      const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
+      const model = await startFake({ ...chatCompletions, model: 'llama3.3' })
+      model.answer = replies('Look at ', 'the billing tests first.')
+      const telegram = await startFakeTelegram({ botToken, chats: [42] })
+      const shown = parse(block('jsonc', '"openai-compatible"').replace('http://127.0.0.1:11434/v1', model.baseUrl))
+      shown.models.providers.local.apiKey = apiKey
+      shown.channels.telegram.baseUrl = telegram.baseUrl
+      const gateway = await startGateway({ config: shown, env: { TELEGRAM_BOT_TOKEN: botToken } })
+      const lines = block('sh', 'The build of main failed').replace('http://127.0.0.1:8790/hooks', gateway.url)
+      const env = { ...toChildEnv(), HOOKLOOM_TOKEN: gateway.token }
+      const answer: unknown = JSON.parse(execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' }))
+      expect(answer).toMatchObject({ ok: true, runId: expect.any(String) })
+      await vi.waitUntil(() => telegram.posted.length > 0, { timeout: 20_000 })
+      expect(telegram.posted).toMatchObject([{ chat_id: 42, text: 'Look at the billing tests first.' }])
 
-    const runId = String(Reflect.get(Object(answer), 'runId'))
-    const receipt = await vi.waitUntil(
-      async () => {
-        const asked = { headers: { authorization: `Bearer ${gateway.gatewayToken}` } }
-        const body = z
-          .object({ state: z.string() })
-          .loose()
-          .parse(await (await fetch(`${gateway.adminUrl}/api/runs/${runId}`, asked)).json())
-        return body.state === 'done' ? body : undefined
-      },
-      { timeout: 20_000, interval: 100 },
-    )
-    expect(receipt).toMatchObject({
-      kind: 'agent',
-      posts: [{ channel: 'telegram', to: '42', state: 'sent', messageId: '1' }],
-    })
-    // a step is counted after it is recorded
-    const metrics = await vi.waitFor(async () => {
-      const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
-      expect(text).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
-      return text
-    })
-    expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted",hook="agent"} 1')
-    expect(metrics).not.toContain('billing')
-    expect(await gateway.stop()).toBe(0)
-    await telegram.close()
-    model.close()
-  })
+      const runId = String(Reflect.get(Object(answer), 'runId'))
+      const receipt = await vi.waitUntil(
+        async () => {
+          const asked = { headers: { authorization: `Bearer ${gateway.gatewayToken}` } }
+          const body = z
+            .object({ state: z.string() })
+            .loose()
+            .parse(await (await fetch(`${gateway.adminUrl}/api/runs/${runId}`, asked)).json())
+          return body.state === 'done' ? body : undefined
+        },
+        { timeout: 20_000, interval: 100 },
+      )
+      expect(receipt).toMatchObject({
+        kind: 'agent',
+        posts: [{ channel: 'telegram', to: '42', state: 'sent', messageId: '1' }],
+      })
+      // a step is counted after it is recorded
+      const metrics = await vi.waitFor(async () => {
+        const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+        expect(text).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
+        return text
+      })
+      expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted",hook="agent"} 1')
+      expect(metrics).not.toContain('billing')
+      expect(await gateway.stop()).toBe(0)
+      await telegram.close()
+      model.close()
+    },
+  )
 })

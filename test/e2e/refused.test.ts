@@ -45,7 +45,7 @@ async function refusalOf(inside: Inside, requestId: string) {
     .refusals.find((refusal) => refusal.requestId === requestId)
 }
 
-describe('a refusal names the credential that came', () => {
+describe('credentials in the list of refusals', () => {
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
   test.each([
@@ -54,7 +54,7 @@ describe('a refusal names the credential that came', () => {
     ['wrong-token', bearer('a wrong token')],
     ['wrong-token', { 'x-service-token': 'a wrong token' }],
     ['gateway-token', bearer(gatewayToken)],
-  ])('%s: %j', async (credential, headers) => {
+  ])('the credential is %s for a request with %j', async (credential, headers) => {
     const { requestId, status } = await refuse(gateway, '/deploy?x=1', headers)
     expect(status).toBe(401)
     const refusal = await refusalOf(gateway, requestId)
@@ -62,21 +62,21 @@ describe('a refusal names the credential that came', () => {
     expect(JSON.stringify(refusal)).not.toContain('a wrong token')
   })
 
-  test('hook-token, for a request that was let in and then refused', async () => {
+  test('the credential is hook-token for a request that was let in and then refused', async () => {
     const { requestId } = await refuse(gateway, '/wake', bearer(hookToken), '{"text":7}')
     expect(await refusalOf(gateway, requestId)).toMatchObject({ credential: 'hook-token', status: 400 })
   })
 })
 
-describe('a name that no hook has', () => {
-  test('comes with the nearest hook, for the operator only', async () => {
+describe('unknown hook names', () => {
+  test('an unknown name is listed with the nearest hook, and the sender does not see it', async () => {
     const { requestId, status, text } = await refuse(gateway, '/deplou', { authorization: `Bearer ${hookToken}` })
     expect(status).toBe(404)
     expect(text).not.toContain('deploy')
     expect(await refusalOf(gateway, requestId)).toMatchObject({ path: '/hooks/deplou', nearestHook: 'deploy' })
   })
 
-  test('is compared with the built-in hooks too, and may be near to none', async () => {
+  test('an unknown name is compared with the built-in hooks too, and may have no nearest hook', async () => {
     const near = await refuse(gateway, '/agents', {})
     expect(await refusalOf(gateway, near.requestId)).toMatchObject({ status: 401, nearestHook: 'agent' })
     const far = await refuse(gateway, '/zzzzzzzzzz', {})
@@ -85,7 +85,7 @@ describe('a name that no hook has', () => {
     expect(await refusalOf(gateway, exact.requestId)).toMatchObject({ nearestHook: null })
   })
 
-  test('outside of the prefix has a path and no hook', async () => {
+  test('a request outside the prefix has a path and no hook', async () => {
     const { requestId } = await refuse({ ...gateway, url: gateway.url.replace('/hooks', '') }, '/elsewhere', {})
     const refusal = await refusalOf(gateway, requestId)
     expect(refusal).toMatchObject({ status: 404, path: '/elsewhere', nearestHook: null })
@@ -93,7 +93,7 @@ describe('a name that no hook has', () => {
   })
 })
 
-describe('the request of a refusal', () => {
+describe('requests of refusals', () => {
   const body = '{"zen":"Keep it simple."}'
   const wrong = { 'x-hub-signature-256': `sha256=${createHmac('sha256', 'another').update(body).digest('hex')}` }
   const Kept = z.object({
@@ -106,7 +106,7 @@ describe('the request of a refusal', () => {
     return { status: reply.status, request: reply.status === 200 ? Kept.parse(reply.body).request : undefined }
   }
 
-  test('is kept in development, with its proof and without the credentials of the gateway', async () => {
+  test('a refused request is kept in development, with its proof and without the gateway’s credentials', async () => {
     const { requestId, status } = await refuse(
       gateway,
       '/github',
@@ -121,13 +121,13 @@ describe('the request of a refusal', () => {
     expect(Object.keys(request?.headers ?? {})).not.toContain('x-service-token')
   })
 
-  test('is null where no body was read, and 404 for an id that was not refused', async () => {
+  test('a refused request is null if no body was read, and an unknown id is 404', async () => {
     const { requestId } = await refuse(gateway, '/deploy', {})
     expect(await requestOf(gateway, requestId)).toEqual({ status: 200, request: null })
     expect((await requestOf(gateway, 'unknown')).status).toBe(404)
   })
 
-  test('is dropped for newer ones: at most 50 requests and 4 MiB are kept', async () => {
+  test('at most 50 refused requests and 4 MiB are kept, the newest ones', async () => {
     const first = await refuse(gateway, '/github', wrong, body)
     const large = JSON.stringify({ text: 'x'.repeat(250_000) })
     const last = await Promise.all(Array.from({ length: 18 }, () => refuse(gateway, '/github', wrong, large)))
@@ -135,13 +135,13 @@ describe('the request of a refusal', () => {
     expect((await requestOf(gateway, first.requestId)).request).toBeNull()
   })
 
-  test('is not kept by `hookloom start`', async () => {
+  test('a refused request is not kept by `hookloom start`', async () => {
     const production = await startInside({ config: { hooks } })
     const { requestId } = await refuse(production, '/github', wrong, body)
     expect(await requestOf(production, requestId)).toEqual({ status: 200, request: null })
   })
 
-  test('gives its place back when the delivery is accepted', () => {
+  test('an accepted request is not kept as a refused one', () => {
     const refusals = new Refusals(true)
     const request = { method: 'POST', url: '/', headers: {}, rawBody: new Uint8Array(1024 * 1024) }
     refusals.note('refused', request)
@@ -154,8 +154,8 @@ describe('the request of a refusal', () => {
   })
 })
 
-describe('on the command line', () => {
-  test('list --refused shows client, credential and nearest hook, and never the token', async () => {
+describe('refusals on the command line', () => {
+  test('list --refused shows the client, the credential and the nearest hook, and never the token', async () => {
     const wrong = await refuse(gateway, '/deplou', { authorization: 'Bearer a wrong token' })
     const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
     const line = stdout.split('\n').find((each) => each.includes(wrong.requestId))

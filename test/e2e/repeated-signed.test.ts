@@ -74,8 +74,8 @@ describe.each([
   ),
   ...['svix', 'clerk', 'resend'].map((scheme) => [scheme, (id: string) => webhook(id, 'svix')] as const),
   ['stripe', () => stripe(body)] as const,
-])('a captured delivery of %s', (scheme, sign) => {
-  test.each(unsigned)('is the same one with %s', async (name, headers) => {
+])('captured deliveries of %s', (scheme, sign) => {
+  test.each(unsigned)('a captured delivery is a duplicate even with %s', async (name, headers) => {
     const captured = sign(`msg-${name}`)
     const first = await send(scheme, captured)
     const again = await send(scheme, [...captured.filter(([one]) => !headers.some(([two]) => one === two)), ...headers])
@@ -92,7 +92,7 @@ test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under both names o
 })
 
 test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
-  'an id of %s cannot be given anew under the name that Svix has for it',
+  'an id of %s cannot be replaced under the header name of Svix',
   async (scheme) => {
     const captured = webhook('msg-twice')
     const first = await send(scheme, captured)
@@ -101,7 +101,7 @@ test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
   },
 )
 
-test('two ids under one signature are two deliveries, though their Idempotency-Key is one', async () => {
+test('two signed ids are two deliveries, even with one Idempotency-Key', async () => {
   const same: Headers = [['idempotency-key', 'same']]
   const [one, two] = [
     await send('standard-webhooks', [...webhook('msg-one'), ...same]),
@@ -111,7 +111,7 @@ test('two ids under one signature are two deliveries, though their Idempotency-K
   expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
 })
 
-test('the token of Mailgun counts once, whatever the event beside it says', async () => {
+test('the token of Mailgun counts once, whatever the event says', async () => {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', secret).update(`${at}token-1`).digest('hex')
   const say = (event: string, headers: Headers) =>
@@ -121,7 +121,7 @@ test('the token of Mailgun counts once, whatever the event beside it says', asyn
   expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
-test('a signed body that came compressed keeps its id', async () => {
+test('a compressed signed body has the same id', async () => {
   const packed = gzipSync(body)
   const captured: Headers = [
     ['content-encoding', 'gzip'],
@@ -132,7 +132,7 @@ test('a signed body that came compressed keeps its id', async () => {
   expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
-test('a captured delivery is not new because the proof of another mapping comes with it', async () => {
+test('a captured delivery is a duplicate even with the proof of another mapping', async () => {
   const text = '{"id":"evt_shared","update_id":7}'
   const captured = stripe(text)
   const first = await send('shared', captured, text)
@@ -140,7 +140,7 @@ test('a captured delivery is not new because the proof of another mapping comes 
   expect([toVerdict(first), toDeliveryId(both)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
-test('where the signature covers no id, the Idempotency-Key goes before the sender’s header', async () => {
+test('the Idempotency-Key is preferred to the header of the sender if the signature covers no id', async () => {
   const text = '{"zen":1}'
   const github: Headers = [
     ['x-hub-signature-256', `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`],
@@ -153,7 +153,7 @@ test('where the signature covers no id, the Idempotency-Key goes before the send
   expect(toDeliveryId(keyed)).not.toBe(toDeliveryId(first))
 })
 
-test('the hook token and an Idempotency-Key are as before', async () => {
+test('a request with the hook token is recognised by its Idempotency-Key', async () => {
   const wake = async (id: string) =>
     toDeliveryId(await send('wake', [...bearer, ['idempotency-key', id]], '{"text":"x"}'))
   const one = await wake('w-1')

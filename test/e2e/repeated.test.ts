@@ -21,8 +21,8 @@ async function ask(gateway: Inside, path: string): Promise<string> {
   return await reply.text()
 }
 
-describe('a delivery that was sent three times', () => {
-  test('is counted, and logged with the id of the first', async () => {
+describe('repeated deliveries', () => {
+  test('a repetition is counted, and logged with the id of the first delivery', async () => {
     const lines: { fields: object; message: string }[] = []
     const info = (fields: object, message: string) => void lines.push({ fields, message })
     const gateway = await startInside({ log: { debug() {}, info, warn() {}, error() {} } })
@@ -32,7 +32,7 @@ describe('a delivery that was sent three times', () => {
     expect(lines.filter(({ message }) => message === `POST wake → repeats ${id}`)).toHaveLength(2)
   })
 
-  test('says so in list, show and the admin API, with the time of the last repetition', async () => {
+  test('list, show and the admin API show the number of repetitions and the time of the last one', async () => {
     const gateway = await startInside()
     const before = Date.now()
     const id = await repeat(gateway, 2)
@@ -54,7 +54,7 @@ describe('a delivery that was sent three times', () => {
     )
   })
 
-  test('keeps its count across a restart, which writes what was not written yet', async () => {
+  test('the count of repetitions is written at a stop and kept across a restart', async () => {
     const gateway = await startInside()
     const id = await repeat(gateway, 1)
     await gateway.stop()
@@ -65,7 +65,7 @@ describe('a delivery that was sent three times', () => {
     expect((await recordOf(gateway, id))?.repeats).toBe(2)
   })
 
-  test('is counted though it was parked and ran again', async () => {
+  test('the repetitions of a delivery that was parked and ran again are counted', async () => {
     const mappings = [{ id: 'broken', match: { path: 'broken' }, transform: { module: 'missing.ts' } }]
     const gateway = await startInside({ config: { hooks: { mappings } } })
     onTestFinished(gateway.stop)

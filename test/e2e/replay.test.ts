@@ -63,7 +63,7 @@ function check(report: Record<string, unknown> | undefined, compared: string): v
 }
 
 describe('hookloom replay', { timeout: 120_000 }, () => {
-  test('classifies what an edit changes exactly, with and without a gateway, and changes nothing', async () => {
+  test('hookloom replay classifies the effect of an edit, with and without a gateway, and changes nothing', async () => {
     const { dir, url, stop } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
     const copy = edited(dir)
@@ -87,7 +87,7 @@ describe('hookloom replay', { timeout: 120_000 }, () => {
     expect([same.code, same.stdout]).toEqual([0, expect.stringContaining('3 same (100 %)')])
   })
 
-  test('compares the live code with a save that did not go live, and a live save with what was recorded', async () => {
+  test('hookloom replay compares the live code with a save that is not live, and a live save with the records', async () => {
     const { dir, url, adminUrl } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
     const ask = async (query = '') => {
@@ -174,8 +174,8 @@ test('show --diff shows what differs between two deliveries and nothing else', {
   expect((await runCommand(['show', '--diff', one ?? ''], { dir })).code).toBe(64)
 })
 
-describe('a replay whose client left', { timeout: 60_000 }, () => {
-  test('does not run when its turn comes', async () => {
+describe('replays of disconnected clients', { timeout: 60_000 }, () => {
+  test('a replay whose client disconnected does not run', async () => {
     const folder = makeFolder()
     const [calls, go] = [join(folder, 'calls'), join(folder, 'go')]
     writeFiles(folder, { go: '' })

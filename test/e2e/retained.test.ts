@@ -9,11 +9,11 @@ const plain = { id: 'plain', match: { path: 'plain', payload: { n: 1 } }, delive
 
 const kept = (dir: string) => readStore(dir, (store) => store.kept({ limit: 99 }))
 
-describe('requests that are done', { timeout: 60_000 }, () => {
+describe('requests of finished deliveries', { timeout: 60_000 }, () => {
   const post = (url: string, hook: string, payload: object, headers?: Record<string, string>) =>
     send({ url, token: hookToken }, hook, payload, headers).catch(() => undefined)
 
-  test('are not kept by start, and the newest hundred of each mapping by dev', async () => {
+  test('finished requests are not kept by start, and dev keeps the newest hundred of each mapping', async () => {
     for (const development of [false, true]) {
       const { dir, url } = await startInside({
         development,
@@ -35,7 +35,7 @@ describe('requests that are done', { timeout: 60_000 }, () => {
     }
   })
 
-  test('are kept as hooks.retain says, and of a mapping with retain as that says', async () => {
+  test('finished requests are kept as hooks.retain says, or as the mapping says', async () => {
     const mappings = [
       { ...x, retain: false },
       { ...plain, match: { path: 'plain' }, retain: true },
@@ -47,7 +47,7 @@ describe('requests that are done', { timeout: 60_000 }, () => {
     expect(found.map(({ hook }) => hook).toSorted()).toEqual(['plain', 'plain', 'plain', 'two', 'two'])
   })
 
-  test('have no credential, and one that is too large for a ring is not cut', async () => {
+  test('a kept request has no credential, and one that is too large for a ring is not kept in part', async () => {
     const config = { server: { maxBodyBytes: 1_000_000 }, hooks: { retain: 9, mappings: [plain] } }
     const { dir, url } = await startInside({ config })
     const secret = 'sec-0123456789'

@@ -20,7 +20,7 @@ const post = (url: string, name: string, token: string) =>
     body: '{"a":1}',
   })
 
-test('both of hooks.tokens open the hooks, and no other token does', async () => {
+test('each of hooks.tokens opens the hooks, and no other token does', async () => {
   const { url } = await startInside({ config: { hooks } })
   for (const token of tokens) expect((await post(url, 'deploy', token)).status).toBe(200)
   expect((await post(url, 'deploy', 'the-old-token')).status).toBe(401)

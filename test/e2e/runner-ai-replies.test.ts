@@ -56,7 +56,7 @@ const plainJson: Answer = ({ toWhole }, _request, response) =>
   void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('Hello there')))
 
 test.each([api, openai, anthropic])(
-  'a server of the kind $kind that does not stream is heard, and asked once',
+  'a reply of a $kind server that does not stream is read, after one request',
   async (plain) => {
     const server = await startFake(plain)
     server.answer = plainJson
@@ -68,14 +68,14 @@ test.each([api, openai, anthropic])(
   },
 )
 
-test('JSON that is no reply is not taken for one', async () => {
+test('a JSON answer without a reply is an error', async () => {
   fake.answer = (_api, _request, response) =>
     void response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":"there"}')
   const { result } = await run({ api, fake })
   expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })
 })
 
-test('thoughts before a reply are not part of it, and the same words inside it are', async () => {
+test('thoughts before a reply are removed, and the same words inside it are kept', async () => {
   fake.answer = replies('<think>\nShe is the ', 'harbour master.\n</think>\n\n', 'Hello <think>Mira</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })
@@ -93,7 +93,7 @@ test('a provider that needs no key works without one', async () => {
   open.close()
 })
 
-test('options of the configuration for a thinking level go into the body as they are', async () => {
+test('the configured options of a thinking level go unchanged into the body', async () => {
   const options = { chat_template_kwargs: { enable_thinking: false } }
   await run({ api, fake, provider: { thinking: { off: options } }, request: { thinking: 'off' } })
   expect(fake.received.map(({ body }) => body)).toMatchObject([options])

@@ -120,7 +120,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     [401, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
     [403, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
     [404, { status: 'error', retryable: false, detail: expect.stringContaining(api.model) }],
-  ])('status %i is told for what it is, without the words of the provider', async (status, expected) => {
+  ])('the status %i is reported without the words of the provider', async (status, expected) => {
     fake.answer = refuses(status)
     for (const stream of [true, false]) {
       const { result } = await run({ api, fake, provider: { stream } })
@@ -130,7 +130,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     expect(fake.received).toHaveLength(2)
   })
 
-  test.each(['reset', 'end'] as const)('a stream that breaks off half-way is no reply (by %s)', async (how) => {
+  test.each(['reset', 'end'] as const)('a stream that ends half-way is not a reply (by %s)', async (how) => {
     fake.answer = breaksOff(how)
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({
@@ -150,7 +150,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   test.each([
     ['before it answers', neverAnswers],
     ['in the middle of a stream', stalls()],
-  ])('a provider that falls silent %s is hung up on when the run ends', async (_, answer) => {
+  ])('the connection to a provider that stops answering %s is closed when the run ends', async (_, answer) => {
     fake.answer = answer
     const limit = new AbortController()
     const asked = fake.next()

@@ -88,7 +88,7 @@ describe('claude', () => {
     ['Claude AI usage limit reached', { status: 'unavailable', retryAfterMs: 300_000 }],
     ['Not logged in · Please run /login', { status: 'error', retryable: false }],
     ['API Error: 500 Internal server error', { status: 'error', retryable: true }],
-  ])('that says "%s" failed, in its own words', async (words, expected) => {
+  ])('a run that prints "%s" failed, and the error has these words', async (words, expected) => {
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
   })

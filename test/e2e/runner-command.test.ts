@@ -23,7 +23,7 @@ async function tell(config: Parameters<typeof openFixture>[1], request: Paramete
   return given
 }
 
-describe('what a command is given', () => {
+describe('input of a command', () => {
   test('the prompt arrives on stdin, which is closed after it', async () => {
     expect(await tell({}, { prompt: '-rf $(id) `id` "quoted" \n end' })).toMatchObject({
       args: [],
@@ -73,9 +73,9 @@ describe('what a command is given', () => {
   })
 })
 
-describe('a command that does as it likes', () => {
+describe('misbehaving commands', () => {
   test.each([[[]], [['closed']]])(
-    'one that never reads a megabyte of prompt has its answer all the same %j',
+    'a command that never reads a megabyte of prompt still gives its reply %j',
     async (args) => {
       const result = await openFixture('deaf', { args }).run(
         toRunRequest({ prompt: 'x'.repeat(1_048_576) }),
@@ -97,7 +97,7 @@ describe('a command that does as it likes', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  test('a command that exits while a grandchild keeps its pipes open has its answer, and the grandchild is killed', async () => {
+  test('a command that exits while a grandchild keeps its pipes open gives its reply, and the grandchild is killed', async () => {
     const roll = await openRollCall()
     const running = openFixture('family', { args: [roll.port], killAfterMs: 50 }).run(toRunRequest(), createIO().io)
     const pids = await roll.hear(1)
@@ -107,7 +107,7 @@ describe('a command that does as it likes', () => {
   })
 })
 
-describe('a run that is stopped', () => {
+describe('stopped runs', () => {
   test('a command that heeds SIGTERM is not killed', async () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
@@ -161,7 +161,7 @@ test('a gateway that exits kills its commands', async () => {
   await expect(roll.hearNobody()).resolves.toBeUndefined()
 })
 
-describe('a run that fails', () => {
+describe('failed runs', () => {
   async function failing(name: string, config: Parameters<typeof openFixture>[1] = {}) {
     return await openFixture(name, config).run(toRunRequest(), createIO().io)
   }
@@ -180,12 +180,12 @@ describe('a run that fails', () => {
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('"/no/such/folder"') })
   })
 
-  test('a file that is no program is reported by name', async () => {
+  test('a file that is not a program is reported by name', async () => {
     const result = await openRunner({ command: fixture('deaf') }).run(toRunRequest(), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('may not be executed') })
   })
 
-  test('a prompt that is too long for an argument says how else it can go in', async () => {
+  test('a prompt that is too long for an argument is an error that names another way', async () => {
     const runner = openFixture('tell', { args: ['{prompt}'] })
     const result = await runner.run(toRunRequest({ prompt: 'x'.repeat(1_048_576) }), createIO().io)
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.input to "stdin"') })
@@ -213,19 +213,19 @@ describe('a run that fails', () => {
     expect(await failing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
   })
 
-  test('output that should be JSON and is not says which key to set', async () => {
+  test('an output that is not the expected JSON is an error that names the key to set', async () => {
     const result = await failing('fail', { args: ['0', '', 'Sure! Here it is.'], output: 'json', textField: 'reply' })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.output to "text"') })
     expect(JSON.stringify(result)).not.toContain('Sure!')
   })
 
-  test('JSON without the reply says which key to set', async () => {
+  test('a JSON output without the reply is an error that names the key to set', async () => {
     const result = await failing('fail', { args: ['0', '', '{"answer":1}'], output: 'json', textField: 'reply' })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('Set runners.mine.textField') })
   })
 })
 
-describe('probe', () => {
+describe('probes of a command', () => {
   const { signal } = new AbortController()
 
   test('a probe returns the version of the command', async () => {

@@ -48,7 +48,7 @@ function toRun(action: Partial<AgentAction> = {}) {
   return toRunRequest({ action: whole, prompt: 'the prompt, with its boundary', system: 'ours', model: 'local/llama' })
 }
 
-describe('a run that is handed on', () => {
+describe('forwarded runs', () => {
   test('a forwarded run has the prompt, the run id as its key, and no field that is not set', async () => {
     const { baseUrl, calls } = await openFake()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({ status: 'forwarded', id: 'theirs-1' })
@@ -100,14 +100,17 @@ describe('a run that is handed on', () => {
     [{ channel: 'last', to: 'C1' }, true, 'OpenClaw decides where the reply goes'],
     [{ channel: 'console', to: 'me' }, false, 'OpenClaw has no channel "console"'],
     [{ channel: 'slack', to: 'C1', deliver: false }, false, 'Its reply is not delivered.'],
-  ] as const)('names channel and recipient together or not at all: %j', async (action, deliver, note) => {
-    const { baseUrl, calls } = await openFake()
-    const result = await openRunner(baseUrl).run(toRun(action), createIO().io)
-    expect(result).toMatchObject({ status: 'forwarded', detail: expect.stringContaining(note) })
-    expect(calls[0]?.body).toMatchObject({ deliver })
-    expect(calls[0]?.body).not.toHaveProperty('channel')
-    expect(calls[0]?.body).not.toHaveProperty('to')
-  })
+  ] as const)(
+    'a forwarded run names channel and recipient together or not at all: %j',
+    async (action, deliver, note) => {
+      const { baseUrl, calls } = await openFake()
+      const result = await openRunner(baseUrl).run(toRun(action), createIO().io)
+      expect(result).toMatchObject({ status: 'forwarded', detail: expect.stringContaining(note) })
+      expect(calls[0]?.body).toMatchObject({ deliver })
+      expect(calls[0]?.body).not.toHaveProperty('channel')
+      expect(calls[0]?.body).not.toHaveProperty('to')
+    },
+  )
 
   test('a heartbeat is forwarded as a wake', async () => {
     const { baseUrl, calls } = await openFake()
@@ -117,7 +120,7 @@ describe('a run that is handed on', () => {
   })
 })
 
-describe('a run that is refused', () => {
+describe('refused runs', () => {
   test.each([
     [429, { status: 'unavailable', retryAfterMs: 7_000 }],
     [502, { status: 'unavailable', retryAfterMs: 7_000 }],
@@ -128,7 +131,7 @@ describe('a run that is refused', () => {
     [409, { status: 'error', retryable: false }],
     [413, { status: 'too-long', detail: expect.stringContaining('Shorten the message') }],
     [418, { status: 'error', retryable: false }],
-  ])('with %i says so, and whether another try may help', async (status, expected) => {
+  ])('a refusal with %i is reported, with whether another try may help', async (status, expected) => {
     const body = { ok: false, error: `no \u001b[31m because of ${token}` }
     const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
     const result = await openRunner(baseUrl).run(toRun(), createIO().io)
@@ -149,7 +152,7 @@ describe('a run that is refused', () => {
   })
 
   test.each(['<html>Welcome</html>', '{}', '{"ok":true}', `{"ok":true,"runId":"${'x'.repeat(70_000)}"}`])(
-    'an answer that is not OpenClaw’s is no run that was taken: %#',
+    'an answer that is not from OpenClaw is a failure: %#',
     async (body) => {
       const { baseUrl } = await openFake({ status: 200, body })
       expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({
@@ -161,7 +164,7 @@ describe('a run that is refused', () => {
   )
 })
 
-describe('a gateway that does not answer', () => {
+describe('unreachable gateways', () => {
   test('a gateway that does not answer is asked again under the same key, because it may have accepted the run', async () => {
     const { baseUrl } = await openFake('silence')
     const keys: (string | null)[] = []
@@ -198,7 +201,7 @@ describe('a gateway that does not answer', () => {
   })
 })
 
-describe('probe', () => {
+describe('probes of OpenClaw', () => {
   const { signal } = new AbortController()
 
   test('a probe asks whether the token is accepted, and starts no run', async () => {

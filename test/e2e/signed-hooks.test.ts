@@ -39,7 +39,7 @@ const slack: Sign = ({ time }, body, secret = secrets.slack) => {
 const wrongBearer: Headers = [['authorization', 'Bearer a-guess-of-the-hook-token']]
 const forged: Headers = [['x-hub-signature-256', `sha256=${'0'.repeat(64)}`]]
 
-describe('one path for many senders', () => {
+describe('many senders on one path', () => {
   let gateway: Proving
   beforeAll(async () => {
     gateway = await startProving([
@@ -92,17 +92,17 @@ describe('one path for many senders', () => {
     ['stripe', slack, secrets.stripe],
     ['slack', github, secrets.slack],
     ['meta', stripe, secrets.meta],
-  ])('the secret of %s signs for nobody else', async (_, sign, secret) => {
+  ])('the secret of %s is not valid for another sender', async (_, sign, secret) => {
     expect(toVerdict(await post('in', '{}', sign(gateway, '{}', secret)))).toBe('unauthorized')
   })
 
-  test('a payload that names another source stays with the one that signed it', async () => {
+  test('a payload that names another source still counts for the sender that signed it', async () => {
     const body = '{"source":"stripe","event":"charge.succeeded"}'
     const record = await recordOf(await post('in', body, github(gateway, body)))
     expect(record).toMatchObject({ mappingId: 'github', source: 'github' })
   })
 
-  test('the headers of another sender beside a proof are claims that prove nothing', async () => {
+  test('headers of another sender next to a proof prove nothing', async () => {
     const body = '{"a":1}'
     const both = [...stripe(gateway, body, 'guess'), ...github(gateway, body)]
     expect(await recordOf(await post('in', body, both))).toMatchObject({ mappingId: 'github', source: 'github' })
@@ -117,7 +117,7 @@ describe('one path for many senders', () => {
     expect(toVerdict(await post('in', '{}', [['x-service-token', bearer[0]?.[1] ?? '']]))).toBe('unauthorized')
   })
 
-  test('of a token and a signature each opens what asks for it', async () => {
+  test('a token and a signature in one request each open the mappings that ask for them', async () => {
     const open = '{"kind":"open"}'
     expect(await recordOf(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
     // the token opens a mapping of this path, whose condition does not hold; the signed one stays shut
@@ -125,7 +125,7 @@ describe('one path for many senders', () => {
     expect(await recordOf(await post('mixed', open, github(gateway, open)))).toMatchObject({ mappingId: 'closed' })
   })
 
-  test('also: "token" takes the signature and the token together, and neither alone', async () => {
+  test('a mapping with also: "token" accepts the signature and the token only together', async () => {
     const sign = github(gateway, '{}')
     expect(toVerdict(await post('both', '{}', sign))).toBe('unauthorized')
     expect(toVerdict(await post('both', '{}', bearer))).toBe('unauthorized')
@@ -134,14 +134,14 @@ describe('one path for many senders', () => {
     expect(await recordOf(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
   })
 
-  test('while a secret is rotated, deliveries under the old and the new one come in, and no third', async () => {
+  test('deliveries under the old and the new secret are accepted during a rotation, and under no third one', async () => {
     for (const secret of ['the-new-secret-of-it', 'the-old-secret-of-it']) {
       expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', secret)))).toBe('accepted')
     }
     expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', 'older')))).toBe('unauthorized')
   })
 
-  test('a proven delivery that no condition takes is skipped, and one that is not proven is not', async () => {
+  test('a delivery that meets no conditions is skipped only if it is proven', async () => {
     const ping: Headers = [
       ['x-github-event', 'ping'],
       ['x-hub-signature-256', `sha256=${hmac('long-enough-for-all', '{}')}`],
@@ -158,7 +158,7 @@ describe('one path for many senders', () => {
     }
   })
 
-  test('whoever sent no proof at all is explained as well', async () => {
+  test('a request without any proof has reasons for the operator too', async () => {
     const reply = await post('in', '{}', [])
     expect(toVerdict(reply)).toBe('unauthorized')
     const { body } = await gateway.admin('GET', '/api/refusals')
@@ -174,13 +174,13 @@ describe('one path for many senders', () => {
   })
 })
 
-describe('the signed mappings of the pages', () => {
+describe('signed mappings of the pages', () => {
   const mappings = ['README.md', 'src/pipeline/verifiers/README.md']
     .flatMap(readBlocks)
     .filter(({ language, text }) => language === 'jsonc' && /"scheme": "(github|generic-hmac)"/.test(text))
     .map(({ text }): MappingInput => parse(text.replaceAll(/\$\{\w+\}/g, 'its-secret-of-the-page')))
 
-  test('run as they are printed', async () => {
+  test('the signed mappings of the pages run as printed', async () => {
     const gateway = await startProving(mappings.map(({ match, verify }) => ({ match: { path: match?.path }, verify })))
     const at = String(gateway.time.now / 1000)
     const proofs: Record<string, (secret: string) => Headers> = {
@@ -203,7 +203,7 @@ describe('the signed mappings of the pages', () => {
   })
 })
 
-describe('a client that fails too often', () => {
+describe('clients that are locked out', () => {
   const client = '203.0.113.7'
   const other = '203.0.113.8'
   let gateway: Proving
@@ -235,7 +235,7 @@ describe('a client that fails too often', () => {
   }
   const twenty = Array.from({ length: 20 }, () => 'unauthorized')
 
-  test('is told to wait after twenty forged signatures, for a minute, and alone', async () => {
+  test('a client with twenty forged signatures is locked out for a minute, and others are not', async () => {
     expect(await failing(20, forged)).toEqual(twenty)
     const limited = await post(forged)
     expect([toVerdict(limited), limited.headers['retry-after']]).toEqual(['rate-limited', '60'])
@@ -244,7 +244,7 @@ describe('a client that fails too often', () => {
     expect(toVerdict(await post(forged))).toBe('unauthorized')
   })
 
-  test('still comes in with a signature that holds: one address of a sender serves many people', async () => {
+  test('a locked-out client is accepted with a valid signature, because one address of a sender serves many people', async () => {
     await failing(25, forged)
     expect(toVerdict(await post(forged))).toBe('rate-limited')
     expect(toVerdict(await post(valid()))).toBe('accepted')
@@ -252,7 +252,7 @@ describe('a client that fails too often', () => {
     expect(toVerdict(await post(bearer))).toBe('accepted')
   })
 
-  test('comes in with a signature also while its guesses of the token lock it out', async () => {
+  test('a client that is locked out by guesses of the token is accepted with a valid signature', async () => {
     expect(await failing(20, wrongBearer)).toEqual(twenty)
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
     expect(toVerdict(await post(valid()))).toBe('accepted')
@@ -260,19 +260,19 @@ describe('a client that fails too often', () => {
     expect(toVerdict(await post([...bearer, ...valid()], client, '/hooks/both'))).toBe('rate-limited')
   })
 
-  test('cannot guess the token behind a forged signature', async () => {
+  test('a client cannot guess the token with forged signatures', async () => {
     await failing(20, [...wrongBearer, ...forged])
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
     expect(toVerdict(await post(bearer, other))).toBe('accepted')
   })
 
-  test('cannot guess it behind signatures that are refused already', async () => {
+  test('a client that is locked out for signatures cannot guess the token', async () => {
     await failing(20, forged)
     await failing(20, [...wrongBearer, ...forged])
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
   })
 
-  test('sees no difference between a right and a wrong token while it is locked out', async () => {
+  test('a locked-out client gets the same answer for a right and a wrong token', async () => {
     await failing(20, wrongBearer)
     const greeting = '/hooks/in?validationToken=hello'
     for (const [target, proof] of [
@@ -288,7 +288,7 @@ describe('a client that fails too often', () => {
     }
   })
 
-  test('cannot guess the word of a handshake, and who knows it is answered', async () => {
+  test('a client cannot guess the verify token of a handshake, and the right one is answered', async () => {
     const ask = (word: string, from: string) =>
       gateway.ask(
         {

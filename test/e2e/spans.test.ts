@@ -42,7 +42,7 @@ test('a request, its turn, its summary and its reply are one trace, whose id is 
   ).not.toContain(secretText)
 })
 
-test('the trace of a sender is linked, and what only looks like one is not', async () => {
+test('the trace of a sender is linked, and an invalid header is not', async () => {
   const [traceId, spanId] = ['4bf92f3577b34da6a3ce929d0e0e4736', '00f067aa0ba902b7']
   const wake = { text: 'x', mode: 'next-heartbeat' }
   const send = (traceparent: string) => post({ url: gateway.url, token: hookToken }, 'wake', wake, { traceparent })

@@ -27,7 +27,7 @@ function loadedBy(command: string): { readonly packages: readonly string[]; read
   return { packages: [...packages], text: [...texts.values()].join('') }
 }
 
-describe('what a command loads', () => {
+describe('modules that a command loads', () => {
   test('a start loads no package but SQLite, so it searches no other folder for files', () => {
     expect(loadedBy('start').packages).toEqual(['@photostructure/sqlite'])
   })

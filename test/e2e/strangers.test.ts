@@ -88,8 +88,8 @@ const table = Object.entries(carriers).flatMap(([shown, carrier]) =>
   ),
 )
 
-describe('a stranger', () => {
-  test.each(table)('with %s and %s gets one answer for every name', async (_, __, request) => {
+describe('clients without a token', () => {
+  test.each(table)('a client with %s and %s gets the same answer for every name', async (_, __, request) => {
     const expected = toSeen(await ask('no-such-hook', request))
     expect([401, 413, 415, 400]).toContain(expected.status)
     for (const name of [...existing, ...missing]) {
@@ -97,7 +97,7 @@ describe('a stranger', () => {
     }
   })
 
-  test('hears the reason of a body only if it shows a proof', async () => {
+  test('a client is told what is wrong with its body only if it shows a proof', async () => {
     for (const [shown, carrier] of Object.entries(carriers)) {
       const isShown = /signature|password/.test(shown) && !shown.includes('that no hook asks for')
       const reply = await ask('no-such-hook', { headers: [...json, ...carrier], body: over })
@@ -105,7 +105,7 @@ describe('a stranger', () => {
     }
   })
 
-  test('hears one sentence, with a proof and without', async () => {
+  test('a refused client gets the same sentence with and without a proof', async () => {
     const sentences = await Promise.all(
       Object.values(carriers).map(async (headers) => (await ask('signed', { headers, body: '{}' })).body),
     )
@@ -113,7 +113,7 @@ describe('a stranger', () => {
   })
 
   test.each(Object.entries(carriers))(
-    'with %s is told to wait at every name after twenty failures',
+    'a client with %s is locked out of every name after twenty failures',
     async (shown, headers) => {
       const request = { headers: [...headers, ...json], body: '{"a":1}' }
       const names = ['signed', 'in-body', 'bearer', 'open', 'nobody']
@@ -131,7 +131,7 @@ describe('a stranger', () => {
   )
 })
 
-describe('one bad request counts once', () => {
+describe('failures of one request', () => {
   const sign = (body: string): Headers => [
     ['x-hub-signature-256', `sha256=${createHmac('sha256', 'long-enough-for-all').update(body).digest('hex')}`],
   ]
@@ -140,7 +140,7 @@ describe('one bad request counts once', () => {
     ['a wrong token beside a proof that holds', '198.51.100.1', () => [...guess, ...sign('{}')], 'both'],
     ['a wrong token beside a forged signature', '198.51.100.2', () => [...guess, ...forged], 'both'],
     ['a wrong token beside a proof that opens its hook', '198.51.100.3', () => [...guess, ...sign('{}')], 'signed'],
-  ])('%s', async (_, client, toHeaders, name) => {
+  ])('a request counts as one failure: %s', async (_, client, toHeaders, name) => {
     const request = { headers: [...toHeaders(), ...json], body: '{}' }
     for (let count = 0; count < 19; count++) await ask(name, request, client)
     const right = { headers: [...bearer, ...json], body: '{"text":"x"}' }
@@ -150,7 +150,7 @@ describe('one bad request counts once', () => {
   })
 })
 
-test('who has the hook token is told which names there are', async () => {
+test('a client with the hook token is told whether a name exists', async () => {
   const told = async (name: string) => toVerdict(await ask(name, { headers: [...bearer, ...json], body: '{}' }))
   expect([await told('no-such-hook'), await told('signed'), await told('open')]).toEqual([
     'hook-unknown',
@@ -159,7 +159,7 @@ test('who has the hook token is told which names there are', async () => {
   ])
 })
 
-test('the hooks that everybody knows ask for the token before they read a body, whatever is shown', async () => {
+test('the built-in hooks require the token before they read a body, even if a proof is shown', async () => {
   for (const name of ['wake', 'agent']) {
     expect(toVerdict(await ask(name, { headers: [...forged, ...json], body: over }))).toBe('unauthorized')
   }

@@ -98,8 +98,8 @@ const cases: [hook: string, payload: object, made: string[]][] = [
   ['order', { id: 'A7', total: 1999, currency: 'eur' }, ['Order A7 for 19.99 EUR']],
 ]
 
-describe('the guide to transforms', { timeout: 60_000 }, () => {
-  test('has modules that an editor finds no fault with', async () => {
+describe('guide to transforms', { timeout: 60_000 }, () => {
+  test('the modules of the guide have no type errors', async () => {
     const dir = makeFolder()
     await makeConfigFolder(dir)
     writeFiles(dir, files)
@@ -109,22 +109,22 @@ describe('the guide to transforms', { timeout: 60_000 }, () => {
     expect(compiled).toMatchObject({ code: 0, stdout: '' })
   })
 
-  test('begins with a mapping and a transform whose answer is the one that is printed', async () => {
+  test('the first mapping and transform of the guide answer as printed', async () => {
     const curl = block('sh', 'curl').replace('http://127.0.0.1:8790/hooks', gateway.url)
     const ran = await runProcess('/bin/sh', ['-c', curl], { env: toChildEnv({ HOOKLOOM_TOKEN: hookToken }) })
     expect(toShape(ran.stdout)).toEqual(toShape(block('json', 'deliveryId')))
   })
 
-  test.each(cases)('shows a module %s that makes of %j: %j', async (hook, payload, made) => {
+  test.each(cases)('the module %s of the guide makes from %j: %j', async (hook, payload, made) => {
     expect(await ask(hook, payload)).toEqual(made)
   })
 
-  test('shows no module that is not called here', () => {
+  test('the guide has no module that these tests do not call', () => {
     const called = [...cases.map(([hook]) => hook), 'refund', 'login']
     expect(mapped.map(toHook).toSorted()).toEqual(called.toSorted())
   })
 
-  test('prints the answer to a payload that does not fit the schema', async () => {
+  test('the answer to a payload that does not match the schema is the printed one', async () => {
     const [, payload = ''] = /The answer to `(.*)`:/.exec(text) ?? []
     expect(await send('release', JSON.parse(payload))).toEqual({
       status: 400,
@@ -132,14 +132,14 @@ describe('the guide to transforms', { timeout: 60_000 }, () => {
     })
   })
 
-  test('has a helper whose save changes both modules that share it', async () => {
+  test('a save of the shared helper changes both modules that import it', async () => {
     const euros = modules['lib/money.ts']?.replace('.toUpperCase()', ".toUpperCase().replace('EUR', '€')") ?? ''
     writeFiles(gateway.dir, { [`${root}/lib/money.ts`]: euros })
     await becomes('order', { id: 'A7', total: 1999, currency: 'eur' }, 'Order A7 for 19.99 €')
     expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 for 5.00 €'])
   })
 
-  test('has a package that works once it is installed and the module is saved again', async () => {
+  test('the package of the guide works after it is installed and the module is saved again', async () => {
     const outside = { user: 'ada', ip: '198.51.100.7' }
     expect(await ask('login', outside)).toEqual(['200 parked'])
     install(gateway.dir)
@@ -148,7 +148,7 @@ describe('the guide to transforms', { timeout: 60_000 }, () => {
     expect(await ask('login', { user: 'ada', ip: '203.0.113.9' })).toEqual(['204'])
   })
 
-  test('has a fixture that its transform passes, and that fails where the transform says something else', async () => {
+  test('the fixture of the guide passes, and fails for another transform', async () => {
     const dir = makeFolder()
     await makeConfigFolder(dir)
     const fixture = { [`${root}/build.fixtures/failed.json`]: block('json', '"expect"') }
@@ -163,7 +163,7 @@ async function becomes(hook: string, payload: unknown, message: string): Promise
   await vi.waitUntil(async () => (await ask(hook, payload))[0] === message, { timeout: 10_000, interval: 50 })
 }
 
-describe('the contract in the guide', () => {
+describe('contract of the guide', () => {
   test.each([
     ['kept', ['as rendered']],
     ['empty', ['204']],
@@ -172,17 +172,17 @@ describe('the contract in the guide', () => {
     ['nothing', ['200 parked']],
     ['date', ['200 parked']],
     ['larger', ['200 parked']],
-  ])('is what a result %j gets', async (result, made) => {
+  ])('the result %j has the documented effect', async (result, made) => {
     expect(await ask('results', result)).toEqual(made)
   })
 
-  test('has a limit of a result that one just below it meets', async () => {
+  test('a result just below the documented limit is accepted', async () => {
     const [message = ''] = await ask('results', 'large')
     expect(message).toHaveLength(255 * 1024)
     expect(text).toContain('| result, as JSON | 256 kB, 64 levels deep | |\n| objects in an array | 200 | |\n')
   })
 
-  test('prints the defaults of its settings', () => {
+  test('the guide prints the default values of the settings', () => {
     const { hooks } = Config.parse({})
     for (const setting of ['timeoutMs', 'memoryMb'] as const) {
       expect(text).toMatch(
@@ -193,7 +193,7 @@ describe('the contract in the guide', () => {
     expect([hooks.transforms.env, hooks.onTransformError]).toEqual([[], 'park'])
   })
 
-  test('names every field of both kinds of result', () => {
+  test('the guide names every field of both kinds of result', () => {
     const listed = (kind: string) => {
       const [, list = ''] = new RegExp(`Fields of ${kind}: ([^.]*)\\.`).exec(text) ?? []
       return [...list.matchAll(/`(\w+)`/g), ['', 'kind']].map(([, name = '']) => name)

@@ -72,7 +72,7 @@ const texts = async (store: Store) =>
 
 function describeEngine(name: string, why: string | undefined, open: () => Promise<Open>): void {
   describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
-    test.each(edits)('what was accepted and not done outlives an edit: %s', async (_what, mappings) => {
+    test.each(edits)('a parked delivery outlives an edit: %s', async (_what, mappings) => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const { edit, send, retry, lines } = await start(store, door, [mapping])
@@ -94,7 +94,7 @@ function describeEngine(name: string, why: string | undefined, open: () => Promi
       expect(await texts(store)).toEqual(['of 1'])
     })
 
-    test('it is left alone by itself too, and by a start, and keeps the moment since which nothing takes it', async () => {
+    test('a delivery that no mapping takes stays parked across a start, with the time since when none takes it', async () => {
       const reopen = await open()
       const store = reopen()
       const door = join(makeFolder(), 'door')
@@ -142,7 +142,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       await expect.poll(async () => (await two.delivery(id))?.state, slow).toBe('accepted')
     })
 
-    test('what neither of two running gateways maps stays parked, and the one that gets the mapping runs it once', async () => {
+    test('a delivery that neither gateway maps stays parked, and the gateway that gets the mapping runs it once', async () => {
       const open = await openPostgres()
       const [one, two] = [open(), open()]
       const door = join(makeFolder(), 'door')
@@ -160,7 +160,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect(await texts(one)).toEqual(['of 1'])
     })
 
-    test('parked deliveries run in the order in which the store got them, also if the clock of a gateway is behind', async () => {
+    test('parked deliveries run in the order of the store, even if the clock of a gateway is behind', async () => {
       const open = await openPostgres()
       const store = open()
       const door = join(makeFolder(), 'door')

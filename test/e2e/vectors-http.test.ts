@@ -62,19 +62,22 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
     /^[[{]/.test(body) || /urlencoded/.test(headers['content-type'] ?? '')
   const proven = cases.filter(({ valid }) => valid)
 
-  test.each(proven.filter(isJson).map((vector) => [vector.name, vector] as const))('%s comes in', async (_, vector) => {
-    expect([200, 204]).toContain((await deliver(vector)).status)
-  })
+  test.each(proven.filter(isJson).map((vector) => [vector.name, vector] as const))(
+    'the published request %s is accepted',
+    async (_, vector) => {
+      expect([200, 204]).toContain((await deliver(vector)).status)
+    },
+  )
 
   test.each(proven.filter((vector) => !isJson(vector)).map((vector) => [vector.name, vector] as const))(
-    '%s is proven, and told that its body is no JSON',
+    'the published request %s is proven, and refused because its body is not JSON',
     async (_, vector) => {
       expect(toVerdict(await deliver(vector))).toBe('body-invalid')
     },
   )
 
   test.each(cases.filter(({ valid }) => !valid).map((vector) => [vector.name, vector] as const))(
-    '%s stays out, and leaves nothing behind',
+    'the published request %s is refused and not stored',
     async (_, vector) => {
       const before = (await gateway.deliveries()).length
       const reply = await deliver(vector)
@@ -83,7 +86,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
     },
   )
 
-  test('the operator is told why each was refused, without a secret, a signature or a payload', async () => {
+  test('each refusal has a reason for the operator, without a secret, a signature or a payload', async () => {
     const { body } = await gateway.admin('GET', '/api/refusals')
     const { refusals } = z
       .object({ refusals: z.array(z.object({ trace: z.array(z.object({ why: z.string().min(1) })) })) })
@@ -99,7 +102,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
   })
 })
 
-describe('every scheme that hashes, signed for now', () => {
+describe('schemes with a shared secret, signed now', () => {
   let gateway: Proving
   let now: number
   const acme = {
@@ -131,7 +134,7 @@ describe('every scheme that hashes, signed for now', () => {
   }
 
   test.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))(
-    '%s comes in, and not with a character, a space, a header or a secret that differs',
+    'a request of %s is accepted, and refused with a changed character, space, header or secret',
     async (id, scheme) => {
       const request = signed(scheme, { at: now })
       expect(await isIn(id, request)).toBe(true)
@@ -144,7 +147,7 @@ describe('every scheme that hashes, signed for now', () => {
 
   const isTimed = (scheme: HmacScheme) => scheme.toleranceSeconds !== undefined
   test.each(hmacSchemes.filter(isTimed).map((scheme) => [scheme.id, scheme] as const))(
-    '%s comes in for as long as its tolerance, before and after, and not a second longer',
+    'a request of %s is accepted within its tolerance, before and after, and not a second longer',
     async (id, scheme) => {
       const tolerance = (scheme.toleranceSeconds ?? Number.NaN) * 1000
       for (const side of [-1, 1]) {
@@ -154,7 +157,7 @@ describe('every scheme that hashes, signed for now', () => {
     },
   )
 
-  test('there are more than sixty of them, most of which sign a time', () => {
+  test('more than sixty schemes are tested, and most of them sign a time', () => {
     expect(hmacSchemes.length).toBeGreaterThan(60)
     expect(hmacSchemes.filter(isTimed).length).toBeGreaterThan(20)
   })
@@ -162,7 +165,7 @@ describe('every scheme that hashes, signed for now', () => {
   test.each([
     ['hubspot-v1', 'v1', ''],
     ['hubspot-v2', 'v2', `POST${publicUrl}`],
-  ])('%s comes in, and not with another body, secret or version', async (id, version, before) => {
+  ])('a request of %s is accepted, and refused with another body, secret or version', async (id, version, before) => {
     const body = '{"event":"x"}'
     const sign = (secret: string) => createHash('sha256').update(`${secret}${before}${body}`).digest('hex')
     const request = requestOf(
@@ -176,7 +179,7 @@ describe('every scheme that hashes, signed for now', () => {
     expect(await isIn(id, withHeader(request, 'x-hubspot-signature', undefined))).toBe(false)
   })
 
-  test('generic-hmac comes in as its mapping says', async () => {
+  test('a request of generic-hmac is accepted as its mapping describes it', async () => {
     const row: HmacScheme = {
       id: 'acme',
       source: undefined,

@@ -100,8 +100,8 @@ const hostile = array(tuple(array(piece, { maxLength: 8 }), disguise, disguise),
 
 const runs = { numRuns: 1_000 }
 
-describe('for any text made of markers, their halves, look-alikes, escapes and invisible characters', () => {
-  test('the pieces form forgeries that the reader sees before they are neutralised', () => {
+describe('texts of markers, halves of markers, look-alikes, escapes and invisible characters', () => {
+  test('the generated texts contain forged markers before they are neutralised', () => {
     const seen = sample(hostile, { numRuns: 300, seed: 1 }).map(read)
     expect(seen.filter((text) => starts(text) + ends(text) > 0).length).toBeGreaterThan(30)
     expect(seen.filter((text) => tokens(text) > 0).length).toBeGreaterThan(10)
@@ -127,7 +127,7 @@ describe('for any text made of markers, their halves, look-alikes, escapes and i
     )
   })
 
-  test('neutralising twice changes nothing more', () => {
+  test('a second neutralisation changes nothing', () => {
     assert(
       property(hostile, (text) => {
         const once = neutralise(text)
@@ -137,7 +137,7 @@ describe('for any text made of markers, their halves, look-alikes, escapes and i
     )
   })
 
-  test('a line is one line without a marker', () => {
+  test('a neutralised line is one line without a marker', () => {
     assert(
       property(hostile, (text) => {
         const line = toLine(text)
@@ -164,7 +164,7 @@ describe('for any text made of markers, their halves, look-alikes, escapes and i
   })
 })
 
-describe('for any other text', () => {
+describe('other texts', () => {
   test('a text without a marker or a token does not change', () => {
     const harmless = array(oneof(string({ unit: 'grapheme' }), string({ unit: 'binary' }), piece), {
       maxLength: 12,

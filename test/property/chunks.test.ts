@@ -51,7 +51,7 @@ describe('splitMarkdown', () => {
     }
   })
 
-  it('without code, nothing but white space is lost and nothing is added', () => {
+  it('a text without code loses only white space, and nothing is added', () => {
     assert(
       property(prose, limit, (text, max) => {
         expect(withoutSpace(splitMarkdown(text, { limit: max }).join(''))).toBe(withoutSpace(text))

@@ -56,19 +56,22 @@ const stamped = (settings: VerifySettings, text: string, at = 1_700_000_000_000)
     ? new URLSearchParams({ text }).toString()
     : JSON.stringify(stampPayload(settings, { text }, at))
 
-describe('a request that was signed', () => {
-  test.each(made.map((scheme) => [scheme.id, scheme] as const))('for %s is accepted', async (_, scheme) => {
-    await fc.assert(
-      fc.asyncProperty(secretFor(scheme), fc.string({ maxLength: 60 }), async (secret, text) => {
-        const settings = settingsOf(scheme, secret)
-        expect(await isTaken({ signed: settings }, { body: stamped(settings, text) })).toBe(true)
-      }),
-      { numRuns: 20 },
-    )
-  })
+describe('signed requests', () => {
+  test.each(made.map((scheme) => [scheme.id, scheme] as const))(
+    'a request signed for %s is accepted',
+    async (_, scheme) => {
+      await fc.assert(
+        fc.asyncProperty(secretFor(scheme), fc.string({ maxLength: 60 }), async (secret, text) => {
+          const settings = settingsOf(scheme, secret)
+          expect(await isTaken({ signed: settings }, { body: stamped(settings, text) })).toBe(true)
+        }),
+        { numRuns: 20 },
+      )
+    },
+  )
 
   test.each(made.map((scheme) => [scheme.id, scheme] as const))(
-    'for %s with another secret is refused',
+    'a request signed for %s with another secret is refused',
     async (_, scheme) => {
       await fc.assert(
         fc.asyncProperty(secretFor(scheme), secretFor(scheme), async (secret, other) => {
@@ -85,7 +88,7 @@ describe('a request that was signed', () => {
 
   const overBody = made.filter(({ kind, id }) => !['token', 'basic'].includes(kind) && id !== 'monday')
   test.each(overBody.map((scheme) => [scheme.id, scheme] as const))(
-    'for %s is bound to its body',
+    'a request signed for %s is refused with another body',
     async (_, scheme) => {
       const settings = settingsOf(scheme, scheme.kind === 'hmac' && scheme.secretEncoding ? 'abcdef01' : 'secret')
       const body = stamped(settings, 'x')
@@ -99,7 +102,7 @@ describe('a request that was signed', () => {
       ? [[scheme.id, scheme, scheme.toleranceSeconds] as const]
       : [],
   )
-  test.each(timed)('for %s is too old one second after its window', async (_, scheme, window) => {
+  test.each(timed)('a request signed for %s is refused one second after its window', async (_, scheme, window) => {
     const settings = settingsOf(scheme, scheme.secretEncoding ? 'abcdef01' : 'secret')
     const at = 1_700_000_000_000
     const body = stamped(settings, 'x', at)
@@ -107,7 +110,7 @@ describe('a request that was signed', () => {
     expect(await isTaken({ signed: settings }, { body, at, now: at + (window + 1) * 1_000 })).toBe(false)
   })
 
-  test('as the operator describes it, with a time and another header, is accepted', async () => {
+  test('a request of generic-hmac with a time and another header is accepted', async () => {
     const settings = VerifySettings.parse({
       scheme: 'generic-hmac',
       secret: 'ab12',
@@ -123,7 +126,7 @@ describe('a request that was signed', () => {
     expect(await isTaken({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
   })
 
-  test('keeps an id that it has already, and gets one where it has none', () => {
+  test('a signed request keeps its id, and gets one if it has none', () => {
     const settings = VerifySettings.parse({ scheme: 'standard-webhooks', secret: 'abcd' })
     const given = { body: Buffer.from('{}'), now: 1_700_000_000_000, method: 'POST', url: '/' }
     const kept = signRequest(settings, { ...given, headers: { 'webhook-id': 'msg_own' } })
@@ -131,7 +134,7 @@ describe('a request that was signed', () => {
     expect(signRequest(settings, given)['webhook-id']).toMatch(/^msg_./)
   })
 
-  test('as Grafana lets its user name the headers is accepted', async () => {
+  test('a request of Grafana with chosen header names is accepted', async () => {
     const settings = VerifySettings.parse({
       scheme: 'grafana',
       secret: 'x',
@@ -143,7 +146,7 @@ describe('a request that was signed', () => {
   })
 })
 
-test('is not there for a scheme whose key only the sender has, and says so', () => {
+test('a request cannot be signed for a scheme whose key only the sender has, and the error says so', () => {
   const others = all.filter((scheme) => !makes(scheme))
   expect(others.length).toBeGreaterThan(5)
   for (const { id } of others) {
@@ -157,7 +160,7 @@ test('is not there for a scheme whose key only the sender has, and says so', () 
   }
 })
 
-test('a payload is stamped with the time only where the scheme signs one that stands in it', () => {
+test('a payload gets the current time only if the scheme signs a time in the payload', () => {
   const linear = VerifySettings.parse({ scheme: 'linear', secret: 'x' })
   const github = VerifySettings.parse({ scheme: 'github', secret: 'x' })
   expect(stampPayload(linear, { a: 1, webhookTimestamp: 5 }, 99_000)).toEqual({ a: 1, webhookTimestamp: 99_000 })

@@ -60,8 +60,8 @@ function said(value: JsonValue): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-describe('any template', () => {
-  test('compiles, or is refused as an invalid configuration with its column', () => {
+describe('templates', () => {
+  test('any text compiles, or is refused with a column', () => {
     fc.assert(
       fc.property(fc.oneof(hostile, fc.string()), (text) => {
         expect(outcomeOf(text)).toMatch(
@@ -72,7 +72,7 @@ describe('any template', () => {
     )
   })
 
-  test('without an opening brace pair is its own rendering', () => {
+  test('a text without {{ renders to itself', () => {
     fc.assert(
       fc.property(hostile, json, (text, payload) => {
         fc.pre(!text.includes('{{'))
@@ -81,7 +81,7 @@ describe('any template', () => {
     )
   })
 
-  test('puts values between its literals and reads none of them again', () => {
+  test('values are put between the literals and are not rendered again', () => {
     const literal = hostile.filter((text) => !text.includes('{'))
     fc.assert(
       fc.property(fc.array(fc.tuple(literal, fieldName, fc.oneof(hostile, fc.string()))), literal, (parts, tail) => {
@@ -93,7 +93,7 @@ describe('any template', () => {
     )
   })
 
-  test('renders a field as JSON would say it, and strings without their quotes', () => {
+  test('a field renders as JSON, and a string without its quotes', () => {
     fc.assert(
       fc.property(fieldName, json, (name, value) => {
         expect(compileTemplate(`{{payload.${name}}}`).render(scope({ [name]: value }))).toBe(said(value))
@@ -102,8 +102,8 @@ describe('any template', () => {
   })
 })
 
-describe('a truncated text', () => {
-  test('is a beginning of the text within the limit, and well-formed where the text was', () => {
+describe('truncated texts', () => {
+  test('a truncated text is a beginning of the text within the limit, without half a character', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'é', '😀', '👩‍💻', '\n'), maxLength: 30 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 40 }), (value, limit) => {

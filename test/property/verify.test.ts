@@ -82,8 +82,8 @@ const request: fc.Arbitrary<VerifyRequest> = fc.record({
   rawBody: body.map((text) => Buffer.from(text)),
 })
 
-describe('any request', () => {
-  test('that is not signed is refused by every scheme, without a throw', async () => {
+describe('unsigned requests', () => {
+  test('every scheme refuses any unsigned request without an exception', async () => {
     await fc.assert(
       fc.asyncProperty(request, fc.constantFrom(...verifiers), async (given, verifier) => {
         verifier.isClaimed(given.headers)
@@ -95,7 +95,7 @@ describe('any request', () => {
     )
   })
 
-  test('gets no word back that a browser could run', async () => {
+  test('no handshake sends back a text that a browser could run', async () => {
     await fc.assert(
       fc.asyncProperty(request, fc.constantFrom(...verifiers), fc.boolean(), async (given, verifier, verified) => {
         const answer = await verifier.handshake(given, { verified, armed: true })
@@ -123,7 +123,7 @@ test('a signature is proven for the bytes and the secret that made it, and for n
   )
 })
 
-test('only one text is a digest in base64, though decoders take several for the same bytes', () => {
+test('only one base64 text matches a digest, although decoders accept several for the same bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 32, maxLength: 32 }), fc.base64String({ maxLength: 48 }), (digest, text) => {
       const own = Buffer.from(digest).toString('base64')
@@ -134,7 +134,7 @@ test('only one text is a digest in base64, though decoders take several for the 
   )
 })
 
-test('a time is read as a whole or not at all', () => {
+test('a time is parsed only if the whole text is a time', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 4_000_000_000 }),

@@ -55,8 +55,8 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
   return { store, ran, repeated, inbox: createInbox({ ...parts, rerunner, repeats }) }
 }
 
-describe('the inbox of the gateway', () => {
-  test('keeps the place with the mails, and starts without one', async () => {
+describe('inbox of the gateway', () => {
+  test('the inbox stores the position together with the mails, and has none at first', async () => {
     const { inbox, store } = createStage()
     expect(await inbox.state()).toBeUndefined()
     await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
@@ -64,7 +64,7 @@ describe('the inbox of the gateway', () => {
     expect((await store.counts()).deliveries.pending).toBe(2)
   })
 
-  test('stores a mail as the hook would have, pending, with its request and its key', async () => {
+  test('a mail is stored like a request to the hook: pending, with its request and its key', async () => {
     const { inbox, store } = createStage()
     await inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })
     const [row] = await store.deliveries({ limit: 9 })
@@ -80,7 +80,7 @@ describe('the inbox of the gateway', () => {
     })
   })
 
-  test('runs each stored mail once, in order, and a mail that comes again not at all: it is a repetition', async () => {
+  test('each mail runs once, in order, and a mail that comes again counts as a repetition', async () => {
     const { inbox, ran, repeated } = createStage()
     await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
     await inbox.deliver([toPayload('b'), toPayload('c')], { historyId: '30', syncedAt: 6 })
@@ -89,14 +89,14 @@ describe('the inbox of the gateway', () => {
     expect(repeated).toEqual(['d-2'])
   })
 
-  test('runs the mails behind one that cannot be run', async () => {
+  test('a mail that cannot run does not stop the mails after it', async () => {
     const { inbox, ran } = createStage(undefined, ['d-1'])
     await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })
     await new Promise((resolve) => setImmediate(resolve))
     expect(ran.map(({ deliveryId }) => deliveryId)).toEqual(['d-2'])
   })
 
-  test('moves nothing where the store refuses', async () => {
+  test('the position does not move if the store refuses the mails', async () => {
     const store = createMemoryStore({ clock: () => 5 })
     const { inbox } = createStage({ ...store, appendAll: () => Promise.reject(new Error('the disk is full')) })
     await expect(inbox.deliver([toPayload('a')], { historyId: '20', syncedAt: 5 })).rejects.toThrow('full')

@@ -23,8 +23,8 @@ function createStage() {
   return { written, store, repeats, repeat }
 }
 
-describe('the repetitions of a second', () => {
-  test('are one write, with one entry a delivery', async () => {
+describe('repetitions of deliveries', () => {
+  test('the repetitions of a second are one write, with one entry for each delivery', async () => {
     const { written, repeat } = createStage()
     repeat('a')
     repeat('b')
@@ -42,7 +42,7 @@ describe('the repetitions of a second', () => {
     expect(written).toHaveLength(1)
   })
 
-  test('wait while the store is away, and are written when it is back', async () => {
+  test('repetitions wait while the store is unavailable, and are written later', async () => {
     const { written, store, repeat } = createStage()
     store.isAway = true
     repeat('a')
@@ -54,7 +54,7 @@ describe('the repetitions of a second', () => {
     expect(written).toEqual([[{ deliveryId: 'a', times: 2, lastAt: 2, bodyDiffered: false }]])
   })
 
-  test('are written at the stop, also those that were noted during a write, and a store that is away does not hold it up', async () => {
+  test('a stop writes all repetitions, and an unavailable store does not delay it', async () => {
     const { written, store, repeats, repeat } = createStage()
     for (let at = 0; at < 2_500; at += 1) repeat(`d-${at}`)
     await repeats.stop()
@@ -65,7 +65,7 @@ describe('the repetitions of a second', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('of more deliveries than a store that is away may keep waiting are only counted and logged', async () => {
+  test('repetitions over the limit of an unavailable store are counted and logged, but not written', async () => {
     const { written, store, repeats, repeat } = createStage()
     store.isAway = true
     for (let at = 0; at < 12_000; at += 1) repeat(`d-${at}`)

@@ -75,14 +75,14 @@ async function stage(
   }
 }
 
-describe('deliveries that wait', () => {
-  test('run again at the next start, also when its clock is behind', async () => {
+describe('waiting deliveries', () => {
+  test('pending deliveries run at the next start, even if the clock was set back', async () => {
     const { rerunner, stateOf } = await stage(['a', 'b'])
     await rerunner.resumePending()
     expect([await stateOf('a'), await stateOf('b')]).toEqual(['accepted', 'accepted'])
   })
 
-  test('one that the store does not take is tried again, and the next are not held up for good', async () => {
+  test('an outcome that cannot be stored is tried again, and the next deliveries run after it', async () => {
     let failures = 2
     const { rerunner, stateOf } = await stage(['a', 'b'], (store) => ({
       settle: (id, settlement) =>
@@ -93,7 +93,7 @@ describe('deliveries that wait', () => {
     expect(await stateOf('a')).toBe('accepted')
   })
 
-  test('are read one at a time, and leave room for requests in between', async () => {
+  test('waiting deliveries are read one at a time, so that requests run in between', async () => {
     const events: string[] = []
     const { rerunner } = await stage(['a', 'b'], (store) => ({
       open(query) {
@@ -106,7 +106,7 @@ describe('deliveries that wait', () => {
     expect(events).toEqual(['at most 1', 'a request', 'at most 1', 'a request'])
   })
 
-  test('are left to the next start once the gateway stops', async () => {
+  test('a stop leaves the remaining deliveries to the next start', async () => {
     const { rerunner, stopping, stateOf } = await stage(['a', 'b', 'c'], (store) => ({
       settle(id, settlement) {
         stopping.abort()
@@ -117,14 +117,14 @@ describe('deliveries that wait', () => {
     expect([await stateOf('a'), await stateOf('b'), await stateOf('c')]).toEqual(['accepted', 'pending', 'pending'])
   })
 
-  test('code that a stop cuts off has not failed: its delivery stays pending, and runs at the next start', async () => {
+  test('a delivery whose code was interrupted by a stop stays pending', async () => {
     const { rerunner, stopping, stateOf, delivery } = await stage(['a'])
     stopping.abort()
     expect(await rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation)).toBe('waiting')
     expect(await stateOf('a')).toBe('pending')
   })
 
-  test('code that fails by itself parks, and the log and the alerts hear of it, once', async () => {
+  test('a delivery whose code fails is parked, logged and reported once', async () => {
     const { rerunner, stateOf, errors, parked, delivery } = await stage(['a'])
     const park = (before?: 'parked') =>
       rerunner.settleLate(Promise.resolve(parkedDecision), delivery('a'), generation, before)
@@ -142,7 +142,7 @@ describe('deliveries that wait', () => {
   test.each([
     ['no mapping has its hook', elsewhere],
     ['the conditions of all mappings are false', unmet],
-  ])('what a mapping took before the stop is parked, logged and reported if %s', async (_why, mappings) => {
+  ])('a delivery that a mapping took before the stop is parked, logged and reported if %s', async (_why, mappings) => {
     const { rerunner, waiting, errors, parked } = await stage(['a'], undefined, { mappingId: 'gone', mappings })
     await rerunner.resumePending()
     const record = await waiting.delivery('a')
@@ -156,7 +156,7 @@ describe('deliveries that wait', () => {
     expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
   })
 
-  test('what no mapping decided on yet, such as a mail, is skipped by conditions that are false, and not by a missing hook', async () => {
+  test('an undecided delivery is skipped if all conditions are false, and stays parked if its hook is missing', async () => {
     const skipped = await stage(['a'], undefined, { mappings: unmet })
     await skipped.rerunner.resumePending()
     expect(await skipped.stateOf('a')).toBe('skipped')
@@ -165,7 +165,7 @@ describe('deliveries that wait', () => {
     expect(await kept.stateOf('a')).toBe('parked')
   })
 
-  test('a body that no mapping reads any more stays parked', async () => {
+  test('a delivery whose body no mapping reads stays parked', async () => {
     const { rerunner, waiting } = await stage(['a'], undefined, { mappingId: 'text', mappings: elsewhere })
     const [open] = await waiting.open({ limit: 1 })
     if (open === undefined) throw new Error('it is pending')

@@ -26,7 +26,7 @@ function codeOf(run: () => unknown): string | undefined {
 
 const uncheckable = { isGatewaysFault: true, isProofShown: true }
 
-test('a proof that the gateway cannot check is no failure of its sender, however often it comes', () => {
+test('a proof that the gateway cannot check does not count as a failure of its sender', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
     expect(codeOf(() => admission.refuseUnproved(knockWith('none'), uncheckable))).toBe('proof-unavailable')
@@ -35,7 +35,7 @@ test('a proof that the gateway cannot check is no failure of its sender, however
   expect(codeOf(() => admission.checkToken(knockWith('valid')))).toBeUndefined()
 })
 
-test('a wrong token beside it is one all the same', () => {
+test('a wrong token counts as a failure even if the proof cannot be checked', () => {
   const admission = start()
   for (let count = 0; count < 20; count++) {
     expect(codeOf(() => admission.refuseUnproved(knockWith('wrong'), uncheckable))).toBe('proof-unavailable')
@@ -44,7 +44,7 @@ test('a wrong token beside it is one all the same', () => {
   expect(codeOf(() => admission.checkToken(knockWith('valid')))).toBe('rate-limited')
 })
 
-test('who has the token is told that it opens nothing here, and is not counted', () => {
+test('a request with the token is told that the token does not open the hook, and does not count as a failure', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
     expect(codeOf(() => admission.refuseUnproved(knockWith('valid')))).toBe('unauthorized')

@@ -81,7 +81,7 @@ async function post(body: Buffer | string, encoding?: string, options: Partial<B
   return next()
 }
 
-describe('reading', () => {
+describe('reading a body', () => {
   test('a body arrives byte for byte, in chunks or with a length', async () => {
     const bytes = Buffer.from([0, 255, 10, 13, 10, 128])
     expect((await post(bytes)).body?.bytes).toEqual(bytes)
@@ -101,7 +101,7 @@ describe('reading', () => {
     expect((await next()).body?.bytes).toHaveLength(0)
   })
 
-  test('nothing of the request but its body can be reached through the bytes', async () => {
+  test('the buffer of a body has nothing else of the request', async () => {
     const { port, next } = await serve()
     // head and body in one segment share one buffer inside Node
     dial(port, `${head('authorization: Bearer canary', 'content-length: 2')}{}`)
@@ -110,35 +110,32 @@ describe('reading', () => {
     expect(new TextDecoder().decode(body?.bytes.buffer)).toBe('{}')
   })
 
-  test.each(['success', 'too large', 'timeout', 'abort'])(
-    'no listener and no timer stays behind after: %s',
-    async (end) => {
-      vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-      const events = ['data', 'end', 'error', 'close', 'aborted']
-      // Node adds `clearIncoming` to a request that is answered before its end is reported
-      const count = (req: IncomingMessage) =>
-        events.map((event) => req.listeners(event).filter(({ name }) => name !== 'clearIncoming').length)
-      let listened: number[] | undefined
-      let continueNow = () => {}
-      const reading = new Promise<void>((resolve) => (continueNow = resolve))
-      const { port, next } = await serve({ continueNow }, (req) => void (listened = count(req)))
-      const socket = dial(port, `${head('transfer-encoding: chunked')}1\r\na\r\n`)
-      if (end === 'success') socket.write('0\r\n\r\n')
-      if (end === 'too large') socket.write(`${(limit + 1).toString(16)}\r\n${'a'.repeat(limit + 1)}\r\n`)
-      await reading
-      // by then the listeners and the timer are there
-      await new Promise((resolve) => setImmediate(resolve))
-      if (end === 'timeout') vi.advanceTimersByTime(10_000)
-      if (end === 'abort') socket.destroy()
-      const { req } = await next()
-      expect(vi.getTimerCount()).toBe(0)
-      expect(count(req)).toEqual(listened)
-    },
-  )
+  test.each(['success', 'too large', 'timeout', 'abort'])('no listener and no timer is left after: %s', async (end) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    const events = ['data', 'end', 'error', 'close', 'aborted']
+    // Node adds `clearIncoming` to a request that is answered before its end is reported
+    const count = (req: IncomingMessage) =>
+      events.map((event) => req.listeners(event).filter(({ name }) => name !== 'clearIncoming').length)
+    let listened: number[] | undefined
+    let continueNow = () => {}
+    const reading = new Promise<void>((resolve) => (continueNow = resolve))
+    const { port, next } = await serve({ continueNow }, (req) => void (listened = count(req)))
+    const socket = dial(port, `${head('transfer-encoding: chunked')}1\r\na\r\n`)
+    if (end === 'success') socket.write('0\r\n\r\n')
+    if (end === 'too large') socket.write(`${(limit + 1).toString(16)}\r\n${'a'.repeat(limit + 1)}\r\n`)
+    await reading
+    // by then the listeners and the timer are there
+    await new Promise((resolve) => setImmediate(resolve))
+    if (end === 'timeout') vi.advanceTimersByTime(10_000)
+    if (end === 'abort') socket.destroy()
+    const { req } = await next()
+    expect(vi.getTimerCount()).toBe(0)
+    expect(count(req)).toEqual(listened)
+  })
 })
 
-describe('the limit', () => {
-  test('a body of exactly the limit passes; one byte more is 413, declared or counted', async () => {
+describe('the limit of a body', () => {
+  test('a body of exactly the limit is read, and one byte more is 413, declared or counted', async () => {
     expect((await post('a'.repeat(limit))).body?.bytes).toHaveLength(limit)
     expect((await post('a'.repeat(limit + 1))).problem?.code).toBe('body-too-large')
     for (const [size, code] of [
@@ -151,7 +148,7 @@ describe('the limit', () => {
     }
   })
 
-  test('a declared length over the limit is refused before a byte of the body came', async () => {
+  test('a declared length over the limit is refused before a byte of the body arrives', async () => {
     const { port, next } = await serve()
     dial(port, head(`content-length: ${limit + 1}`))
     const { problem, req } = await next()
@@ -159,13 +156,13 @@ describe('the limit', () => {
     expect(req.readableDidRead).toBe(false)
   })
 
-  test('a body without a declared length is refused at the byte that is too many, not at its end', async () => {
+  test('a body without a declared length is refused at the first byte over the limit, not at its end', async () => {
     const { port, next } = await serve()
     dial(port, `${head('transfer-encoding: chunked')}fffff\r\n${'a'.repeat(limit + 1)}`)
     expect((await next()).problem?.status).toBe(413)
   })
 
-  test('the limit holds for the inflated body as well', async () => {
+  test('the limit also applies to the inflated body', async () => {
     for (const [encoding, compress] of [
       ['gzip', gzipSync],
       ['deflate', deflateSync],
@@ -177,7 +174,7 @@ describe('the limit', () => {
     }
   })
 
-  test('a bomb is cut long before its end', async () => {
+  test('a compression bomb is stopped long before its end', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000))
     // its end is broken: whoever inflated it to there would call it invalid
     const broken = bomb.subarray(0, bomb.length - 1_000)
@@ -185,7 +182,7 @@ describe('the limit', () => {
   })
 })
 
-describe('encodings', () => {
+describe('encodings of a body', () => {
   test.each([
     ['gzip', gzipSync],
     ['GZip', gzipSync],
@@ -193,25 +190,28 @@ describe('encodings', () => {
     ['deflate', deflateSync],
     ['deflate', deflateRawSync],
     ['br', brotliCompressSync],
-  ] as const)('%s is inflated, and the bytes as sent are kept for the signature', async (encoding, compress) => {
-    const sent = compress('{"text":"Grüße"}')
-    const { body } = await post(sent, encoding)
-    expect(body?.bytes.toString()).toBe('{"text":"Grüße"}')
-    expect(body?.raw).toEqual(sent)
-    expect(body?.bytes.buffer.byteLength).toBe(body?.bytes.length)
-  })
+  ] as const)(
+    'a body in %s is inflated, and its bytes are kept as sent for the signature',
+    async (encoding, compress) => {
+      const sent = compress('{"text":"Grüße"}')
+      const { body } = await post(sent, encoding)
+      expect(body?.bytes.toString()).toBe('{"text":"Grüße"}')
+      expect(body?.raw).toEqual(sent)
+      expect(body?.bytes.buffer.byteLength).toBe(body?.bytes.length)
+    },
+  )
 
-  test('identity is no encoding', async () => {
+  test('a body in identity is not inflated', async () => {
     const { body } = await post('{}', 'identity')
     expect(body?.bytes).toBe(body?.raw)
   })
 
-  test('an empty body is empty in every encoding', async () => {
+  test('an empty body is valid in every encoding', async () => {
     expect((await post('', 'gzip')).body?.bytes).toHaveLength(0)
   })
 
   test.each(['zstd', 'compress', 'gzip, gzip', 'identity, gzip', 'gzip;q=1', 'none'])(
-    '%s is refused with 415, unread',
+    'a body in %s is refused with 415 before it is read',
     async (encoding) => {
       const { problem, req } = await post(gzipSync('{}'), encoding)
       expect(problem?.code).toBe('encoding-unsupported')
@@ -219,17 +219,20 @@ describe('encodings', () => {
     },
   )
 
-  test('two Content-Encoding lines are stacked encodings', async () => {
+  test('two Content-Encoding headers count as two encodings and are refused', async () => {
     const { port, next } = await serve()
     dial(port, head('content-encoding: gzip', 'content-encoding: identity', 'content-length: 0'))
     expect((await next()).problem?.code).toBe('encoding-unsupported')
   })
 
-  test.each(['gzip', 'deflate', 'br'])('what is not %s is 400, and not quoted', async (encoding) => {
-    const { problem } = await post('canary canary canary', encoding)
-    expect(problem?.code).toBe('body-invalid')
-    expect(problem?.message).not.toContain('canary')
-  })
+  test.each(['gzip', 'deflate', 'br'])(
+    'a body that is not %s is 400, and the answer does not quote it',
+    async (encoding) => {
+      const { problem } = await post('canary canary canary', encoding)
+      expect(problem?.code).toBe('body-invalid')
+      expect(problem?.message).not.toContain('canary')
+    },
+  )
 
   test('compressed data that ends early is 400', async () => {
     expect((await post(gzipSync('a'.repeat(100)).subarray(0, 20), 'gzip')).problem?.code).toBe('body-invalid')
@@ -237,8 +240,8 @@ describe('encodings', () => {
   })
 })
 
-describe('time', () => {
-  test('a body that drips is cut when the whole has taken too long, though every byte was quick', async () => {
+describe('the time limit of a body', () => {
+  test('a body that arrives byte by byte is refused when it takes too long in all', async () => {
     const { port, next } = await serve({ timeoutMs: 150 })
     const socket = dial(port, head('content-length: 900'))
     const drip = setInterval(() => socket.write('a'), 10)
@@ -248,7 +251,7 @@ describe('time', () => {
     expect(problem?.status).toBe(408)
   })
 
-  test('the same drip is a body where the time suffices', async () => {
+  test('a body that arrives byte by byte is read if it arrives in time', async () => {
     const { port, next } = await serve()
     const socket = dial(port, head('content-length: 5'))
     const drip = setInterval(() => socket.write('a'), 10)
@@ -257,8 +260,8 @@ describe('time', () => {
   })
 })
 
-describe('a sender that goes away', () => {
-  test('a reset within the body is body-incomplete', async () => {
+describe('senders that disconnect', () => {
+  test('a connection that is reset within the body is body-incomplete', async () => {
     const { port, next } = await serve()
     const socket = dial(port, `${head('content-length: 100')}abc`)
     socket.once('connect', () => socket.resetAndDestroy())
@@ -277,7 +280,7 @@ describe('a sender that goes away', () => {
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
-  test('a sender that left before the reading began is noticed at once, not at the timeout', async () => {
+  test('a sender that disconnected before the read began is noticed at once, not at the timeout', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const { port, next } = await serve({}, async (req) => {
       req.socket.destroy()
@@ -289,7 +292,7 @@ describe('a sender that goes away', () => {
 })
 
 describe('Expect: 100-continue', () => {
-  test('leave is given once, and the body follows', async () => {
+  test('the answer 100 is sent once, and the body follows', async () => {
     const { port, next } = await serve()
     const socket = dial(port, head('expect: 100-continue', 'content-length: 2'))
     const [answer] = await once(socket, 'data')
@@ -303,7 +306,7 @@ describe('Expect: 100-continue', () => {
   test.each([
     ['a declared length over the limit', `content-length: ${limit + 1}`],
     ['an encoding that is not inflated', 'content-encoding: zstd'],
-  ])('leave is never given to %s', async (_, line) => {
+  ])('the answer 100 is never sent for %s', async (_, line) => {
     const { port, next } = await serve()
     dial(port, head('expect: 100-continue', line))
     expect(await next()).toMatchObject({ continued: 0, problem: expect.any(Problem) })

@@ -7,22 +7,22 @@ function client(remoteAddress: string | undefined, forwarded?: string, trusted: 
   return createClientLookup(trusted)({ headers, socket: { remoteAddress } })
 }
 
-describe('the socket', () => {
-  test('an IPv4 client is its address, mapped into IPv6 or not', () => {
+describe('the address of the socket', () => {
+  test('the client of an IPv4 address is the address, even if it is mapped into IPv6', () => {
     expect(client('1.2.3.4')).toBe('1.2.3.4')
     expect(client('::ffff:1.2.3.4')).toBe('1.2.3.4')
     expect(client('::ffff:102:304')).toBe('1.2.3.4')
     expect(client('1.2.3.5')).not.toBe(client('1.2.3.4'))
   })
 
-  test('an IPv6 client is its /64', () => {
+  test('the client of an IPv6 address is its /64 network', () => {
     expect(client('2001:db8:1:2::1')).toBe('2001:db8:1:2::/64')
     expect(client('2001:db8:1:2:ffff::9')).toBe(client('2001:db8:1:2::1'))
     expect(client('2001:db8:1:3::1')).not.toBe(client('2001:db8:1:2::1'))
     expect(client('fe80::1%eth0')).toBe('fe80:0:0:0::/64')
   })
 
-  test('a socket that is gone is unknown', () => {
+  test('the client of a closed socket is unknown', () => {
     expect(client(undefined)).toBe('unknown')
   })
 })
@@ -30,26 +30,26 @@ describe('the socket', () => {
 describe('X-Forwarded-For', () => {
   const trusted = ['127.0.0.1', '10.0.0.0/8', '2001:db8:ffff::/48']
 
-  test('counts for nothing when the peer is not trusted', () => {
+  test('X-Forwarded-For is ignored if the peer is not trusted', () => {
     expect(client('9.9.9.9', '1.2.3.4')).toBe('9.9.9.9')
     expect(client('9.9.9.9', '1.2.3.4', trusted)).toBe('9.9.9.9')
     expect(client('127.0.0.1', '1.2.3.4')).toBe('127.0.0.1')
   })
 
-  test('names the client when the peer is trusted', () => {
+  test('X-Forwarded-For names the client if the peer is trusted', () => {
     expect(client('127.0.0.1', '1.2.3.4', trusted)).toBe('1.2.3.4')
     expect(client('::ffff:10.1.2.3', '1.2.3.4', trusted)).toBe('1.2.3.4')
     expect(client('2001:db8:ffff::1', '2001:db8:1:2::1', trusted)).toBe('2001:db8:1:2::/64')
     expect(client('127.0.0.1', undefined, trusted)).toBe('127.0.0.1')
   })
 
-  test('is read from the right: what the client wrote itself stands further left and is not believed', () => {
+  test('X-Forwarded-For is read from the right, so an entry that the client wrote itself does not count', () => {
     expect(client('127.0.0.1', '6.6.6.6, 1.2.3.4', trusted)).toBe('1.2.3.4')
     expect(client('127.0.0.1', '6.6.6.6, 1.2.3.4, 10.0.0.7,10.0.0.8', trusted)).toBe('1.2.3.4')
     expect(client('127.0.0.1', '10.0.0.1, 1.2.3.4, 10.0.0.7', trusted)).toBe('1.2.3.4')
   })
 
-  test('with trusted hops alone, the first of them is the client', () => {
+  test('the first hop is the client if all hops are trusted', () => {
     expect(client('127.0.0.1', '10.0.0.1, 10.0.0.2', trusted)).toBe('10.0.0.1')
   })
 
@@ -64,17 +64,17 @@ describe('X-Forwarded-For', () => {
     '::g',
     '1.2.3.4; drop',
     '[::1',
-  ])('what is no address (%j) ends the walk at the hop that sent it', (garbage) => {
+  ])('the entry %j, which is not an address, ends the walk at the hop that sent it', (garbage) => {
     expect(client('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
     expect(client('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
   })
 
-  test('a port behind the address is left away', () => {
+  test('the port after an address is ignored', () => {
     expect(client('127.0.0.1', '1.2.3.4:5678', trusted)).toBe('1.2.3.4')
     expect(client('127.0.0.1', '[2001:db8:1:2::1]:443', trusted)).toBe('2001:db8:1:2::/64')
   })
 
-  test('Forwarded is not read', () => {
+  test('the header Forwarded is not read', () => {
     const clientOf = createClientLookup(trusted)
     expect(clientOf({ headers: { forwarded: 'for=1.2.3.4' }, socket: { remoteAddress: '127.0.0.1' } })).toBe(
       '127.0.0.1',
@@ -92,13 +92,13 @@ describe('server.trustedProxies', () => {
     ['::1', '::1', '::2'],
     ['0.0.0.0/0', '9.9.9.9', '2001:db8::1'],
     ['::/0', '2001:db8::1', '9.9.9.9'],
-  ])('%s trusts %s and not %s', (entry, inside, outside) => {
+  ])('the entry %s trusts %s and does not trust %s', (entry, inside, outside) => {
     expect(client(inside, '1.2.3.4', [entry])).toBe('1.2.3.4')
     expect(client(outside, '1.2.3.4', [entry])).not.toBe('1.2.3.4')
   })
 
   test.each(['10.0.0.0/33', '10.0.0', '10/8', 'loopback', '::/129', '10.0.0.0/8 ', '*', '010.0.0.0/8'])(
-    '%j is refused by the name of its key',
+    'the entry %j is refused with the name of its key',
     (entry) => {
       const attempt = () => createClientLookup(['127.0.0.1', entry])
       expect(attempt).toThrow(Problem)
@@ -107,7 +107,7 @@ describe('server.trustedProxies', () => {
   )
 })
 
-describe('a proxy that is not named', () => {
+describe('proxies that the configuration does not name', () => {
   const forwarded = { 'x-forwarded-for': '203.0.113.7' }
 
   function seenFrom(remoteAddress: string, headers: Record<string, string>, trusted: string[] = []) {
@@ -118,7 +118,7 @@ describe('a proxy that is not named', () => {
   }
 
   test.each(['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', 'fd00::5'])(
-    '%s is told to the operator by its address',
+    'a warning for the operator names the address %s',
     (address) => {
       expect(seenFrom(address, forwarded).proxies.warnings()).toEqual([
         expect.stringContaining(`Requests from ${address} `),
@@ -127,7 +127,7 @@ describe('a proxy that is not named', () => {
     },
   )
 
-  test('is forgotten when the configuration names it', () => {
+  test('the warning ends when the configuration names the proxy', () => {
     const { named, proxies } = seenFrom('10.1.2.3', forwarded)
     named.push('10.0.0.0/8')
     expect(proxies.warnings()).toEqual([])
@@ -136,11 +136,11 @@ describe('a proxy that is not named', () => {
   test.each([
     ['a sender on the internet that sets the header', '203.0.113.9', forwarded],
     ['a client without the header', '127.0.0.1', {}],
-  ])('is not %s', (_, address, headers) => {
+  ])('there is no warning about %s', (_, address, headers) => {
     expect(seenFrom(address, headers).proxies.warnings()).toEqual([])
   })
 
-  test('is one of ten at most: a private network has many addresses', () => {
+  test('at most ten proxies are remembered, because a private network has many addresses', () => {
     const proxies = createUnnamedProxies(() => [])
     const clientOf = createClientLookup([], proxies)
     for (let last = 0; last < 99; last++) clientOf({ headers: forwarded, socket: { remoteAddress: `10.0.0.${last}` } })

@@ -58,8 +58,8 @@ const promisedCount = (server: ReturnType<typeof createServer>) =>
 const remote: Peer = { client: '203.0.113.7', isLoopback: false }
 const another: Peer = { client: '203.0.113.8', isLoopback: false }
 
-describe('a client has so many connections and no more', () => {
-  test('those of others are left alone, and one that ends makes room for one', async () => {
+describe('the number of connections of a client', () => {
+  test('a client over its limit is cut off, others are not, and a closed connection makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
     const { dial, ask, heard, told } = await serve(...many, another, remote, remote)
     const held: Awaited<ReturnType<typeof dial>>[] = []
@@ -79,21 +79,21 @@ describe('a client has so many connections and no more', () => {
     expect(told).toEqual([expect.stringContaining(`more than ${perClient} connections`)])
   })
 
-  test('a trusted proxy has as many as it likes, since it carries everybody’s', async () => {
+  test('a trusted proxy has no limit, because it carries the connections of many clients', async () => {
     const { dial, count } = await serve(undefined)
     for (let number = 0; number <= perClient; number++) await dial()
     expect(await count()).toBe(perClient + 1)
   })
 
-  test('no client and no process of this machine can take all of them', () => {
+  test('no client and no process of this machine can use up all connections', () => {
     expect(perClient * 16).toBeLessThanOrEqual(all)
     expect(loopback * 2).toBeLessThanOrEqual(all)
     expect(loopback).toBeGreaterThanOrEqual(1_000)
   })
 })
 
-describe('a connection without a request ends', () => {
-  test('after its time, however many blank lines drip in', async () => {
+describe('idle connections', () => {
+  test('an idle connection is closed after its time, even if blank lines arrive', async () => {
     const { dial, ask, time, closeIdle } = await serve(remote)
     const dripping = await dial()
     ;(await ask(dripping.socket))?.end('hello')
@@ -107,7 +107,7 @@ describe('a connection without a request ends', () => {
     await dripping.closed
   })
 
-  test('also when none ever came', async () => {
+  test('a connection that never had a request is closed after its time', async () => {
     const { dial, time, closeIdle, count } = await serve(remote)
     const silent = await dial()
     await vi.waitFor(async () => expect(await count()).toBe(1))
@@ -116,7 +116,7 @@ describe('a connection without a request ends', () => {
     await silent.closed
   })
 
-  test('and one whose request is at work does not, nor one that goes on asking', async () => {
+  test('a connection with a running request or with new requests is not closed', async () => {
     const { dial, ask, time, closeIdle } = await serve(remote)
     const waiting = await dial()
     const first = await ask(waiting.socket, '/1')
@@ -137,7 +137,7 @@ describe('a connection without a request ends', () => {
     expect(waiting.state.closed).toBe(false)
   })
 
-  test('nor does it wait for a client that never reads its answers', async () => {
+  test('a connection whose client never reads its answer is closed after its time', async () => {
     const { dial, ask, time, closeIdle } = await serve(remote)
     const deaf = await dial()
     deaf.socket.pause()
@@ -154,20 +154,20 @@ describe('a connection without a request ends', () => {
 describe('the client of a connection', () => {
   const peer = (address: string, trusted: string[] = []) => createPeerLookup(() => trusted)(address)
 
-  test('is its address, of IPv6 the /64, of an IPv4-mapped one the IPv4 address', () => {
+  test('the client is the IPv4 address, even if it is mapped, or the /64 network of an IPv6 address', () => {
     expect(peer('203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
     expect(peer('::ffff:203.0.113.7')).toEqual({ client: '203.0.113.7', isLoopback: false })
     expect(peer('2001:db8:1:2:3:4:5:6')).toEqual(peer('2001:db8:1:2::9'))
     expect(peer('2001:db8:1:3::9')).not.toEqual(peer('2001:db8:1:2::9'))
   })
 
-  test('is one for all of this machine', () => {
+  test('all connections from this machine have one client', () => {
     for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
       expect(peer(address)).toEqual({ client: 'loopback', isLoopback: true })
     }
   })
 
-  test('is nobody for a trusted proxy', () => {
+  test('a connection of a trusted proxy has no client', () => {
     expect(peer('10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
     expect(peer('::ffff:10.0.0.3', ['10.0.0.0/8'])).toBeUndefined()
     expect(peer('127.0.0.1', ['127.0.0.1'])).toBeUndefined()

@@ -40,7 +40,7 @@ const refuse: RequestListener = (req, res) => {
 
 const head = (length: number) => `POST / HTTP/1.1\r\nhost: hooks.test\r\ncontent-length: ${length}\r\n\r\n`
 
-test('a refused sender reads the whole answer, though it had sent more than was read', async () => {
+test('a refused sender reads the whole answer, even if it sent more than the gateway read', async () => {
   const { port } = await serve(refuse)
   const { socket, seen, closed } = dial(port, head(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
@@ -51,7 +51,7 @@ test('a refused sender reads the whole answer, though it had sent more than was 
   expect(seen.error).toBeUndefined()
 })
 
-test('a sender that goes on and on is cut off after little', async () => {
+test('a sender that goes on sending is cut off after 64 kB', async () => {
   const { port, sockets } = await serve(refuse)
   const { socket, closed } = dial(port, head(1_000_000_000))
   const more = Buffer.alloc(64 * 1024)
@@ -64,7 +64,7 @@ test('a sender that goes on and on is cut off after little', async () => {
   expect(sockets[0]?.bytesRead).toBeLessThan(1_000_000)
 })
 
-test('a sender that neither sends nor leaves is cut off after a second, and not before', async () => {
+test('a sender that neither sends nor disconnects is cut off after a second', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const { port, sockets } = await serve(refuse)
   const { socket } = dial(port, head(2_000))

@@ -39,7 +39,7 @@ const ask = (socket: Socket, path: string) => socket.write(`GET ${path} HTTP/1.1
 const answer = (res: ServerResponse | undefined) => res?.end(`answer to ${res.req.url}`)
 const longest = 3_600_000
 
-test('a connection on which nothing was sent ends at once, while a request that runs has its time', async () => {
+test('a stop closes a connection without a request at once, and lets a running request end', async () => {
   const { port, close, heard, waitFor } = await serve()
   const silent = await dial(port)
   const asking = await dial(port)
@@ -53,7 +53,7 @@ test('a connection on which nothing was sent ends at once, while a request that 
   expect(asking.seen.text).toMatch(/^HTTP\/1\.1 200 [^]*connection: close[^]*answer to \/1$/i)
 })
 
-test('a connection ends with the answer to its newest request, and what is sent behind it is not heard', async () => {
+test('a stop closes a connection after the answer to its newest request, and ignores later requests', async () => {
   const { port, close, heard, waitFor } = await serve()
   const asking = await dial(port)
   for (const path of ['/1', '/2', '/3']) ask(asking.socket, path)

@@ -12,8 +12,8 @@ function stage() {
   return { file, later: (ms: number) => (now += ms), open: () => createHandedSecrets({ file, clock: () => now }) }
 }
 
-describe('secrets that senders hand over', () => {
-  test('two at the same moment are both there after a restart, for the owner alone', async () => {
+describe('secrets from handshakes', () => {
+  test('two secrets that arrive at once are both stored after a restart, in a file that only its owner can read', async () => {
     const { open, file } = stage()
     const handed = open()
     await Promise.all([handed.keep('a', 'secret-a'), handed.keep('b', 'secret-b')])
@@ -22,7 +22,7 @@ describe('secrets that senders hand over', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  test('the window is open for ten minutes, and for one secret', async () => {
+  test('the window is open for ten minutes or until one secret is accepted', async () => {
     const { open, later } = stage()
     const handed = open()
     expect(handed.isArmed('a')).toBe(false)
@@ -37,7 +37,7 @@ describe('secrets that senders hand over', () => {
     expect(handed.isArmed('a')).toBe(false)
   })
 
-  test('a secret and its successor hold, the one before them no more', async () => {
+  test('the two newest secrets are valid, and older ones are not', async () => {
     const handed = stage().open()
     for (const secret of ['one', 'two', 'three']) await handed.keep('a', secret)
     expect(handed.of('a')).toEqual(['three', 'two'])

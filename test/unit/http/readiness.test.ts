@@ -25,7 +25,7 @@ describe('readiness', () => {
     return { readiness, check, retire, hasEnded }
   }
 
-  test('is shown to trusted proxies, and to nobody through them', async () => {
+  test('trusted proxies see whether the gateway is ready, and clients behind them do not', async () => {
     const { check } = stage()
     expect(await check('10.0.0.1')).toBe(true)
     expect(await check('192.0.2.1')).toBeUndefined()
@@ -33,7 +33,7 @@ describe('readiness', () => {
     expect(await stage({ trouble: 'the disk is full' }).check('10.0.0.1')).toBe(false)
   })
 
-  test('ends first at a stop, which waits until each balancer was told three times', async () => {
+  test('a stop makes the gateway unready and waits until each balancer was told three times', async () => {
     const { readiness, check, retire, hasEnded } = stage()
     expect(readiness.isStopping()).toBe(false)
     await check('10.0.0.1')
@@ -48,7 +48,7 @@ describe('readiness', () => {
     expect(await hasEnded()).toBe(true)
   })
 
-  test('counts a check that began before the stop by its answer, and says if a balancer was not told in time', async () => {
+  test('a check that began before the stop counts if its answer says unready', async () => {
     const { check, retire, hasEnded } = stage()
     await check('10.0.0.1')
     const early = check('10.0.0.1')
@@ -60,7 +60,7 @@ describe('readiness', () => {
     expect(await hasEnded()).toBe(true)
   })
 
-  test('delays no stop where no balancer asks, or none does any more', async () => {
+  test('a stop is not delayed if no balancer asks, or no longer asks', async () => {
     const { retire, hasEnded } = stage()
     retire()
     expect(await hasEnded()).toBe(true)
@@ -71,7 +71,7 @@ describe('readiness', () => {
     expect(await left.hasEnded()).toBe(true)
   })
 
-  test('delays a stop for its limit at most', async () => {
+  test('a stop waits for balancers at most until its limit', async () => {
     const { check, retire, hasEnded } = stage()
     await check('10.0.0.1')
     retire()

@@ -10,7 +10,7 @@ function fail(throttle: Throttle, client: string, times: number): void {
   for (let count = 0; count < times; count++) throttle.fail(client)
 }
 
-test('the twentieth failure inside a minute locks its client, and no other', () => {
+test('the twentieth failure within a minute locks its client out, and no other client', () => {
   const { throttle } = start()
   fail(throttle, 'a', 19)
   expect(throttle.lockedFor('a')).toBeUndefined()
@@ -32,7 +32,7 @@ test('the lock ends sixty seconds after it began, and the count starts over', ()
   expect(throttle.lockedFor('a')).toBe(60)
 })
 
-test('seconds are rounded up, so that whoever waits as told is let in', () => {
+test('the seconds until the end of a lock are rounded up, so that a client that waits for them is let in', () => {
   const { throttle, time } = start()
   fail(throttle, 'a', 20)
   time.now += 1_500
@@ -51,7 +51,7 @@ test('attempts during the lock do not prolong it', () => {
   expect(throttle.lockedFor('a')).toBeUndefined()
 })
 
-test('any sixty seconds count, not those of a calendar', () => {
+test('the minute of a count begins with any failure, not with a minute of the clock', () => {
   const { throttle, time } = start()
   throttle.fail('a')
   time.now += 59_000
@@ -63,7 +63,7 @@ test('any sixty seconds count, not those of a calendar', () => {
   expect(throttle.lockedFor('a')).toBe(60)
 })
 
-test('failures that are a minute apart never lock', () => {
+test('a client with fewer than twenty failures in each minute is never locked out', () => {
   const { throttle, time } = start()
   for (let count = 0; count < 100; count++) {
     throttle.fail('a')
@@ -72,7 +72,7 @@ test('failures that are a minute apart never lock', () => {
   expect(throttle.lockedFor('a')).toBeUndefined()
 })
 
-test('memory is bounded whoever floods, and a lock outlives a flood of single failures', () => {
+test('a flood of clients with one failure each does not exceed the limit and does not end a lock', () => {
   const { throttle } = start({ maxClients: 100 })
   fail(throttle, 'locked', 20)
   for (let index = 0; index < 10_000; index++) throttle.fail(`flood-${index}`)
@@ -80,7 +80,7 @@ test('memory is bounded whoever floods, and a lock outlives a flood of single fa
   expect(throttle.lockedFor('locked')).toBe(60)
 })
 
-test('of the clients that are only counted, the longest quiet is forgotten first', () => {
+test('the client that was quiet for longest is forgotten first', () => {
   const { throttle } = start({ maxClients: 3 })
   fail(throttle, 'early', 19)
   fail(throttle, 'busy', 18)
@@ -93,7 +93,7 @@ test('of the clients that are only counted, the longest quiet is forgotten first
   expect(throttle.lockedFor('busy')).toBe(60)
 })
 
-test('only where every place is a lock does the one that ends soonest give way', () => {
+test('a lock is removed only if all others are locks too, and then the one that ends first', () => {
   const { throttle, time } = start({ maxClients: 3 })
   for (const client of ['first', 'second', 'third']) {
     fail(throttle, client, 20)
@@ -106,7 +106,7 @@ test('only where every place is a lock does the one that ends soonest give way',
   expect(throttle.lockedFor('third')).toBe(59)
 })
 
-test('a lock that has ended makes room before anybody is forgotten', () => {
+test('an ended lock is removed before a counted client is forgotten', () => {
   const { throttle, time } = start({ maxClients: 2 })
   fail(throttle, 'locked', 20)
   time.now += 60_000
@@ -116,7 +116,7 @@ test('a lock that has ended makes room before anybody is forgotten', () => {
   expect(throttle.lockedFor('counted')).toBe(60)
 })
 
-test('a clock that is set back holds nobody longer than the lock', () => {
+test('a clock that is set back does not prolong a lock', () => {
   const { throttle, time } = start()
   fail(throttle, 'a', 20)
   time.now -= 3_600_000

@@ -14,8 +14,8 @@ function codeOf(run: () => unknown): string | undefined {
   return undefined
 }
 
-describe('the memory for unproven bodies', () => {
-  test('has a share for each client, which is free again when its requests are over', () => {
+describe('memory for the bodies of unproven requests', () => {
+  test('each client has a share, which is free again when its requests end', () => {
     const bodies = createUnprovenBodies()
     const [first, second, other] = [bodies.open(), bodies.open(), bodies.open()]
     first.take('a', perClient - 1, small)
@@ -26,7 +26,7 @@ describe('the memory for unproven bodies', () => {
     expect(codeOf(() => bodies.open().take('a', perClient - 1, small))).toBeUndefined()
   })
 
-  test('is bounded for all of them together', () => {
+  test('the memory of all clients together is limited', () => {
     const bodies = createUnprovenBodies()
     const holds = Array.from({ length: clients }, (_, index) => {
       const hold = bodies.open()
@@ -38,7 +38,7 @@ describe('the memory for unproven bodies', () => {
     expect(codeOf(() => bodies.open().take('one more', 1, small))).toBeUndefined()
   })
 
-  test('always has room for one body of the largest size, compressed and inflated', () => {
+  test('a share has room for one body of the largest size, compressed and inflated', () => {
     const large = 100 * 1024 * 1024
     const hold = createUnprovenBodies().open()
     hold.take('a', large, large)
@@ -46,7 +46,7 @@ describe('the memory for unproven bodies', () => {
     expect(codeOf(() => hold.take('a', 1, large))).toBe('overloaded 5')
   })
 
-  test('takes back what was too much, and each release counts once', () => {
+  test('memory that was not needed is given back, and a second release changes nothing', () => {
     const bodies = createUnprovenBodies()
     const hold = bodies.open()
     hold.take('a', perClient, small)
@@ -57,7 +57,7 @@ describe('the memory for unproven bodies', () => {
     expect(codeOf(() => bodies.open().take('a', perClient / 2 + 1, small))).toBe('overloaded 5')
   })
 
-  test('remembers nobody who holds nothing', () => {
+  test('a client without reserved memory is not remembered', () => {
     const bodies = createUnprovenBodies()
     for (let count = 0; count < 100; count++) {
       const hold = bodies.open()

@@ -8,15 +8,15 @@ function explainOn(generation: Generation, path: string, payload: JsonValue) {
   return explain(generation, toTestDelivery(path, payload), toTestId)
 }
 
-describe('explain', () => {
-  test('decides what the gateway decides', async () => {
+describe('explanations of decisions', () => {
+  test('an explanation decides like the gateway', async () => {
     const generation = toGeneration([{ match: { path: 'x' }, messageTemplate: '{{a}}', sessionKey: 'hook:{{a}}' }])
     const delivery = toTestDelivery('x', { a: 'b' })
     const { decision } = await explain(generation, delivery, toTestId)
     expect(decision).toEqual(await decideOn(generation, delivery))
   })
 
-  test('tells a template from a literal, and both from a default', async () => {
+  test('the origin of a field is a template, a literal or a default', async () => {
     const mapping = { match: { path: 'x' }, name: 'Fixed', messageTemplate: 'On {{a}}', to: '42', timeoutSeconds: 5 }
     const { origins } = await explainOn(toGeneration([mapping]), 'x', { a: 'b' })
     expect(origins).toEqual([
@@ -35,7 +35,7 @@ describe('explain', () => {
     ])
   })
 
-  test('names the module for the fields that it set, and the mapping for those that it left', async () => {
+  test('the origin is the module for fields that it set, and the mapping for the others', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, name: 'Kept', messageTemplate: 'Replaced', transform: { module: 'a.ts' } }],
       { transforms: { 'a.ts': () => ({ message: 'Mine', name: undefined }) }, hooks: { defaultSessionKey: 'hook:in' } },
@@ -46,7 +46,7 @@ describe('explain', () => {
     ])
   })
 
-  test('knows each result of a fan-out by its place', async () => {
+  test('the origins are right for each result of a fan-out', async () => {
     const generation = toGeneration([{ match: { path: 'x' }, name: 'Kept', transform: { module: 'a.ts' } }], {
       transforms: {
         'a.ts': () => [{ message: 'one' }, { message: 'two', name: 'Two' }, { kind: 'wake', text: 'three' }],
@@ -60,7 +60,7 @@ describe('explain', () => {
     ])
   })
 
-  test('knows each item of a forEach by its place, also behind one that was skipped', async () => {
+  test('the origins are right for each item of a forEach, also after a skipped item', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, forEach: 'items', name: 'Kept', transform: { module: 'a.ts' } }],
       {
@@ -77,7 +77,7 @@ describe('explain', () => {
     expect(origins.map(({ name }) => name)).toEqual(['literal name', 'transform a.ts'])
   })
 
-  test('tells what a request set on the built-in hooks, which no mapping takes', async () => {
+  test('the origin of fields of the built-in hooks is the request', async () => {
     const generation = toGeneration([{ messageTemplate: 'anything' }])
     const agent = await explainOn(generation, 'agent', { message: 'hi', deliver: false })
     expect(agent.origins).toMatchObject([{ message: 'request', deliver: 'request', channel: 'default' }])
@@ -89,7 +89,7 @@ describe('explain', () => {
     expect(wake.origins).toEqual([{ text: 'request', mode: 'default', allowUnsafeExternalContent: 'default' }])
   })
 
-  test('gives a reason for every mapping, also where none takes the delivery', async () => {
+  test('every mapping has a reason, even if none takes the delivery', async () => {
     const generation = toGeneration([{ match: { path: 'x', source: 'me' } }, { match: { path: 'y' } }])
     const { decision, trace, origins } = await explainOn(generation, 'x', {})
     expect(decision.kind).toBe('skip')

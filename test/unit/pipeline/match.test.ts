@@ -24,7 +24,7 @@ function whyNot(match: Match, parts: Partial<MatchInput>): string | undefined {
   return createRouter([mapping('only', match)]).explain(delivery(parts))[0]?.why
 }
 
-describe('which mapping takes a delivery', () => {
+describe('the mapping of a delivery', () => {
   const router = createRouter([
     mapping('early any', { source: 'gitlab' }),
     mapping('first', { path: 'github', event: 'push' }),
@@ -33,14 +33,14 @@ describe('which mapping takes a delivery', () => {
     mapping('late any', { path: '/' }),
   ])
 
-  test('the first one in config order whose every condition holds, with or without a path', () => {
+  test('the first mapping whose conditions are all true takes the delivery, with or without a path', () => {
     expect(find(router, delivery({ source: 'gitlab' })).mapping?.id).toBe('early any')
     expect(find(router, delivery()).mapping?.id).toBe('first')
     expect(find(router, delivery({ event: 'issues' })).mapping?.id).toBe('second')
     expect(find(router, delivery({ path: 'elsewhere' })).mapping?.id).toBe('late any')
   })
 
-  test('candidates are those of the path and those of any path, in config order', () => {
+  test('the candidates are the mappings of the path and those without a path, in the order of the configuration', () => {
     const ids = (path: string) => router.mappingsFor(path).mappings.map(({ id }) => id)
     expect(ids('github')).toEqual(['early any', 'first', 'second', 'late any'])
     expect(ids('gmail')).toEqual(['early any', 'other', 'late any'])
@@ -55,7 +55,7 @@ describe('which mapping takes a delivery', () => {
     ])
   })
 
-  test('where none takes it, every candidate has its reason', () => {
+  test('every candidate has a reason if none takes the delivery', () => {
     const { mapping: none, trace } = find(
       createRouter([mapping('a', { event: 'x' }), mapping('b', { event: 'y' })]),
       delivery(),
@@ -67,40 +67,43 @@ describe('which mapping takes a delivery', () => {
     ])
   })
 
-  test('is settled by one look-up however many other paths there are', () => {
+  test('the number of other paths does not change the time of a look-up', () => {
     const many = createRouter(Array.from({ length: 1000 }, (_, n) => mapping(`m${n}`, { path: `hook-${n}` })))
     expect(many.mappingsFor('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
     expect(find(many, delivery({ path: 'hook-777' })).trace).toHaveLength(1)
   })
 })
 
-describe('a path', () => {
-  test('is compared exactly, after its slashes are trimmed', () => {
+describe('paths of hooks', () => {
+  test('a path is compared exactly, after its slashes are trimmed', () => {
     expect(isTaken({ path: '/team/alerts//' }, { path: 'team/alerts' })).toBe(true)
     expect(isTaken({ path: 'team/alerts' }, { path: 'team/Alerts' })).toBe(false)
     expect(isTaken({ path: 'team' }, { path: 'team/alerts' })).toBe(false)
   })
 
-  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])('named %s is a name like any other', (path) => {
-    expect(isTaken({ path: 'github' }, { path })).toBe(false)
-    expect(isTaken({ path }, { path })).toBe(true)
-    expect(createRouter([mapping('only', { path: 'github' })]).mappingsFor(path).mappings).toEqual([])
-  })
+  test.each(['__proto__', 'constructor', 'toString', 'hasOwnProperty'])(
+    'the name %s is a path like any other',
+    (path) => {
+      expect(isTaken({ path: 'github' }, { path })).toBe(false)
+      expect(isTaken({ path }, { path })).toBe(true)
+      expect(createRouter([mapping('only', { path: 'github' })]).mappingsFor(path).mappings).toEqual([])
+    },
+  )
 
-  test('that is empty or a slash stands for every name', () => {
+  test('an empty path or a slash matches every name', () => {
     expect(isTaken({ path: '' }, { path: 'anything' })).toBe(true)
     expect(isTaken({ path: '/' }, { path: 'anything' })).toBe(true)
   })
 })
 
-describe('conditions', () => {
-  test('an event is one of a list, and an unknown event is none of it', () => {
+describe('conditions of a mapping', () => {
+  test('an event must be in the list, and an unknown event is not', () => {
     expect(isTaken({ event: ['push', 'release'] }, { event: 'release' })).toBe(true)
     expect(isTaken({ event: ['push', 'release'] }, { event: 'pull' })).toBe(false)
     expect(isTaken({ event: 'push' }, { event: undefined })).toBe(false)
   })
 
-  test('a header is found under its name in any case, and its value is compared exactly', () => {
+  test('the name of a header is compared in any case, and its value exactly', () => {
     const headers = { 'x-env': 'prod' }
     expect(isTaken({ headers: { 'X-Env': 'prod' } }, { headers })).toBe(true)
     expect(isTaken({ headers: { 'X-Env': ['test', 'prod'] } }, { headers })).toBe(true)
@@ -121,11 +124,11 @@ describe('conditions', () => {
     [{ id: ['a'] }, { id: 'a' }, false],
     [{ a: 1, b: 2 }, { a: 1, b: 3 }, false],
     ['text', { length: 4 }, false],
-  ])('the payload %j under %j: %s', (payload, conditions, expected) => {
+  ])('the payload %j under the condition %j is taken: %s', (payload, conditions, expected) => {
     expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
   })
 
-  test('a payload that no condition asks for is never read', () => {
+  test('a payload is not read if no condition needs it', () => {
     const parts = delivery({
       body: openBody({ bytes: Buffer.from('no JSON'), contentType: undefined, isProved: false }, { forms: false }),
     })
@@ -134,14 +137,14 @@ describe('conditions', () => {
     expect(() => find(createRouter([mapping('asks', { payload: { a: 1 } })]), parts)).toThrow('The body is not JSON')
   })
 
-  test('a payload path that does not parse is an error of the config that names the mapping', () => {
+  test('an invalid payload path is an error that names the mapping', () => {
     expect(() => createRouter([mapping('broken', { payload: { 'a..b': 1 } })])).toThrow(
       /Mapping "broken": match\.payload: The path "a\.\.b" is wrong at column 3/,
     )
   })
 })
 
-describe('tests of a value', () => {
+describe('comparisons of values', () => {
   test.each<[JsonValue, Match['payload'], boolean]>([
     [{ sender: { type: 'User' } }, { 'sender.type': { not: 'Bot' } }, true],
     [{ sender: { type: 'Bot' } }, { 'sender.type': { not: 'Bot' } }, false],
@@ -168,11 +171,11 @@ describe('tests of a value', () => {
     [{ amount: 7 }, { amount: { lte: 6 } }, false],
     [{ amount: '5.5' }, { amount: { gt: 5 } }, false],
     [{}, { amount: { lt: 6 } }, false],
-  ])('take the payload %j under %j: %s', (payload, conditions, expected) => {
+  ])('the payload %j under the comparison %j is taken: %s', (payload, conditions, expected) => {
     expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
   })
 
-  test('compare events and headers too, and take a request without the header that must not have a value', () => {
+  test('comparisons also apply to events and headers, and an absent header does not have a forbidden value', () => {
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'push' })).toBe(true)
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'ping' })).toBe(false)
     expect(isTaken({ event: { not: ['ping'] } }, { event: undefined })).toBe(true)
@@ -183,12 +186,12 @@ describe('tests of a value', () => {
     expect(isTaken({ headers: { constructor: { exists: true } } }, { headers: {} })).toBe(false)
   })
 
-  test('finish on a text for which an expression of JavaScript takes years', () => {
+  test('a match ends quickly on a text for which an expression of JavaScript takes years', () => {
     const body = toJsonBody({ text: `${'a'.repeat(9_000)}!` })
     expect(isTaken({ payload: { text: { matches: '^(a+)+$' } } }, { body })).toBe(false)
   })
 
-  test('take no text that is too long to compare, whether it must match or must not', () => {
+  test('a text that is too long to compare makes the condition false, even if it must not match', () => {
     const body = toJsonBody({ text: 'a'.repeat(10_001) })
     expect(isTaken({ payload: { text: { matches: 'a' } } }, { body })).toBe(false)
     expect(isTaken({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(false)
@@ -197,7 +200,7 @@ describe('tests of a value', () => {
     )
   })
 
-  test('explain what they take, and show no value of the payload', () => {
+  test('the reason of a comparison shows the wanted value and no value of the payload', () => {
     const payload = { amount: { gte: 5, lt: 10 }, login: { not: 'robot' }, ref: { matches: '^v' } } as const
     const body = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
     expect(whyNot({ payload }, body(3, 'x', 'v1'))).toBe(
@@ -215,7 +218,7 @@ describe('tests of a value', () => {
   })
 })
 
-describe('alternatives', () => {
+describe('alternatives of conditions', () => {
   const match: Match = {
     payload: { 'sender.type': { not: 'Bot' } },
     any: [{ event: 'push', payload: { ref: 'refs/heads/main' } }, { event: 'release' }, { headers: { 'x-env': 'a' } }],
@@ -244,8 +247,8 @@ describe('alternatives', () => {
   })
 })
 
-describe('the reasons', () => {
-  test('every mapping has one, also on another path and behind the one that takes it', () => {
+describe('reasons of a trace', () => {
+  test('every mapping has a reason, also on another path and after the one that takes the delivery', () => {
     const router = createRouter([
       mapping('mail', { path: 'gmail' }),
       mapping('taker', { path: 'github' }),
@@ -258,7 +261,7 @@ describe('the reasons', () => {
     ])
   })
 
-  test('name what the sender sent in a field of the payload by its kind alone', () => {
+  test('a reason names only the kind of a value in the payload', () => {
     const match: Match = { payload: { action: ['opened', 'reopened'] } }
     const expected = 'this mapping takes "opened" or "reopened"'
     expect(whyNot(match, { body: toJsonBody({ action: 'hunter2' }) })).toBe(
@@ -268,20 +271,20 @@ describe('the reasons', () => {
     expect(whyNot(match, { body: toJsonBody({}) })).toBe(`payload.action is nothing, ${expected}`)
   })
 
-  test('say of a header neither the value that came nor the one that is wanted', () => {
+  test('a reason about a header shows neither the received value nor the wanted one', () => {
     const match: Match = { headers: { 'X-Key': 'wanted-secret' } }
     expect(whyNot(match, { headers: {} })).toBe('header x-key is missing')
     expect(whyNot(match, { headers: { 'x-key': 'sent-secret' } })).toBe('header x-key has another value')
     expect(whyNot(match, { headers: { 'x-key': 'wanted-secret' } })).toBe('header x-key matches')
   })
 
-  test('stay one short line whatever a sender calls its event', () => {
+  test('a reason is one short line, whatever the event is called', () => {
     const why = whyNot({ event: 'push' }, { event: `a\nb${'x'.repeat(5000)}` })
     expect(why).toMatch(/^event is "a\\nbx+…", this mapping takes "push"$/)
     expect(why?.length).toBeLessThan(120)
   })
 
-  test('count the wanted values that are too many to say', () => {
+  test('a reason counts the wanted values that it does not list', () => {
     const event = Array.from({ length: 50 }, (_, n) => `e${n}`)
     expect(whyNot({ event }, {})).toMatch(/"e0", .*"e5" or 44 more$/)
   })

@@ -26,7 +26,7 @@ function messageOf(expression: string): string {
   return 'parsed'
 }
 
-describe('a path', () => {
+describe('paths into a payload', () => {
   test.each<[string, JsonValue]>([
     ['messages[0].subject', 'Lunch'],
     ['messages.0.subject', 'Lunch'],
@@ -38,11 +38,11 @@ describe('a path', () => {
     ['event-data.first name', 'Ada'],
     ['rows.0', 'by name'],
     ['length', 7],
-  ])('%s finds what is there', (expression, expected) => {
+  ])('the path %s finds its value', (expression, expected) => {
     expect(read(expression)).toEqual(expected)
   })
 
-  test('starts at an index where the payload is an array', () => {
+  test('a path begins with an index if the payload is an array', () => {
     expect(read('[1].event', [{ event: 'open' }, { event: 'click' }])).toBe('click')
     expect(read('[2].event', [{ event: 'open' }, { event: 'click' }])).toBeUndefined()
   })
@@ -67,11 +67,11 @@ describe('a path', () => {
     'constructor',
     'messages.constructor.name',
     'pull_request.prototype',
-  ])('%s finds nothing', (expression) => {
+  ])('the path %s finds no value', (expression) => {
     expect(read(expression)).toBeUndefined()
   })
 
-  test('finds no property of a payload that is itself a scalar', () => {
+  test('a path finds no property of a scalar payload', () => {
     expect(read('length', 'text')).toBeUndefined()
     expect(read('a', null)).toBeUndefined()
   })
@@ -88,7 +88,7 @@ describe('a path', () => {
     ['a[0]b', 'column 5: expected a "." or a "[", found "b"'],
     ['a]', 'column 2: expected a "." or a "[", found "]"'],
     ['a .b', 'column 1: expected the name of a field without spaces around it, found "a .b"'],
-  ])('%j is refused with the column, what was expected and what came', (expression, message) => {
+  ])('the path %j is refused with the column, what was expected and what was found', (expression, message) => {
     expect(messageOf(expression)).toContain(message)
     expect(messageOf(expression)).toContain(JSON.stringify(expression))
   })

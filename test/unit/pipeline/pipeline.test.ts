@@ -19,8 +19,8 @@ async function refused(path: string, payload: JsonValue, options?: Parameters<ty
   return `${decision.problem.code} ${decision.problem.message}`
 }
 
-describe('the built-in hooks', () => {
-  test('wake becomes a system event of the default agent’s main session', async () => {
+describe('built-in hooks', () => {
+  test('a request to wake becomes a system event in the main session of the default agent', async () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('wake', { text: 'It rains', extra: 1 }))
     expect(decision).toMatchObject({
       kind: 'accept',
@@ -28,7 +28,7 @@ describe('the built-in hooks', () => {
     })
   })
 
-  test('agent defaults: deliver, channel last, wake now, a key of its own', async () => {
+  test('a request to agent is delivered to the last channel, wakes at once and has its own session key by default', async () => {
     const decision = await decideOn(toGeneration([]), toTestDelivery('agent', { message: 'Go' }))
     expect(decision).toMatchObject({
       actions: [{ sharesSession: false, action: { deliver: true, channel: 'last', wakeMode: 'now' } }],
@@ -36,7 +36,7 @@ describe('the built-in hooks', () => {
     expect(decision.kind === 'accept' && decision.actions[0]?.sessionKey).toMatch(/^hook:id-/)
   })
 
-  test('a default session key files runs under it and lets them run in parallel', async () => {
+  test('runs under the default session key run in parallel', async () => {
     const generation = toGeneration([], { hooks: { defaultSessionKey: 'hook:inbox' } })
     const decision = await decideOn(generation, toTestDelivery('agent', { message: 'Go' }))
     expect(decision).toMatchObject({ actions: [{ sessionKey: 'hook:inbox', sharesSession: true }] })
@@ -54,22 +54,22 @@ describe('the built-in hooks', () => {
     ['agent', { message: 'x', to: ' ' }, 'to: expected a string that is not blank'],
     ['agent', { message: 'x', channel: 'pigeon' }, 'channel: expected one of "last", "whatsapp"'],
     ['agent', { message: 'x', thinking: 'deeply' }, 'thinking: expected one of "off", "minimal"'],
-  ])('%s with %j is refused and says why', async (path, payload, why) => {
+  ])('the hook %s refuses %j with the reason', async (path, payload, why) => {
     expect(await refused(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
   })
 
-  test('a refusal names kinds, never values', async () => {
+  test('a refusal names kinds of values and never the values', async () => {
     expect(await refused('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
   })
 
-  test('teams and imsg are names of msteams and imessage', async () => {
+  test('the channel names teams and imsg mean msteams and imessage', async () => {
     const msteams = { appId: 'a', appPassword: 'p' }
     const generation = toGeneration([], { config: { channels: { msteams } } })
     const decision = await decideOn(generation, toTestDelivery('agent', { message: 'x', channel: 'teams' }))
     expect(decision).toMatchObject({ actions: [{ action: { channel: 'msteams' } }] })
   })
 
-  describe('a direct call', () => {
+  describe('direct calls', () => {
     const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
     const models = { providers: { local }, aliases: { Fast: 'local/llama' } }
     const asked = { agents: { defaults: { model: 'fast' } }, models }
@@ -82,7 +82,7 @@ describe('the built-in hooks', () => {
       ['such a model where another runner performs the turns', { model: 'canary/llama' }, { models }],
       ['a channel that is not configured', { channel: 'telegram' }, asked],
       ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
-    ])('that names %s is refused, and the refusal quotes none of it', async (_, fields, config) => {
+    ])('a call that names %s is refused, and the refusal does not quote it', async (_, fields, config) => {
       const refusal = await refused('agent', { message: 'x', ...fields }, { config })
       expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).join()}: `))
       expect(refusal).not.toMatch(/canary|noslash|llama/)
@@ -104,7 +104,7 @@ describe('the built-in hooks', () => {
           runners: { claw: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
         },
       ],
-    ])('that names %s is accepted', async (_, fields, config) => {
+    ])('a call that names %s is accepted', async (_, fields, config) => {
       const call = toTestDelivery('agent', { message: 'x', ...fields })
       expect(await decideOn(toGeneration([], { config }), call)).toMatchObject({ kind: 'accept' })
     })
@@ -116,7 +116,7 @@ describe('the built-in hooks', () => {
     expect(decision).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
   })
 
-  test('the built-in hook has the instructions and the trust that hooks.agent gives it, and a wake has neither', async () => {
+  test('a run of the built-in hook has the instructions and the trust of hooks.agent, and a wake has neither', async () => {
     const generation = toGeneration([], {
       hooks: { agent: { instructions: 'Be brief.', allowUnsafeExternalContent: true } },
     })
@@ -133,10 +133,10 @@ describe('the built-in hooks', () => {
   })
 })
 
-describe('policy', () => {
+describe('policy of actions', () => {
   const keyed = { message: 'x', sessionKey: 'hook:a' }
 
-  test('a request’s session key is denied unless allowed, and then obeys the prefixes as they are written', async () => {
+  test('a session key of a request is denied unless allowed, and then it must have one of the prefixes', async () => {
     expect(await refused('agent', keyed)).toMatch(/^session-key-denied/)
     const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:'] }
     const decision = await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', keyed))
@@ -146,7 +146,7 @@ describe('policy', () => {
     }
   })
 
-  test('a request can continue a session where it may choose its key, if it or the configuration names one', async () => {
+  test('a request that may choose its key can continue a session that it or the configuration names', async () => {
     const mode = 'persistent'
     const hooks = { allowRequestSessionKey: true }
     const decide = async (payload: JsonObject, more: object = {}) =>
@@ -173,7 +173,7 @@ describe('policy', () => {
     )
   })
 
-  test('the key "main" is the main session: a mapping may name it, a request only if the prefixes list it', async () => {
+  test('a mapping may name the main session, and a request only if the prefixes list "main"', async () => {
     const main = { message: 'x', sessionKey: 'main' }
     const continued = { sessionKey: 'main', sessionMode: 'persistent', sharesSession: false }
     const prefixes = { allowedSessionKeyPrefixes: ['hook:'] }
@@ -190,7 +190,7 @@ describe('policy', () => {
     })
   })
 
-  test('a template whose beginning is fixed cannot become the main session by what a sender wrote', async () => {
+  test('a session key template with a fixed beginning never renders to the main session', async () => {
     for (const sessionKey of ['m{{text}}', ' main{{text}}']) {
       const generation = toGeneration([{ ...template, sessionKey }])
       for (const text of ['ain', '', ' ']) {
@@ -200,7 +200,7 @@ describe('policy', () => {
     }
   })
 
-  test('a key outside the prefixes shows the operator the key and the prefixes, and the sender neither', async () => {
+  test('a denied session key and the prefixes are shown to the operator and not to the sender', async () => {
     const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'ci:'] }
     const wrong = toTestDelivery('agent', { message: 'x', sessionKey: 'ops:a' })
     const decision = await decideOn(toGeneration([], { hooks }), wrong)
@@ -213,12 +213,12 @@ describe('policy', () => {
     })
   })
 
-  test('a key with a line break is denied, also where requests may choose', async () => {
+  test('a session key with a line break is denied, even if requests may choose the key', async () => {
     const hooks = { allowRequestSessionKey: true }
     expect(await refused('agent', { message: 'x', sessionKey: 'a\nb' }, { hooks })).toMatch(/^session-key-denied/)
   })
 
-  test('an agent outside the list is denied, an unknown one inside falls back to the default', async () => {
+  test('an agent outside the list is denied, and an unknown allowed agent becomes the default agent', async () => {
     const config = { agents: { list: [{ id: 'ops' }, { id: 'home', default: true }] } }
     const at = (allowedAgentIds: string[] | undefined) => ({ config, hooks: { allowedAgentIds } })
     expect(await refused('agent', { message: 'x', agentId: 'ops' }, at([]))).toMatch(/^agent-denied/)
@@ -235,7 +235,7 @@ describe('policy', () => {
     }
   })
 
-  test('a model outside the list is denied, an alias is resolved first', async () => {
+  test('a model outside the list is denied, after its alias is resolved', async () => {
     const config = {
       agents: { defaults: { models: ['anthropic/opus'] } },
       models: { aliases: { best: 'anthropic/opus', worst: 'acme/tiny' } },
@@ -265,7 +265,7 @@ describe('policy', () => {
     },
   )
 
-  test('a templated key that begins with a placeholder counts as the request’s, one with a literal beginning does not', async () => {
+  test('a session key template that begins with a placeholder counts as chosen by the request', async () => {
     const open: MappingInput = { ...template, sessionKey: '{{text}}' }
     const pinned: MappingInput = { ...template, sessionKey: 'hook:{{text}}' }
     expect(await decideOn(toGeneration([open]), toTestDelivery('in', { text: 'main' }))).toMatchObject({
@@ -275,13 +275,13 @@ describe('policy', () => {
     expect(await accepted([pinned], { text: 'a' })).toMatchObject([{ sessionKey: 'hook:a' }])
   })
 
-  test('a mapping’s key that leaves the prefixes when rendered is the sender’s fault', async () => {
+  test('a rendered session key outside the prefixes refuses the delivery', async () => {
     const mapping: MappingInput = { ...template, sessionKey: 'x:{{text}}' }
     const generation = toGeneration([mapping], { hooks: { allowedSessionKeyPrefixes: ['hook:'] } })
     expect(await decideOn(generation, toTestDelivery('in', { text: 'a' }))).toMatchObject({ kind: 'refuse' })
   })
 
-  test('a persistent session never overlaps, even under the default key', async () => {
+  test('turns of a persistent session never overlap, even under the default key', async () => {
     const options = { hooks: { defaultSessionKey: 'hook:inbox' } }
     expect(await accepted([template], { text: 'a' }, options)).toMatchObject([{ sharesSession: true }])
     expect(await accepted([{ ...template, sessionMode: 'persistent' }], { text: 'a' }, options)).toMatchObject([
@@ -290,8 +290,8 @@ describe('policy', () => {
   })
 })
 
-describe('mapped hooks', () => {
-  test('an unknown name is no hook; a name of Object.prototype neither', () => {
+describe('hooks of mappings', () => {
+  test('an unknown name is not a hook, and the name of an inherited property is not one either', () => {
     const generation = toGeneration([template])
     expect(['in', 'wake', 'agent'].map((name) => generation.hook(name).kind)).toEqual([
       'mapped',
@@ -302,13 +302,13 @@ describe('mapped hooks', () => {
     expect(new Set(kinds)).toEqual(new Set(['unknown']))
   })
 
-  test('with neither template nor code the payload itself is the message', async () => {
+  test('the payload is the message of a mapping without a template and without code', async () => {
     expect(await accepted([{ match: { path: 'in' } }], { a: [1] })).toMatchObject([
       { action: { message: '{"a":[1]}' } },
     ])
   })
 
-  test('a blank rendering is the sender’s fault without a transform, and names the template', async () => {
+  test('a message that renders blank refuses the delivery and names the template', async () => {
     const decision = await decideOn(
       toGeneration([{ ...template, messageTemplate: '{{text}}' }]),
       toTestDelivery('in', { text: null }),
@@ -319,7 +319,7 @@ describe('mapped hooks', () => {
     )
   })
 
-  test('no mapping matched: skipped, with the reason of each mapping', async () => {
+  test('a delivery that no mapping matches is skipped, with the reason of each mapping', async () => {
     const mapping: MappingInput = { ...template, match: { path: 'in', event: 'push' } }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', {}, { event: 'ping' }))
     expect(decision).toMatchObject({
@@ -328,12 +328,12 @@ describe('mapped hooks', () => {
     })
   })
 
-  test('instructions stay apart from the message, and are never templated', async () => {
+  test('instructions are separate from the message and are never rendered', async () => {
     const [planned] = await accepted([{ ...template, instructions: 'Do {{text}}' }], { text: 'a' })
     expect(planned).toMatchObject({ instructions: 'Do {{text}}', action: { message: 'Say a' } })
   })
 
-  test('the opt-out of the boundary is the mapping’s alone', async () => {
+  test('only the mapping can opt out of the boundary', async () => {
     const unsafe: MappingInput = { ...template, allowUnsafeExternalContent: true }
     expect(await accepted([unsafe], { text: 'a' })).toMatchObject([{ action: { allowUnsafeExternalContent: true } }])
   })
@@ -346,25 +346,25 @@ describe('forEach', () => {
     messageTemplate: '{{items[0].n}} of {{items.length}}',
   }
 
-  test('one action an item, each rendered from a payload that holds it alone', async () => {
+  test('each item becomes one action, rendered from a payload with this item alone', async () => {
     const actions = await accepted([each], { items: [{ n: 'a' }, { n: 'b' }] })
     expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
   })
 
-  test.each([[{}], [{ items: [] }], [{ items: 'x' }], [[]]])('%j is skipped', async (payload) => {
+  test.each([[{}], [{ items: [] }], [{ items: 'x' }], [[]]])('the payload %j is skipped', async (payload) => {
     expect(await decideOn(toGeneration([each]), toTestDelivery('in', payload as JsonValue))).toMatchObject({
       kind: 'skip',
     })
   })
 
-  test('200 items pass, 201 are refused as a whole', async () => {
+  test('200 items are accepted, and 201 items are refused as a whole', async () => {
     const items = (count: number) => ({ items: Array.from({ length: count }, () => ({ n: 'x' })) })
     expect(await accepted([each], items(200))).toHaveLength(200)
     const decision = await decideOn(toGeneration([each]), toTestDelivery('in', items(201)))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
-  test('what stands beside the array is not repeated without end', async () => {
+  test('a text outside the array is not repeated for each item without a limit', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
@@ -372,7 +372,7 @@ describe('forEach', () => {
     expect(await accepted([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
   })
 
-  test('all or nothing: one item that renders blank refuses the delivery', async () => {
+  test('one item that renders blank refuses the whole delivery', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', { items: [{ n: 'a' }, {}] }))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
@@ -387,7 +387,7 @@ describe('transforms', () => {
       toTestDelivery('in', { text: 'a' }),
     )
 
-  test('{} keeps the mapping’s action, fields replace, null skips', async () => {
+  test('{} keeps the action of the mapping, fields replace its fields, and null skips the delivery', async () => {
     expect(await run({})).toMatchObject({
       actions: [{ sessionKey: 'hook:t', action: { message: 'Say a', name: 'T' } }],
     })
@@ -398,18 +398,18 @@ describe('transforms', () => {
     expect(await run([])).toMatchObject({ kind: 'skip' })
   })
 
-  test('an array fans out', async () => {
+  test('each item of a returned array becomes an action', async () => {
     const decision = await run([{ message: 'one' }, { kind: 'wake', text: 'two' }])
     expect(decision).toMatchObject({ actions: [{ kind: 'agent' }, { kind: 'wake', action: { text: 'two' } }] })
   })
 
-  test('200 results pass, 201 are the code’s fault and park', async () => {
+  test('200 results are accepted, and 201 results park the delivery', async () => {
     const results = (count: number) => Array.from({ length: count }, () => ({ message: 'x' }))
     expect(await run(results(200))).toMatchObject({ kind: 'accept' })
     expect(await run(results(201))).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
   })
 
-  test('a result of the other kind starts over, but trust stays the mapping’s', async () => {
+  test('a result of the other kind replaces all fields of the mapping except its trust', async () => {
     const decision = await run(
       { kind: 'wake', text: 'x' },
       { ...coded, allowUnsafeExternalContent: true, wakeMode: 'next-heartbeat' },
@@ -436,7 +436,7 @@ describe('transforms', () => {
     [{ message: '' }, 'message: expected a string that is not blank'],
     [{ kind: 'wake' }, 'text: expected a string, found nothing'],
     [[null], 'null'],
-  ])('%j parks and names the module and the field', async (value, why) => {
+  ])('the result %j parks the delivery, and the problem names the module and the field', async (value, why) => {
     const decision = await run(value)
     expect(decision).toMatchObject({ kind: 'park', waitsFor: 't.ts', problem: { code: 'transform-result-invalid' } })
     const message = decision.kind === 'park' ? decision.problem.message : ''
@@ -444,7 +444,7 @@ describe('transforms', () => {
     expect(message).toContain('t.ts')
   })
 
-  test('what code returns passes the same policy, and its failure is the operator’s', async () => {
+  test('a returned action must obey the policy, and otherwise parks the delivery', async () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:'], allowedAgentIds: [] }
     expect(await run({ sessionKey: 'hook:x' }, coded, { hooks })).toMatchObject({ actions: [{ sessionKey: 'hook:x' }] })
     for (const value of [{ sessionKey: 'main' }, { agentId: 'ops' }]) {
@@ -455,7 +455,7 @@ describe('transforms', () => {
     }
   })
 
-  test('a key that code chose needs no leave for requests; one that the sender’s template rendered still does', async () => {
+  test('a session key from code needs no permission for requests, and a rendered one still does', async () => {
     const open: MappingInput = { ...coded, sessionKey: '{{text}}' }
     expect(await run({ sessionKey: 'anything' }, open)).toMatchObject({ actions: [{ sessionKey: 'anything' }] })
     expect(await run({}, open)).toMatchObject({ kind: 'park' })
@@ -463,7 +463,7 @@ describe('transforms', () => {
 })
 
 describe('generations', () => {
-  test('the id changes with the config and with the code, and with nothing else', () => {
+  test('the id of a generation changes with the configuration and the code, and with nothing else', () => {
     const plain = toGeneration([template])
     expect(toGeneration([template]).id).toBe(plain.id)
     expect(toGeneration([{ ...template, name: 'x' }]).id).not.toBe(plain.id)

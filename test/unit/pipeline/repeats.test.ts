@@ -26,11 +26,11 @@ test.each([
   ['netlify', 'not at all'],
   ['meta', 'not at all'],
   ['grafana', 'not at all; refused by time where the time is signed'],
-])('a repeated request of %s: %s', (id, expected) => {
+])('a captured request of %s that is sent again is recognised or refused: %s', (id, expected) => {
   expect(repeatsOf(id)).toBe(expected)
 })
 
-test('a proof that is a secret never counts as one over the delivery id', () => {
+test('a proof that is only a secret never covers the delivery id', () => {
   const secrets = schemes.filter(({ kind }) => kind === 'token' || kind === 'basic' || kind === 'client-state')
   expect(secrets.map(toRepeats).filter((text) => text.includes('by signed id'))).toEqual([])
 })

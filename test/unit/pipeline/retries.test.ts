@@ -29,7 +29,7 @@ test('a window covers every attempt that may carry the time of the first', () =>
   expect(narrow).toEqual([])
 })
 
-test('where nothing says how long attempts follow, the window is a day', () => {
+test('the window is a day if the documentation does not say how long a sender repeats a request', () => {
   const unsaid = timed.filter(({ retries }) => retries?.time === 'unsaid')
   expect(unsaid.filter(({ window }) => window < 86_400).map(({ id }) => id)).toEqual([])
 })
@@ -41,7 +41,7 @@ test('no window is narrower than the one that the sender itself uses or tells it
   expect(narrow).toEqual([])
 })
 
-test('a longer window than five minutes lets no captured request run again, unless the sender itself asks for it', () => {
+test('a captured request does not run again within a window of more than five minutes, unless the sender asks for such a window', () => {
   const open = timed.filter(
     ({ scheme, window, retries }) =>
       window > 300 && retries?.time !== 'limited' && !/by signed/.test(toRepeats(scheme)),

@@ -43,7 +43,7 @@ function messageOf(text: string): string {
   return 'compiled'
 }
 
-describe('a template', () => {
+describe('templates', () => {
   test.each([
     ['{{messages[0].subject}} from {{ messages[0].from }}!', 'Lunch from Ada!'],
     ['{{payload.issue.number}}', '12'],
@@ -60,28 +60,28 @@ describe('a template', () => {
     ['{"n":{"m":{{issue.number}}}}', '{"n":{"m":12}}'],
     ['plain } text { and }}', 'plain } text { and }}'],
     ['', ''],
-  ])('%s reads what it names', (text, expected) => {
+  ])('the template %s reads the value that it names', (text, expected) => {
     expect(render(text)).toBe(expected)
   })
 
-  test('knows nothing of prototypes, neither of the payload nor of the maps', () => {
+  test('a template reads no property of a prototype', () => {
     expect(render('{{toString}}{{constructor.name}}{{__proto__}}{{messages.map}}{{headers.constructor}}')).toBe('')
     expect(render('{{headers.toString}}{{query.valueOf}}', { headers: {}, query: {} })).toBe('')
   })
 
-  test('shows the whole payload as JSON under its bare name, also where a field has that name', () => {
+  test('{{payload}} is the whole payload as JSON, even if a field has that name', () => {
     expect(render('{{payload}}', { payload: { a: [1] } })).toBe('{"a":[1]}')
     expect(render('{{payload}}', { payload: { payload: 'inner' } })).toBe('{"payload":"inner"}')
     expect(render('{{payload.payload}}', { payload: { payload: 'inner' } })).toBe('inner')
     expect(render('{{payload[1]}}', { payload: [1, 'two'] })).toBe('two')
   })
 
-  test('never renders what a value says', () => {
+  test('a template in a value is not rendered', () => {
     expect(render('{{template}}')).toBe('{{messages[0].from}}')
     expect(render('{{missing | default: "{{messages[0].from}}"}}')).toBe('{{messages[0].from}}')
   })
 
-  test('leaves out a source and an event that are not known', () => {
+  test('an unknown source or event renders empty', () => {
     expect(render('<{{source}}{{event}}>', { source: undefined, event: undefined })).toBe('<>')
   })
 })
@@ -96,7 +96,7 @@ describe('the filter default', () => {
     ['{{missing | default: \'it is "n/a"\'}}', 'it is "n/a"'],
     [String.raw`{{missing | default: "a\"b\\c\nd | }} e"}}`, 'a"b\\c\nd | }} e'],
     ['{{missing | default: ""}}', ''],
-  ])('%s stands in for an empty text alone', (text, expected) => {
+  ])('the filter default replaces only an empty text, as in %s', (text, expected) => {
     expect(render(text)).toBe(expected)
   })
 })
@@ -110,24 +110,27 @@ describe('the filter truncate', () => {
     ['ab😀cd', 5, 'ab😀…'],
     ['😀😀', 2, '…'],
     ['', 3, ''],
-  ])('leaves of %s at most %i units, an ellipsis among them and no half character', (text, limit, expected) => {
-    expect(render(`{{text | truncate: ${limit}}}`, { payload: { text } })).toBe(expected)
-  })
+  ])(
+    'truncate keeps of %s at most %i units, with the ellipsis and without half a character',
+    (text, limit, expected) => {
+      expect(render(`{{text | truncate: ${limit}}}`, { payload: { text } })).toBe(expected)
+    },
+  )
 
-  test('works on what came before it, in the order written', () => {
+  test('filters apply in the order in which they are written', () => {
     expect(render('{{missing | default: "nothing here" | truncate: 8}}')).toBe('nothing…')
     expect(render('{{issue | truncate: 10 | default: "n/a"}}')).toBe('{"number"…')
   })
 })
 
-describe('what is known of a template before it renders', () => {
+describe('properties of a compiled template', () => {
   test.each([
     ['hook:gmail:{{messages[0].id}}', true, false],
     ['{{messages[0].id}}', false, false],
     ['  {{messages[0].id}} behind', false, false],
     ['fixed', true, true],
     [' ', false, true],
-  ])('%j begins with literal text: %s, is static: %s', (text, startsWithLiteral, isStatic) => {
+  ])('the template %j begins with literal text: %s, and is static: %s', (text, startsWithLiteral, isStatic) => {
     expect(compileTemplate(text)).toMatchObject({ startsWithLiteral, isStatic })
   })
 
@@ -137,12 +140,12 @@ describe('what is known of a template before it renders', () => {
     ['{{payload.event}}', true],
     ['{{event}} {{source}} {{path}} {{now}} {{headers.a}} {{query.b}}', false],
     ['nothing', false],
-  ])('%s reads the payload: %s', (text, readsPayload) => {
+  ])('the template %s reads the payload: %s', (text, readsPayload) => {
     expect(compileTemplate(text).readsPayload).toBe(readsPayload)
   })
 })
 
-describe('a template that does not parse', () => {
+describe('invalid templates', () => {
   test.each([
     ['Hi {{subject', 'column 4: expected a "}}" after this "{{", found the end'],
     ['Hi {{subject | truncate: 5', 'column 4: expected a "}}" after this "{{", found the end'],
@@ -168,7 +171,7 @@ describe('a template that does not parse', () => {
     ['{{headers}}', 'column 10: expected one of the headers, as in {{headers.x-github-event}}'],
     ['{{query[0]}}', 'column 8: expected one of the query'],
     ['{{headers.}}', 'column 11: expected a name'],
-  ])('%s is refused with the column, what was expected and what came', (text, message) => {
+  ])('the template %s is refused with the column, what was expected and what was found', (text, message) => {
     expect(messageOf(text)).toContain(message)
   })
 
@@ -182,11 +185,11 @@ describe('a template that does not parse', () => {
     ['{{> footer}}', 'templates have no logic, found "> footer".'],
     ['{{! a remark}}', 'templates have no logic, found "! a".'],
     ['{{&subject}}', 'templates have no logic, found "&subject".'],
-  ])('%s, the logic of another template language, is refused and is no field', (text, message) => {
+  ])('the tag %s of another template language is refused and is not read as a field', (text, message) => {
     expect(messageOf(text)).toContain(message)
   })
 
-  test('a field that begins with such a word or bears it below the payload is read', () => {
+  test('a field is read if its name only begins with such a word, or if it is below payload', () => {
     expect(
       render('{{elsewhere}} {{payload.else}} {{payload.#text}}', { payload: { elsewhere: 1, else: 2, '#text': 3 } }),
     ).toBe('1 2 3')

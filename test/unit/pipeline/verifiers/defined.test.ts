@@ -19,8 +19,8 @@ function verify(defined: DefinedVerifier, given = 's') {
 
 afterEach(() => void vi.useRealTimers())
 
-describe('a scheme in code', () => {
-  test('is found by its name, and judges by its own rule', async () => {
+describe('schemes in code', () => {
+  test('a scheme in code is found by its name and checks requests by its own rule', async () => {
     const verifier = verifierOf({ scheme: 'acme', secret: 's' }, { defined: [bySecret] })
     expect(verifier.isClaimed({ 'x-acme': 's' })).toBe(true)
     expect(verifier.isClaimed({})).toBe(false)
@@ -28,11 +28,11 @@ describe('a scheme in code', () => {
     expect(await verify(bySecret, 't')).toEqual({ ok: false, fault: 'sender', reason: 'no' })
   })
 
-  test('names the delivery id that its proof covers, and no more than that', async () => {
+  test('a scheme in code returns the delivery id that its proof covers, and nothing more', async () => {
     expect(await verify(soundOf(() => ({ ok: true, id: 'd-1', token: 's' })))).toEqual({ ok: true, id: 'd-1' })
   })
 
-  test('does not replace one of the table', async () => {
+  test('a scheme in code does not replace a built-in scheme', async () => {
     const github: DefinedVerifier = { ...bySecret, scheme: 'github' }
     const verifier = verifierOf({ scheme: 'github', secret: 's' }, { defined: [github] })
     expect((await verifier.verify(requestOf({ 'x-acme': 's' }))).ok).toBe(false)
@@ -41,7 +41,7 @@ describe('a scheme in code', () => {
   test.each([
     ['throws', () => JSON.parse('the payload')],
     ['rejects', () => Promise.reject(new Error('the payload'))],
-  ])('that %s refuses the request, and says where without what it threw', async (_, code) => {
+  ])('a scheme that %s refuses the request, and the reason names the place and not the exception', async (_, code) => {
     const refused = await verify(soundOf(code))
     expect(refused).toEqual({
       ok: false,
@@ -59,12 +59,12 @@ describe('a scheme in code', () => {
     ['an id that is empty', { ok: true, id: '' }],
     ['a refusal without its fault', { ok: false, reason: 'no' }],
     ['another object', new Map([['ok', true]])],
-  ])('that returns %s lets nobody in, and is a fault of the gateway', async (_, value) => {
+  ])('a scheme that returns %s accepts no request, and counts as a fault of the gateway', async (_, value) => {
     const refused = await verify(soundOf(() => value))
     expect(refused).toMatchObject({ ok: false, fault: 'gateway', reason: expect.stringContaining('must return') })
   })
 
-  test('that never answers lets nobody in, and is a fault of the gateway', async () => {
+  test('a scheme that never answers accepts no request, and counts as a fault of the gateway', async () => {
     vi.useFakeTimers()
     const asked = verify(soundOf(() => new Promise(() => {})))
     await vi.advanceTimersByTimeAsync(5_000)
@@ -75,7 +75,7 @@ describe('a scheme in code', () => {
     })
   })
 
-  test('gives reasons in one short line, without the secret and the signature', async () => {
+  test('the reason of a scheme is one short line without the secret and the signature', async () => {
     const reason = `expected s3cret,\n got sig-from-sender ${'x'.repeat(500)}`
     const defined = soundOf(() => ({ ok: false, fault: 'sender', reason }))
     const verifier = verifierOf({ scheme: 'acme', secret: 's3cret' }, { defined: [defined] })
@@ -85,18 +85,18 @@ describe('a scheme in code', () => {
   })
 })
 
-describe('a scheme whose module is broken', () => {
+describe('schemes whose module does not load', () => {
   const broken: DefinedVerifier = {
     kind: 'broken',
     scheme: 'acme',
     problem: { code: 'verifier-failed', detail: 'hooks/verifiers/acme.ts does not build at acme.ts:1: x.' },
   }
 
-  test('lets nobody in, and is a fault of the gateway', async () => {
+  test('a broken scheme accepts no request, and counts as a fault of the gateway', async () => {
     expect(await verify(broken)).toEqual({ ok: false, fault: 'gateway', reason: broken.problem.detail })
   })
 
-  test('claims every request of its path: which headers it has is not known', () => {
+  test('a broken scheme claims every request of its path, because its headers are unknown', () => {
     expect(verifierOf({ scheme: 'acme', secret: 's' }, { defined: [broken] }).isClaimed({})).toBe(true)
   })
 })

@@ -26,7 +26,7 @@ function world(answer: { status: number; body: string } | Error) {
   return { asked, clock, fetch: createPinnedFetch({ now: () => clock.now, transport }) }
 }
 
-describe('URLs that are never connected to', () => {
+describe('refused URLs', () => {
   test.each([
     'http://sns.us-east-1.amazonaws.com/SimpleNotificationService-a.pem',
     'https://127.0.0.1/SimpleNotificationService-a.pem',
@@ -48,13 +48,13 @@ describe('URLs that are never connected to', () => {
     'file:///etc/passwd',
     'not a url',
     '',
-  ])('%s', async (url) => {
+  ])('the URL %j is refused without a connection', async (url) => {
     const { fetch, asked } = world({ status: 200, body: '' })
     expect(await fetch(url, rule)).toMatchObject({ ok: false, fault: 'sender' })
     expect(asked).toEqual([])
   })
 
-  test('an address stays refused where a rule would allow its text', async () => {
+  test('an IP address is refused even if a rule allows its text', async () => {
     const { fetch, asked } = world({ status: 200, body: '' })
     for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://2130706433/', 'https://0177.0.0.1/']) {
       expect(await fetch(url, { host: /./, maxAgeMs: 0 })).toMatchObject({ ok: false })
@@ -62,7 +62,7 @@ describe('URLs that are never connected to', () => {
     expect(asked).toEqual([])
   })
 
-  test('a name that is allowed but leads to this machine is not connected to', async () => {
+  test('an allowed name that resolves to this machine is refused', async () => {
     let connections = 0
     const server = createServer((socket) => {
       connections += 1
@@ -92,20 +92,21 @@ describe('URLs that are never connected to', () => {
     '::ffff:7f00:1',
     '64:ff9b::7f00:1',
     'nonsense',
-  ])('%s is a private address', (address) => expect(isPrivateAddress(address)).toBe(true))
+  ])('the address %s is private', (address) => expect(isPrivateAddress(address)).toBe(true))
 
-  test.each(['8.8.8.8', '172.32.0.1', '100.128.0.1', '2600:1f18::1', '::ffff:8.8.8.8'])('%s is not', (address) =>
-    expect(isPrivateAddress(address)).toBe(false),
+  test.each(['8.8.8.8', '172.32.0.1', '100.128.0.1', '2600:1f18::1', '::ffff:8.8.8.8'])(
+    'the address %s is not private',
+    (address) => expect(isPrivateAddress(address)).toBe(false),
   )
 })
 
-describe('URLs that are fetched', () => {
+describe('fetched URLs', () => {
   test.each([
     [good, snsCertificate],
     ['https://sns.cn-north-1.amazonaws.com.cn/SimpleNotificationService-1.pem', snsCertificate],
     ['https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn=a&Token=b', snsConfirmation],
     ['https://api.sandbox.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594', paypalCertificate],
-  ])('%s', async (url, allowed) => {
+  ])('the URL %s is fetched', async (url, allowed) => {
     const { fetch } = world({ status: 200, body: 'pem' })
     expect(await fetch(url, allowed)).toEqual({ ok: true, body: 'pem' })
   })
@@ -125,7 +126,7 @@ describe('URLs that are fetched', () => {
     expect(asked.length).toBe(2)
   })
 
-  test('what must not be kept is fetched every time', async () => {
+  test('a response with no maximum age is fetched every time', async () => {
     const { fetch, asked } = world({ status: 200, body: '' })
     const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription'
     await fetch(url, snsConfirmation)
@@ -133,7 +134,7 @@ describe('URLs that are fetched', () => {
     expect(asked.length).toBe(2)
   })
 
-  test('a failure is the gateway’s where nobody answered, and is not remembered', async () => {
+  test('a missing answer is a fault of the gateway and is not remembered', async () => {
     const { fetch, asked } = world(new Error('ECONNRESET'))
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
@@ -143,13 +144,13 @@ describe('URLs that are fetched', () => {
   })
 })
 
-describe('strangers who name one certificate after another', () => {
+describe('limits of a rule', () => {
   const numbered = (index: number) => `https://sns.r${index}-x.amazonaws.com/SimpleNotificationService-${index}.pem`
   // a gateway's fault: what strangers have used up must not turn a sender away for good
   const tooMany = { ok: false, fault: 'gateway', reason: expect.stringMatching(/^Too many/) }
   const pem = { status: 200, body: 'pem' }
 
-  test('have 20 fetched a minute, from whichever host; what is kept is still given, and the next minute is a new one', async () => {
+  test('at most 20 URLs are fetched in a minute from all hosts, and stored responses are still used', async () => {
     const { fetch, asked, clock } = world(pem)
     for (let index = 0; index < 20; index++) expect(await fetch(numbered(index), rule)).toMatchObject({ ok: true })
     expect(await fetch(numbered(20), rule)).toEqual(tooMany)
@@ -161,14 +162,14 @@ describe('strangers who name one certificate after another', () => {
     expect(await fetch(numbered(20), rule)).toMatchObject({ ok: true })
   })
 
-  test('are counted also where nobody answers', async () => {
+  test('a fetch without an answer counts too', async () => {
     const { fetch, asked } = world(new Error('ENOTFOUND'))
     for (let index = 0; index < 20; index++) await fetch(numbered(index), rule)
     expect(await fetch(numbered(0), rule)).toEqual(tooMany)
     expect(asked.length).toBe(20)
   })
 
-  test('have four on their way at a time, and take nothing from other rules', async () => {
+  test('at most four fetches run at a time, and other rules are not affected', async () => {
     const waiting: (() => void)[] = []
     const transport: Transport = () => new Promise((resolve) => waiting.push(() => resolve(pem)))
     const fetch = createPinnedFetch({ now: () => 0, transport })
@@ -187,7 +188,7 @@ describe('strangers who name one certificate after another', () => {
     expect(await fifth).toMatchObject({ ok: true })
   })
 
-  test('do not push out a certificate under which a proof held, only one that proved nothing', async () => {
+  test('a certificate that proved nothing is forgotten before one that proved a request', async () => {
     const { fetch, asked, clock } = world(pem)
     const other = `${good.slice(0, -4)}-other.pem`
     markUseful(await fetch(good, rule))
@@ -203,7 +204,7 @@ describe('strangers who name one certificate after another', () => {
     expect(asked.length).toBe(before + 1)
   })
 
-  test('do not keep such a certificate from being fetched afresh when its day is over', async () => {
+  test('a useful certificate is fetched again after a day, even if the limit is used up', async () => {
     const { fetch, asked, clock } = world(pem)
     markUseful(await fetch(good, rule))
     clock.now = rule.maxAgeMs

@@ -20,7 +20,7 @@ const text = { 'content-type': 'text/plain', 'x-content-type-options': 'nosniff'
 const json = { 'content-type': 'application/json' }
 const graphWord = 'Validation: Testing client application reachability for subscription Request-Id: 25460e7d'
 
-describe('a question by GET or HEAD', () => {
+describe('handshakes by GET or HEAD', () => {
   const key = { secret: 's' }
 
   test.each<[string, VerifyInput, VerifyRequest, { status: number; headers: object; body: string }]>([
@@ -72,14 +72,14 @@ describe('a question by GET or HEAD', () => {
       requestOf({}, '', { method: 'HEAD' }),
       { status: 200, headers: {}, body: '' },
     ],
-  ])('%s gets its answer in its shape', async (_, settings, request, answer) => {
+  ])('the handshake of %s gets the answer that its sender expects', async (_, settings, request, answer) => {
     const verifier = verifierOf(settings)
     expect(verifier.handshakeMethods).toContain(request.method)
     expect(verifier.isHandshakeHead(request)).toBe(true)
     expect(await verifier.handshake(request, before)).toMatchObject(answer)
   })
 
-  test('a wrong, missing or unset verify token is refused, and gets no word back', async () => {
+  test('a wrong, missing or unset verify token is refused, and no text is sent back', async () => {
     const asks = get('?hub.mode=subscribe&hub.verify_token=NOPE&hub.challenge=1')
     const bare = get('?hub.mode=subscribe&hub.challenge=1')
     for (const scheme of ['meta', 'strava']) {
@@ -92,7 +92,7 @@ describe('a question by GET or HEAD', () => {
     }
   })
 
-  test('what a browser could run, and what is too long, is not sent back', async () => {
+  test('a text that a browser could run or that is too long is not sent back', async () => {
     for (const word of ['<script>alert(1)</script>', '"><b', 'a'.repeat(1025), 'a\r\nset-cookie: x', '']) {
       const query = `?challenge=${encodeURIComponent(word)}`
       expect(await ask({ scheme: 'dropbox', secret: 's' }, get(query))).toBeUndefined()
@@ -103,7 +103,7 @@ describe('a question by GET or HEAD', () => {
     expect(await ask({ scheme: 'x-twitter', secret: 's' }, get('?crc_token=%7B%22a%22%3A1%7D'))).toBeUndefined()
   })
 
-  test('no answer to a stranger is the signature of a delivery of X', async () => {
+  test('no answer to a stranger is a valid signature of a delivery of X', async () => {
     const settings = { scheme: 'x-twitter', secret: 's' }
     const verifier = verifierOf(settings)
     for (const word of ['forged', '1234', 'null', 'true', 'a'.repeat(128)]) {
@@ -117,7 +117,7 @@ describe('a question by GET or HEAD', () => {
     expect(await verifier.verify(requestOf({ 'x-twitter-webhooks-signature': signature }, body))).toEqual({ ok: true })
   })
 
-  test('a scheme that declares none answers none', async () => {
+  test('a scheme without handshakes answers none', async () => {
     const verifier = verifierOf({ scheme: 'github', secret: 's' })
     expect(verifier.handshakeMethods).toEqual([])
     expect(verifier.isHandshakeHead(get('?challenge=abc'))).toBe(false)
@@ -125,7 +125,7 @@ describe('a question by GET or HEAD', () => {
   })
 })
 
-describe('a question by POST that carries the proof', () => {
+describe('signed handshakes by POST', () => {
   const zoom = createHmac('sha256', 's').update('qgg8vlvZRS6UYooatFL8Aw').digest('hex')
   const discord = { scheme: 'discord', publicKey: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a' }
 
@@ -185,7 +185,7 @@ describe('a question by POST that carries the proof', () => {
     ],
   ]
 
-  test.each(cases)('%s gets its answer in its shape, once the proof held', async (_, settings, request, answer) => {
+  test.each(cases)('the handshake of %s gets its answer after a valid proof', async (_, settings, request, answer) => {
     expect(await ask(settings, request, after)).toMatchObject(answer)
     expect(await ask(settings, request, before)).toBeUndefined()
   })
@@ -198,13 +198,13 @@ describe('a question by POST that carries the proof', () => {
     ['xero', '{"events":[{}]}'],
     ['intercom', '{"topic":"conversation.user.created"}'],
     ['google-channel', ''],
-  ])('%s: %s is a delivery and no handshake', async (scheme, body) => {
+  ])('a request of %s with %s is a delivery and not a handshake', async (scheme, body) => {
     expect(await ask({ scheme, secret: 's' }, requestOf({}, body), after)).toBeUndefined()
   })
 })
 
-describe('a question by POST before there is a secret', () => {
-  test('monday gets its word back as JSON, and nothing that only contains one', async () => {
+describe('unsigned handshakes by POST', () => {
+  test('monday gets its challenge back as JSON, if the body has nothing else', async () => {
     const settings = { scheme: 'monday', secret: 's' }
     const headers = { 'content-type': 'application/json' }
     expect(await ask(settings, requestOf(headers, '{"challenge":"tok-123"}'))).toMatchObject({
@@ -216,14 +216,14 @@ describe('a question by POST before there is a secret', () => {
     expect(await ask(settings, requestOf(headers, '{"challenge":{"a":"<b>"}}'))).toBeUndefined()
   })
 
-  test('Microsoft Graph gets its word decoded, as text', async () => {
+  test('Microsoft Graph gets its token back, decoded and as text', async () => {
     const url = `/hooks/x?validationToken=${encodeURIComponent(graphWord)}`
     const answer = await ask({ scheme: 'microsoft-graph', secret: 's' }, requestOf({}, '', { url }))
     expect(answer).toMatchObject({ status: 200, headers: text, body: graphWord })
     expect(verifierOf({ scheme: 'microsoft-graph', secret: 's' }).isHandshakeHead(requestOf({}))).toBe(false)
   })
 
-  test('WooCommerce and Bitbucket may ping without a signature, with nothing else in it', async () => {
+  test('WooCommerce and Bitbucket may send a ping without a signature, if it has nothing else', async () => {
     const form = { 'content-type': 'application/x-www-form-urlencoded' }
     expect(await ask({ scheme: 'woocommerce', secret: 's' }, requestOf(form, 'webhook_id=12'))).toMatchObject({
       status: 200,
@@ -237,7 +237,7 @@ describe('a question by POST before there is a secret', () => {
     expect(await ask({ scheme: 'bitbucket-server', secret: 's' }, requestOf(push, '{"test":true}'))).toBeUndefined()
   })
 
-  test('Asana’s secret is taken and sent back only while somebody waits for it', async () => {
+  test('the secret of Asana is accepted and sent back only while the mapping is armed', async () => {
     const secret = 'b537207f20cbfa02357cf448134da559'
     const request = requestOf({ 'x-hook-secret': secret }, '{}')
     expect(await ask({ scheme: 'asana' }, request, armed)).toMatchObject({
@@ -250,7 +250,7 @@ describe('a question by POST before there is a secret', () => {
     expect(verifierOf({ scheme: 'asana' }).secretHeaders).toContain('x-hook-secret')
   })
 
-  test('so is Notion’s, and it is not sent back', async () => {
+  test('the secret of Notion is accepted only while the mapping is armed, and it is not sent back', async () => {
     const request = requestOf({}, '{"verification_token":"secret_tMrlL1qK5vuQAh1b6cZGhFChZTSYJlce98V0pYn7yBl"}')
     expect(await ask({ scheme: 'notion' }, request, armed)).toMatchObject({
       status: 200,
@@ -260,7 +260,7 @@ describe('a question by POST before there is a secret', () => {
     expect(await ask({ scheme: 'notion' }, request, before)).toBeUndefined()
   })
 
-  test('a secret that was handed over proves what is signed with it from then on', async () => {
+  test('a secret from a handshake verifies later requests', async () => {
     let handed: readonly string[] = []
     const verifier = verifierOf({ scheme: 'asana' }, { handed: () => handed })
     const signature = createHmac('sha256', 'handed-over').update('{}').digest('hex')
@@ -271,13 +271,13 @@ describe('a question by POST before there is a secret', () => {
   })
 })
 
-describe('a subscription of SNS', () => {
+describe('subscriptions of SNS', () => {
   const settings = { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-east-1:1:t' }
   const confirmation = (url: string) =>
     requestOf({}, JSON.stringify({ Type: 'SubscriptionConfirmation', SubscribeURL: url }))
   const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription&Token=t'
 
-  test('is confirmed by fetching its URL, and asked for again where that failed', async () => {
+  test('a subscription is confirmed by a fetch of its URL, and a failed fetch asks SNS to repeat the request', async () => {
     const asked: string[] = []
     let works = true
     const verifier = verifierOf(settings, {

@@ -22,33 +22,33 @@ function schemeNamed(id: string): HmacScheme {
   return found
 }
 
-describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('%s', (_, scheme) => {
+describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the scheme %s', (_, scheme) => {
   const settings = settingsOf(scheme)
 
-  test('what its sender signed is proven, and its headers make it a candidate', async () => {
+  test('a request that its sender signed is proven, and its headers claim the scheme', async () => {
     const request = signed(scheme)
     expect(await verifierOf(settings).verify(request)).toMatchObject({ ok: true })
     expect(verifierOf(settings).isClaimed(request.headers)).toBe(true)
   })
 
-  test('one changed character of the signature refuses it', async () => {
+  test('a request with one changed character in the signature is refused', async () => {
     expect(await isProven(settings, withBrokenSignature(signed(scheme), scheme.header))).toBe(false)
   })
 
-  test('one more space in the body refuses it', async () => {
+  test('a request with one more space in the body is refused', async () => {
     const request = signed(scheme)
     expect(await isProven(settings, { ...request, rawBody: Buffer.concat([request.rawBody, Buffer.from(' ')]) })).toBe(
       false,
     )
   })
 
-  test('without its header it is refused, and no candidate', async () => {
+  test('a request without the header of the signature is refused and does not claim the scheme', async () => {
     const request = withHeader(signed(scheme), scheme.header, undefined)
     expect(await isProven(settings, request)).toBe(false)
     expect(verifierOf(settings).isClaimed(request.headers)).toBe(false)
   })
 
-  test('another secret is refused, and is proven where it is the second of two live ones', async () => {
+  test('a request under another secret is proven only if that secret is configured too', async () => {
     const request = signed(scheme, { which: 'other' })
     expect(await isProven(settings, request)).toBe(false)
     const { secret: _secret, ...rest } = settings
@@ -63,42 +63,42 @@ const timed = hmacSchemes.flatMap((scheme) =>
   scheme.timestamp === undefined ? [] : [[scheme.id, scheme, scheme.toleranceSeconds ?? 300] as const],
 )
 
-describe.each(timed)('the clock of %s', (_, scheme, tolerance) => {
+describe.each(timed)('the time tolerance of %s', (_, scheme, tolerance) => {
   const settings = settingsOf(scheme)
   const at = (seconds: number) => signed(scheme, { at: now + seconds * 1000 })
 
-  test('its tolerance holds to the second, before and after', async () => {
+  test('the tolerance is exact to the second, before and after', async () => {
     expect(await isProven(settings, at(-tolerance))).toBe(true)
     expect(await isProven(settings, at(tolerance))).toBe(true)
     expect(await isProven(settings, at(-tolerance - 1))).toBe(false)
     expect(await isProven(settings, at(tolerance + 1))).toBe(false)
   })
 
-  test('the operator can make it narrower', async () => {
+  test('the operator can make the tolerance smaller', async () => {
     expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-3))).toBe(false)
     expect(await isProven({ ...settings, toleranceSeconds: 2 }, at(-2))).toBe(true)
   })
 })
 
-describe('a time in a header', () => {
+describe('signed times in a header', () => {
   const stamped = hmacSchemes.flatMap((scheme) =>
     scheme.timestamp?.in === 'header' ? [[scheme.id, scheme, scheme.timestamp.name] as const] : [],
   )
 
-  test.each(stamped)('%s: one that was moved is refused, since it is signed', async (_, scheme, name) => {
+  test.each(stamped)('a changed time of %s is refused, because it is signed', async (_, scheme, name) => {
     const old = signed(scheme, { at: now - 7_200_000 })
     const moved = withHeader(old, name, signed(scheme).headers[name])
     expect(await isProven(settingsOf(scheme), moved)).toBe(false)
   })
 })
 
-describe('lists of signatures', () => {
+describe('lists with several signatures', () => {
   const lists = hmacSchemes.flatMap((scheme) =>
     scheme.syntax !== undefined && 'separator' in scheme.syntax ? [[scheme.id, scheme, scheme.syntax] as const] : [],
   )
 
   test.each(lists)(
-    '%s: a malformed or foreign entry does not stop the next',
+    'a malformed or unknown entry in a header of %s does not hide the next one',
     async (_, scheme, { separator, joint, field }) => {
       const request = signed(scheme)
       const good = request.headers[scheme.header] ?? ''
@@ -109,16 +109,16 @@ describe('lists of signatures', () => {
     },
   )
 
-  test.each(lists)('%s: the right signature under a weaker name is refused', async (_, scheme) => {
+  test.each(lists)('a right signature of %s under the name of a weaker algorithm is refused', async (_, scheme) => {
     expect(await isProven(settingsOf(scheme), signed(scheme, { field: 'v0x' }))).toBe(false)
   })
 })
 
-describe('a second header', () => {
+describe('schemes with a second header', () => {
   const body = '{"a":1}'
   const hex = (algorithm: string, secret: string) => createHmac(algorithm, secret).update(body).digest('hex')
 
-  test('a good sha1 signature does not rescue a bad sha256 one', async () => {
+  test('a valid sha1 signature does not make up for an invalid sha256 signature', async () => {
     const sha1 = `sha1=${hex('sha1', 's')}`
     const both = requestOf({ 'x-hub-signature': sha1, 'x-hub-signature-256': `sha256=${hex('sha256', 'wrong')}` }, body)
     expect(await isProven({ scheme: 'github', secret: 's' }, both)).toBe(false)
@@ -127,13 +127,13 @@ describe('a second header', () => {
     expect(await isProven({ scheme: 'github', secret: 's' }, good)).toBe(true)
   })
 
-  test('a good Gitea signature does not rescue a bad Forgejo one', async () => {
+  test('a valid Gitea signature does not make up for an invalid Forgejo signature', async () => {
     const headers = { 'x-gitea-signature': hex('sha256', 's'), 'x-forgejo-signature': hex('sha256', 'wrong') }
     expect(await isProven({ scheme: 'forgejo', secret: 's' }, requestOf(headers, body))).toBe(false)
     expect(await isProven({ scheme: 'gitea', secret: 's' }, requestOf(headers, body))).toBe(true)
   })
 
-  test('Svix under the names of Standard Webhooks is proven, unless its own name is there and bad', async () => {
+  test('a Svix signature under the names of Standard Webhooks is proven, unless its own header is there and invalid', async () => {
     const svix = schemeNamed('svix')
     const own = signed(svix)
     const renamed = Object.fromEntries(
@@ -144,7 +144,7 @@ describe('a second header', () => {
     expect(await isProven(settingsOf(svix), { ...own, headers: { ...renamed, ...bad } })).toBe(false)
   })
 
-  test('either of the two keys of Box, and any numbered signature of DocuSign, proves it', async () => {
+  test('either signature of Box and any numbered signature of DocuSign proves the request', async () => {
     for (const [id, more] of [
       ['box', 'box-signature-secondary'],
       ['docusign', 'x-docusign-signature-2'],
@@ -158,18 +158,18 @@ describe('a second header', () => {
   })
 })
 
-describe('a signed URL', () => {
+describe('signed URLs', () => {
   const body = '{"a":1}'
   const sign = (text: string) => createHmac('sha256', 's').update(text).digest('base64')
   const square = (url: string) => requestOf({ 'x-square-hmacsha256-signature': sign(url + body) }, body)
 
-  test('is the public one, with the query of the request', async () => {
+  test('the signed URL is the public URL with the query of the request', async () => {
     const request = { ...square(`${publicUrl}?a=1`), url: '/somewhere?a=1' }
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl }, request)).toBe(true)
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl: `${publicUrl}x` }, request)).toBe(false)
   })
 
-  test('a public URL without a path takes that of the request', async () => {
+  test('a public URL without a path gets the path of the request', async () => {
     const request = { ...square('https://gateway.example/hooks/square'), url: '/hooks/square' }
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl: 'https://gateway.example' }, request)).toBe(true)
     expect(await isProven({ scheme: 'square', secret: 's', publicUrl: 'https://gateway.example/' }, request)).toBe(
@@ -177,7 +177,7 @@ describe('a signed URL', () => {
     )
   })
 
-  test('Twilio signs it with or without the port, and HubSpot with its own list of characters decoded', async () => {
+  test('Twilio may sign the URL with or without the port, and HubSpot decodes some characters of it', async () => {
     const twilio = createHmac('sha1', 's').update('https://gateway.example:443/hooks/inbounda1').digest('base64')
     const form = { 'content-type': 'application/x-www-form-urlencoded', 'x-twilio-signature': twilio }
     expect(await isProven({ scheme: 'twilio', secret: 's', publicUrl }, requestOf(form, 'a=1'))).toBe(true)
@@ -189,7 +189,7 @@ describe('a signed URL', () => {
     expect(await isProven({ scheme: 'hubspot-v3', secret: 's', publicUrl }, request)).toBe(true)
   })
 
-  test('a form of Twilio has 1,000 fields at most, and is read once however many secrets and ports are tried', async () => {
+  test('a form of Twilio has at most 1,000 fields, and is read once for all secrets and ports', async () => {
     const settings = { scheme: 'twilio', secrets: ['other', 's'], publicUrl }
     const toForm = (count: number) => {
       const names = Array.from({ length: count }, (_, index) => `f${String(index).padStart(5, '0')}`)
@@ -237,14 +237,14 @@ describe('generic-hmac', () => {
   const signature = createHmac('sha512', 'key').update(`POST|7|${time}|${body}`).digest('base64url')
   const headers = { 'x-acme-signature': `acme ${signature}`, 'x-acme-id': '7', 'x-acme-time': time }
 
-  test('verifies as its settings say', async () => {
+  test('generic-hmac verifies requests as its settings say', async () => {
     expect(await isProven(settings, requestOf(headers, body))).toBe(true)
     expect(await isProven(settings, requestOf({ ...headers, 'x-acme-id': '8' }, body))).toBe(false)
     expect(await isProven(settings, requestOf({ ...headers, 'x-acme-signature': signature }, body))).toBe(false)
     expect(await isProven(settings, requestOf({ ...headers, 'x-acme-time': String(now - 301_000) }, body))).toBe(false)
   })
 
-  test('a template that leaves the body unproven, or a time unsigned, is refused at load', () => {
+  test('a template without the body, or with an unsigned time, is refused when it is loaded', () => {
     const { timestamp: _, ...untimed } = settings
     expect(() => verifierOf({ ...settings, template: '{timestamp}' })).toThrow(/needs \{body\}/)
     expect(() => verifierOf({ ...settings, template: '{body}' })).toThrow(/needs both verify.timestamp/)
@@ -253,10 +253,10 @@ describe('generic-hmac', () => {
   })
 })
 
-describe('what the operator is told', () => {
+describe('reasons for the operator', () => {
   const scheme = schemeNamed('slack')
 
-  test('the reason tells a missing header, an old time and a wrong signature apart, and quotes nothing', async () => {
+  test('the reason distinguishes a missing header, an old time and a wrong signature, and quotes nothing', async () => {
     const tell = async (request: Parameters<typeof isProven>[1]) =>
       reasonOf(await verifierOf(settingsOf(scheme)).verify(request))
     expect(await tell(withHeader(signed(scheme), scheme.header, undefined))).toMatch(/x-slack-signature.* missing/)
@@ -268,7 +268,7 @@ describe('what the operator is told', () => {
     expect(wrong).not.toMatch(/[0-9a-f]{8}|event/)
   })
 
-  test('explain shows the text that was to be signed, without the secret', () => {
+  test('an explanation shows the text that is signed, without the secret', () => {
     const text = verifierOf(settingsOf(scheme)).explain(signed(scheme))
     expect(text).toBe(`v0:${now / 1000}:{"event":"x","n":1}`)
   })

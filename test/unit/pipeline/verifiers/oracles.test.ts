@@ -52,7 +52,7 @@ describe('GitHub’s library', () => {
   const isOurs = (key: string, text: string, signature: string) =>
     isProven({ scheme: 'github', secret: key }, requestOf({ 'x-hub-signature-256': signature }, text))
 
-  test('signs what is proven here, whatever the body and the secret', async () => {
+  test('a request that GitHub’s library signs is proven here, whatever the body and the secret', async () => {
     await fc.assert(
       fc.asyncProperty(secret, body, async (key, text) => {
         expect(await isOurs(key, text, await signGithub(key, text))).toBe(true)
@@ -60,7 +60,7 @@ describe('GitHub’s library', () => {
     )
   })
 
-  test('refuses and is refused alike with one character changed in the body, the secret or the signature', async () => {
+  test('a change of one character is refused by GitHub’s library and here', async () => {
     await fc.assert(
       fc.asyncProperty(secret, body, change, async (key, text, one) => {
         const signature = await signGithub(key, text)
@@ -77,7 +77,7 @@ describe('GitHub’s library', () => {
     )
   })
 
-  test('accepts what is signed here, and rotates secrets as verify.secrets does', async () => {
+  test('a request that is signed here is accepted by GitHub’s library, also during a rotation of secrets', async () => {
     const row = rowOf('github')
     const request = signed(row)
     const text = Buffer.from(request.rawBody).toString()
@@ -112,7 +112,7 @@ describe('the library of Standard Webhooks', () => {
   const isOurs = (key: string, text: string, headers: Names, scheme = 'standard-webhooks') =>
     isProven({ scheme, secret: key }, requestOf(headers, text))
 
-  test('signs what is proven here, whatever the body and the secret, for every scheme of this convention', async () => {
+  test('a request that the library of Standard Webhooks signs is proven here by every scheme of this convention', async () => {
     await fc.assert(
       fc.asyncProperty(keyBytes, body, fc.constantFrom(...schemes), async (bytes, text, scheme) => {
         const key = toSecret(bytes)
@@ -123,7 +123,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('refuses what is refused here: one character changed in the body, a header or the key', async () => {
+  test('a change of one character in the body, a header or the key is refused by the library and here', async () => {
     const name = fc.constantFrom('webhook-id', 'webhook-timestamp', 'webhook-signature')
     await fc.assert(
       fc.asyncProperty(keyBytes, body, change, name, async (bytes, text, one, header) => {
@@ -141,7 +141,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('draws the line of time at the same second on both sides', async () => {
+  test('the library and the gateway refuse a time from the same second on, before and after', async () => {
     const key = toSecret(Buffer.from('0123456789abcdef'))
     const drawn: [number, boolean, boolean][] = []
     for (const offset of [-86_400, -301, -300, 0, 300, 301, 86_400]) {
@@ -154,7 +154,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('accepts any of several signatures as it is accepted here, also behind a malformed one', async () => {
+  test('any of several signatures is accepted by the library and here, also after a malformed one', async () => {
     const key = toSecret(Buffer.from('0123456789abcdef'))
     const good = new Webhook(key).sign('msg_1', new Date(now), '{}')
     const bad = good.replace(/.$/, '_')
@@ -170,7 +170,7 @@ describe('the library of Standard Webhooks', () => {
     }
   })
 
-  test('accepts what is signed here', async () => {
+  test('a request that is signed here is accepted by the library of Standard Webhooks', async () => {
     const row = rowOf('standard-webhooks')
     const { headers, rawBody } = signed(row)
     const given = toHeaders(headers['webhook-signature'] ?? '')
@@ -189,7 +189,7 @@ describe('Stripe’s library', () => {
   const isOurs = (key: string, text: string, header: string) =>
     isProven({ scheme: 'stripe', secret: key }, requestOf({ 'stripe-signature': header }, text))
 
-  test('signs what is proven here, whatever the body and the secret', async () => {
+  test('a request that Stripe’s library signs is proven here, whatever the body and the secret', async () => {
     await fc.assert(
       fc.asyncProperty(secret, json, async (key, text) => {
         expect(await isOurs(key, text, toHeader(key, text))).toBe(true)
@@ -197,7 +197,7 @@ describe('Stripe’s library', () => {
     )
   })
 
-  test('refuses what is refused here: one character changed in the body, the header or the secret', async () => {
+  test('a change of one character in the body, the header or the secret is refused by Stripe’s library and here', async () => {
     await fc.assert(
       fc.asyncProperty(secret, json, change, async (key, text, one) => {
         const header = toHeader(key, text)
@@ -212,7 +212,7 @@ describe('Stripe’s library', () => {
     )
   })
 
-  test('draws the line of the past at the same second; a time ahead of the clock is refused here alone', async () => {
+  test('Stripe’s library and the gateway refuse an old time from the same second on, and only the gateway refuses a future time', async () => {
     const drawn: [number, boolean, boolean][] = []
     for (const offset of [-301, -300, 0, 300, 301]) {
       const header = toHeader('whsec_x', '{}', seconds + offset)
@@ -227,7 +227,7 @@ describe('Stripe’s library', () => {
     ])
   })
 
-  test('accepts any of several signatures as it is accepted here, and none of another scheme', async () => {
+  test('any of several signatures is accepted by Stripe’s library and here, and one of another scheme is not', async () => {
     const header = toHeader('whsec_x', '{}')
     const [time = '', good = ''] = header.split(',')
     const zero = `v1=${'0'.repeat(64)}`
@@ -242,7 +242,7 @@ describe('Stripe’s library', () => {
     }
   })
 
-  test('accepts what is signed here', async () => {
+  test('a request that is signed here is accepted by Stripe’s library', async () => {
     const row = rowOf('stripe')
     const { headers, rawBody } = signed(row)
     const text = Buffer.from(rawBody).toString()

@@ -8,22 +8,22 @@ import { schemes } from '../../../../src/pipeline/senders.ts'
 import { schemeNames } from '../../../../src/pipeline/verify.ts'
 import { isProven, now, reasonOf, requestOf, toTimeText, verifierOf, withHeader } from './stage.ts'
 
-describe('the table', () => {
-  test('a name stands for one row', () => {
+describe('table of schemes', () => {
+  test('each name belongs to one row', () => {
     expect(schemeNames.length).toBe(new Set(schemeNames).size)
     expect(schemeNames.length).toBeGreaterThan(130)
   })
 
-  test('every source has its facts in the table of senders', () => {
+  test('every source has a row in the table of senders', () => {
     const unknown = schemes.filter(({ source }) => source !== undefined && findSender(source) === undefined)
     expect(unknown.map(({ id }) => id)).toEqual([])
   })
 
-  test('every row says where its facts are from', () => {
+  test('every row names the page that its facts are from', () => {
     expect(schemes.filter(({ docs }) => !docs.startsWith('https://')).map(({ id }) => id)).toEqual([])
   })
 
-  test('header names are lower-case, as the server has them', () => {
+  test('header names are lower-case, like those of the server', () => {
     const names = schemes.flatMap((scheme) =>
       'header' in scheme && scheme.header !== undefined ? [scheme.header] : [],
     )
@@ -45,7 +45,7 @@ function messageOf(run: () => unknown): string {
   return ''
 }
 
-describe('invalid settings are refused at load', () => {
+describe('invalid settings', () => {
   test.each([
     [{ scheme: 'githb', secret: 's' }, /scheme "githb" does not exist.*"github"/],
     [{ scheme: 'quite-unknown', secret: 's' }, /generic-hmac/],
@@ -71,12 +71,12 @@ describe('invalid settings are refused at load', () => {
     [{ scheme: 'google-pubsub', email: 'a@b' }, /needs verify\.audience/],
     [{ scheme: 'plaid' }, /verify\.publicKey .* or verify\.jwksUrl/],
     [{ scheme: 'generic-hmac', secret: 's' }, /needs verify\.header/],
-  ])('%j', (settings, message) => {
+  ])('the settings %j are refused when they are loaded', (settings, message) => {
     expect(() => verifierOf(settings)).toThrow(expect.objectContaining({ code: 'config-invalid' }))
     expect(() => verifierOf(settings)).toThrow(message)
   })
 
-  test('no message shows a secret', () => {
+  test('no message about invalid settings shows a secret', () => {
     for (const scheme of ['adyen', 'svix', 'postmark', 'trello', 'githb']) {
       const text = messageOf(() => verifierOf({ scheme, secret: 'hunter2 hunter2' }))
       expect(text).not.toBe('')
@@ -84,7 +84,7 @@ describe('invalid settings are refused at load', () => {
     }
   })
 
-  test('a sender that hands its secret over needs none in the config, and is refused until it has', async () => {
+  test('a sender that gives its secret in a handshake needs none in the configuration, and is refused until then', async () => {
     const request = requestOf({ 'x-hook-signature': 'ab'.repeat(32) }, '{}')
     const verified = await verifierOf({ scheme: 'asana' }).verify(request)
     expect(reasonOf(verified)).toMatch(/not sent its secret/)
@@ -93,7 +93,7 @@ describe('invalid settings are refused at load', () => {
 
 describe('tokens', () => {
   test.each(schemes.flatMap((scheme) => (scheme.kind === 'token' ? [[scheme.id, scheme.header] as const] : [])))(
-    '%s: the whole token and nothing but it is proven, and its header never reaches a delivery',
+    'only the exact token of %s is proven, and no delivery has its header',
     async (id, header = 'x-mine') => {
       const settings = { scheme: id, secret: 'tok-1', ...(header === 'x-mine' ? { header } : {}) }
       const sends = (value: string) => isProven(settings, requestOf({ [header]: value }))
@@ -114,7 +114,7 @@ describe('tokens', () => {
     expect(headers.filter((name) => !senderSecrets.has(name) && !credentialHeaders.has(name))).toEqual([])
   })
 
-  test('in authorization, Bearer before the token is optional; elsewhere it is part of it', async () => {
+  test('the word Bearer before a token is optional in authorization, and part of the token in other headers', async () => {
     const bearer = { authorization: 'Bearer t' }
     expect(await isProven({ scheme: 'alertmanager', secret: 't' }, requestOf(bearer))).toBe(true)
     expect(await isProven({ scheme: 'gitlab-token', secret: 't' }, requestOf({ 'x-gitlab-token': 'Bearer t' }))).toBe(
@@ -122,17 +122,17 @@ describe('tokens', () => {
     )
   })
 
-  test('a header that is named like a property of every object is only a header', async () => {
+  test('a header with the name of an inherited property is only a header', async () => {
     const settings = { scheme: 'datadog', secret: 's', header: 'constructor' }
     expect(verifierOf(settings).isClaimed({})).toBe(false)
     expect(await isProven(settings, requestOf({}))).toBe(false)
   })
 
-  test('the plain token that GitLab sends beside its signature never reaches a delivery', () => {
+  test('no delivery has the plain token that GitLab sends next to its signature', () => {
     expect(verifierOf({ scheme: 'gitlab-signing', secret: 'whsec_c2VjcmV0' }).secretHeaders).toEqual(['x-gitlab-token'])
   })
 
-  test('basic: user and password as they are in the config', async () => {
+  test('a request with Basic credentials is proven by the configured user and password', async () => {
     const settings = { scheme: 'postmark', secret: 'user:pass:word' }
     const basic = (text: string) => requestOf({ authorization: `Basic ${Buffer.from(text).toString('base64')}` })
     expect(await isProven(settings, basic('user:pass:word'))).toBe(true)
@@ -147,7 +147,7 @@ describe('client state', () => {
   const notify = (...states: unknown[]) =>
     requestOf({}, JSON.stringify({ value: states.map((clientState) => ({ clientState })) }))
 
-  test('every item must repeat it', async () => {
+  test('every item must repeat the client state', async () => {
     expect(await isProven(settings, notify('state-1', 'state-1'))).toBe(true)
     expect(await isProven(settings, notify('state-1', 'forged'))).toBe(false)
     expect(await isProven(settings, notify('state-1', null))).toBe(false)
@@ -156,7 +156,7 @@ describe('client state', () => {
     expect(await isProven(settings, requestOf({}, '{"__proto__":{"value":[{"clientState":"state-1"}]}}'))).toBe(false)
   })
 
-  test('Strava repeats the number of its subscription', async () => {
+  test('the client state of Strava is the number of its subscription', async () => {
     const strava = { scheme: 'strava', secret: '120475' }
     expect(await isProven(strava, requestOf({}, '{"subscription_id":120475,"object_id":1}'))).toBe(true)
     expect(await isProven(strava, requestOf({}, '{"subscription_id":120476,"object_id":1}'))).toBe(false)
@@ -200,7 +200,7 @@ describe('Ed25519 and ECDSA', () => {
   }
 
   test.each(rows.map((scheme) => [scheme.id, scheme] as const))(
-    '%s: only its own bytes are proven',
+    'a signature of %s proves only the bytes that were signed',
     async (id, scheme) => {
       const settings = { scheme: id, publicKey: publicKeyOf(scheme) }
       const request = signedBy(scheme)
@@ -216,7 +216,7 @@ describe('Ed25519 and ECDSA', () => {
   )
 
   test.each(rows.map((scheme) => [scheme.id, scheme] as const))(
-    '%s: an old and a future time are refused, and the operator says how old',
+    'an old or a future time of %s is refused, and the operator can set the tolerance',
     async (id, scheme) => {
       const settings = { scheme: id, publicKey: publicKeyOf(scheme) }
       const tolerance = scheme.toleranceSeconds
@@ -232,7 +232,7 @@ describe('Ed25519 and ECDSA', () => {
 })
 
 describe('HMAC inside the body', () => {
-  test('Mailgun: a digit cannot move from the time into the token, which is the delivery id', async () => {
+  test('a digit cannot move from the time of Mailgun into its token, which is the delivery id', async () => {
     const sends = (timestamp: string, token: string) => {
       const signature = createHmac('sha256', 's').update('1700000000token').digest('hex')
       return isProven(
@@ -245,7 +245,7 @@ describe('HMAC inside the body', () => {
     expect(await sends('1700000000', 'token2')).toBe(false)
   })
 
-  test('Mailgun: a delivery of the day before is refused, for its token is not remembered for ever', async () => {
+  test('a delivery of Mailgun from the day before is refused, because tokens are not remembered forever', async () => {
     const sends = (seconds: number) => {
       const [timestamp, token] = [String(now / 1000 - seconds), 'token']
       const signature = createHmac('sha256', 's')
@@ -258,7 +258,7 @@ describe('HMAC inside the body', () => {
     expect(await sends(86_401)).toBe(false)
   })
 
-  test('Adyen: every item is proven, and a signature of another length is no crash', async () => {
+  test('every item of Adyen must be proven, and a signature of another length is refused', async () => {
     const secret = '44'.repeat(32)
     const item = (eventCode: string, hmacSignature?: string) => ({
       NotificationRequestItem: {

@@ -25,7 +25,7 @@ function keySet(...kids: string[]): string {
   return JSON.stringify({ keys: kids.map((kid) => ({ ...jwk, kid, alg: 'RS256', use: 'sig' })) })
 }
 
-describe('Google’s tokens', () => {
+describe('tokens of Google', () => {
   const settings: VerifyInput = { scheme: 'google-pubsub', audience: 'aud-1', email: 'push@project.iam.example' }
   const claims = {
     iss: 'https://accounts.google.com',
@@ -51,7 +51,7 @@ describe('Google’s tokens', () => {
     return { state, verifier, sends }
   }
 
-  test('a good one is proven, its keys are fetched from Google and kept', async () => {
+  test('a valid token is proven with keys that are fetched from Google once', async () => {
     const { state, sends, verifier } = world()
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
@@ -72,18 +72,18 @@ describe('Google’s tokens', () => {
     ['an end in words', { exp: 'never' }],
     ['a beginning 61 s ahead', { iat: seconds + 61 }],
     ['a validity that begins later', { nbf: seconds + 61 }],
-  ])('%s is refused', async (_, change) => {
+  ])('a token with %s is refused', async (_, change) => {
     const token = tokenOf({ ...claims, ...change }, rsa.privateKey, header)
     expect(await world().sends(token)).toMatchObject({ ok: false, fault: 'sender' })
   })
 
-  test('clocks may differ by a minute, and the audience may be one of several', async () => {
+  test('a token is accepted if the clocks differ by a minute, or if it names several audiences', async () => {
     const { sends } = world()
     const near = { ...claims, exp: seconds - 60, iat: seconds + 60, aud: ['x', 'aud-1'] }
     expect(await sends(tokenOf(near, rsa.privateKey, header))).toEqual({ ok: true })
   })
 
-  test('the token does not choose its algorithm', async () => {
+  test('a token cannot choose its algorithm', async () => {
     const { sends } = world()
     const pem = rsa.publicKey.export({ format: 'pem', type: 'spki' }).toString()
     for (const token of [
@@ -99,7 +99,7 @@ describe('Google’s tokens', () => {
     }
   })
 
-  test('a key that Google added is found, without a fetch for every unknown key', async () => {
+  test('a new key of Google is found, and not every unknown key causes a fetch', async () => {
     const { state, sends } = world()
     const token = tokenOf(claims, rsa.privateKey, { ...header, kid: 'k2' })
     expect(await sends(token)).toMatchObject({ ok: false, fault: 'sender' })
@@ -111,13 +111,13 @@ describe('Google’s tokens', () => {
     expect(state.asked.length).toBe(2)
   })
 
-  test('keys that cannot be had are the gateway’s fault, so that Google tries again', async () => {
+  test('keys that cannot be fetched are a fault of the gateway, so that Google repeats the request', async () => {
     const { state, sends } = world()
     state.status = 500
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toMatchObject({ ok: false, fault: 'gateway' })
   })
 
-  test('a key of another kind or use is not taken', async () => {
+  test('a key of another kind or use is refused', async () => {
     const jwk = { ...rsa.publicKey.export({ format: 'jwk' }), kid: 'k1' }
     for (const wrong of [{ use: 'enc' }, { alg: 'RS512' }, { kty: 'oct' }]) {
       const { sends } = world(JSON.stringify({ keys: [{ ...jwk, ...wrong }] }))
@@ -125,7 +125,7 @@ describe('Google’s tokens', () => {
     }
   })
 
-  test('publicUrl stands in for the audience', async () => {
+  test('publicUrl is the audience by default', async () => {
     const fetch = createPinnedFetch({ now: () => now, transport: async () => ({ status: 200, body: keySet('k1') }) })
     const { audience: _, ...rest } = settings
     const verifier = verifierOf({ ...rest, publicUrl }, { fetch })
@@ -134,11 +134,11 @@ describe('Google’s tokens', () => {
   })
 })
 
-describe('tokens that hold the body’s hash', () => {
+describe('tokens with a hash of the body', () => {
   const body = '{\n  "a": 1\n}'
   const sha256 = createHash('sha256').update(body).digest('hex')
 
-  test('Plaid: the body as it came, for five minutes, under the key of the config', async () => {
+  test('a token of Plaid proves one body for five minutes under the configured key', async () => {
     const jwk = { ...curve.publicKey.export({ format: 'jwk' }), kid: 'p1', alg: 'ES256' }
     const settings = { scheme: 'plaid', publicKey: JSON.stringify(jwk) }
     const sends = (age: number, sent = body, kid = 'p1') =>
@@ -161,7 +161,7 @@ describe('tokens that hold the body’s hash', () => {
     expect(await sends(0, body, 'p2')).toBe(false)
   })
 
-  test('Netlify: its issuer, its secret, the body as it came', async () => {
+  test('a token of Netlify proves one body with its issuer and its secret', async () => {
     const sends = (claims: object, key = 's', sent = body) =>
       isProven(
         { scheme: 'netlify', secrets: ['other', 's'] },
@@ -215,7 +215,7 @@ describe('tokens that hold the body’s hash in base64', () => {
   })
 })
 
-test('monday: a token of its signing secret, until its end, for the audience that the operator names', async () => {
+test('a token of monday is proven until it expires, for the configured audience', async () => {
   const sends = (claims: object, settings: Partial<VerifyInput> = {}) =>
     isProven(
       { scheme: 'monday', secret: 's', ...settings },
@@ -228,7 +228,7 @@ test('monday: a token of its signing secret, until its end, for the audience tha
   expect(await sends({ exp: seconds }, { secret: 't' })).toBe(false)
 })
 
-test('a token that says when it was made and not when it ends is good for five minutes, or as long as the operator says', async () => {
+test('a token without an expiry time is valid for five minutes, or as long as the operator says', async () => {
   const sends = (age: number, toleranceSeconds?: number) =>
     isProven(
       { scheme: 'monday', secret: 's', ...(toleranceSeconds && { toleranceSeconds }) },
@@ -238,7 +238,7 @@ test('a token that says when it was made and not when it ends is good for five m
   expect([await sends(301, 900), await sends(901, 900)]).toEqual([true, false])
 })
 
-test('what is no token at all is refused, whatever it is made of', async () => {
+test('a text that is not a token is refused', async () => {
   const verifier = verifierOf({ scheme: 'monday', secret: 's' })
   for (const authorization of [
     '',
@@ -252,13 +252,13 @@ test('what is no token at all is refused, whatever it is made of', async () => {
   }
 })
 
-describe('the schemes token and basic', () => {
-  test('token asks for a header, basic for user:password', () => {
+describe('schemes token and basic', () => {
+  test('the scheme token needs a header, and the scheme basic needs user:password', () => {
     expect(() => verifierOf({ scheme: 'token', secret: 's' })).toThrow(/needs verify\.header/)
     expect(() => verifierOf({ scheme: 'basic', secret: 's' })).toThrow(/user:password/)
   })
 
-  test('are signed by `hookloom send` as their sender does', () => {
+  test('a request of these schemes is signed by `hookloom send` as by its sender', () => {
     const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
     expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
     expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })

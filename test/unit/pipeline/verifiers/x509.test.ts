@@ -21,7 +21,7 @@ function fetchOf(answer: { status: number; body: string } = { status: 200, body:
   return { asked, fetch }
 }
 
-describe('SNS', () => {
+describe('notifications of SNS', () => {
   const settings = { scheme: 'aws-sns', topicArn: 'arn:aws:sns:us-east-1:1:topic' }
   const url = 'https://sns.us-east-1.amazonaws.com/SimpleNotificationService-1.pem'
 
@@ -44,7 +44,7 @@ describe('SNS', () => {
       requestOf({ 'x-amz-sns-message-type': 'Notification' }, JSON.stringify(body)),
     )
 
-  test('a notification is proven with and without a subject, under both versions of the signature', async () => {
+  test('a notification is proven with and without a subject, in both versions of the signature', async () => {
     expect(await sends(message())).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(message({ Subject: 'a subject' }))).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(message({}, '1'))).toEqual({ ok: true, id: 'm-1' })
@@ -54,7 +54,7 @@ describe('SNS', () => {
     })
   })
 
-  test('its certificate stays after a proof that held, however many others strangers name; after forgeries it does not', async () => {
+  test('a certificate is kept after a valid proof, even if strangers name many others, and not after forgeries', async () => {
     for (const isForged of [false, true]) {
       const asked: string[] = []
       const clock = { now }
@@ -76,32 +76,32 @@ describe('SNS', () => {
     }
   })
 
-  test('a change of any signed field is refused', async () => {
+  test('a notification with any signed field changed is refused', async () => {
     for (const change of [{ Message: 'x' }, { MessageId: 'm-2' }, { Subject: 'added' }, { SignatureVersion: '1' }]) {
       expect(await sends({ ...message(), ...change })).toMatchObject({ ok: false, fault: 'sender' })
     }
   })
 
-  test('a subject cannot become a part of the id, which would make a new id for an old signature', async () => {
+  test('a part of the subject cannot move into the id of an old signature', async () => {
     const { Signature } = message({ Subject: 'a subject' })
     const joined = { ...message(), MessageId: 'm-1\nSubject\na subject', Signature }
     expect(await sends(joined)).toMatchObject({ ok: false, reason: expect.stringContaining('more than one line') })
   })
 
-  test('a valid message of another topic is refused, and nothing is fetched for it', async () => {
+  test('a valid message of another topic is refused without a fetch', async () => {
     const world = fetchOf()
     expect(await sends(message({ TopicArn: 'arn:aws:sns:us-east-1:666:evil' }), world)).toMatchObject({ ok: false })
     expect(world.asked).toEqual([])
   })
 
-  test('its window is the hour of its retries, and five minutes for the clocks', async () => {
+  test('the window is the hour in which SNS repeats a message, and five minutes for the clocks', async () => {
     const at = (seconds: number) => message({ Timestamp: new Date(now + seconds * 1000).toISOString() })
     expect(await sends(at(-3900))).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(at(-3901))).toMatchObject({ ok: false })
     expect(await sends(at(3901))).toMatchObject({ ok: false })
   })
 
-  test('a certificate that cannot be had is the gateway’s fault; one that is none is the sender’s', async () => {
+  test('a certificate that cannot be fetched is a fault of the gateway, and an invalid one is a fault of the sender', async () => {
     expect(await sends(message(), fetchOf({ status: 503, body: '' }))).toMatchObject({ ok: false, fault: 'gateway' })
     expect(await sends(message(), fetchOf({ status: 200, body: 'no pem' }))).toMatchObject({
       ok: false,
@@ -109,14 +109,14 @@ describe('SNS', () => {
     })
   })
 
-  test('its header makes it a candidate', () => {
+  test('the header of SNS claims the scheme', () => {
     const verifier = verifierOf(settings)
     expect(verifier.isClaimed({ 'x-amz-sns-message-type': 'Notification' })).toBe(true)
     expect(verifier.isClaimed({})).toBe(false)
   })
 })
 
-describe('PayPal', () => {
+describe('requests of PayPal', () => {
   const body = '{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED"}'
   const time = new Date(now).toISOString()
 
@@ -156,7 +156,7 @@ describe('PayPal', () => {
   const verify = (given = request, webhookId = 'WH-ID', world = fetchOf()) =>
     verifierOf({ scheme: 'paypal', webhookId }, { fetch: world.fetch }).verify(given)
 
-  test('its own bytes for this webhook are proven, and nothing else', async () => {
+  test('only the signed bytes for this webhook are proven', async () => {
     expect(await verify()).toEqual({ ok: true, id: 'tx-1' })
     expect(await verify(request, 'WH-OTHER')).toMatchObject({ ok: false })
     expect(await verify({ ...request, rawBody: Buffer.from(`${body} `) })).toMatchObject({ ok: false })
@@ -167,7 +167,7 @@ describe('PayPal', () => {
     }
   })
 
-  test('a body that is made to fit the checksum runs nothing twice: its id is signed, and its time ends', async () => {
+  test('a body with the same checksum runs nothing twice, because its id is signed and its time ends', async () => {
     // CRC-32 is linear: four bytes bring any text to any checksum
     const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
     expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })
