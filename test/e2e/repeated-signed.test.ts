@@ -19,6 +19,7 @@ beforeAll(async () => {
       verify: { scheme, secret },
     })),
     { match: { path: 'stripe' }, verify: { scheme: 'stripe', secret } },
+    { match: { path: 'zoom' }, verify: { scheme: 'zoom', secret } },
     { match: { path: 'nylas' }, verify: { scheme: 'nylas', secret } },
     { match: { path: 'mailgun' }, verify: { scheme: 'mailgun', secret } },
     { id: 'bot', match: { path: 'shared' }, verify: { scheme: 'telegram', secret: 'bot-word-of-the-shop' } },
@@ -44,6 +45,16 @@ function webhook(id: string, names: 'svix' | 'webhook' = 'webhook'): Headers {
 function stripe(text: string): Headers {
   const at = gateway.time.now / 1000
   return [['stripe-signature', `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')}`]]
+}
+
+/** Zoom signs no id: each text is a delivery. */
+function zoom(text: string): Headers {
+  const at = String(gateway.time.now / 1000)
+  const signature = createHmac('sha256', secret).update(`v0:${at}:${text}`).digest('hex')
+  return [
+    ['x-zm-request-timestamp', at],
+    ['x-zm-signature', `v0=${signature}`],
+  ]
 }
 
 /** Headers that no signature covers, each of which is somebody's delivery id or shows another sender. */
@@ -82,6 +93,28 @@ describe.each([
     expect([toVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
     expect(toDeliveryId(again)).toBe(toDeliveryId(first))
   })
+})
+
+test.each(unsigned)('a captured delivery of zoom is the same one with %s', async (name, headers) => {
+  const text = JSON.stringify({ event: 'meeting.started', name })
+  const captured = zoom(text)
+  const first = await send('zoom', captured, text)
+  const again = await send('zoom', [...captured, ...headers], text)
+  expect([toVerdict(first), again.headers['idempotent-replay']]).toEqual(['accepted', 'true'])
+  expect(toDeliveryId(again)).toBe(toDeliveryId(first))
+})
+
+test('an attempt of zoom that comes an hour after its signature is accepted, once', async () => {
+  const text = '{"event":"meeting.ended"}'
+  const captured = zoom(text)
+  const other = zoom('{"event":"meeting.started"}')
+  gateway.time.now += 3_600_000
+  const first = await send('zoom', captured, text)
+  const again = await send('zoom', [...captured, ['idempotency-key', 'another']], text)
+  expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
+  expect(toVerdict(await send('zoom', other, text))).not.toBe('accepted')
+  // the same words at another time are another event
+  expect(toDeliveryId(await send('zoom', zoom(text), text))).not.toBe(toDeliveryId(first))
 })
 
 test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under both names of its headers', async (scheme) => {

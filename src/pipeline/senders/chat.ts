@@ -153,7 +153,11 @@ export const chatSenders: readonly Sender[] = [
       idHeader: 'twitch-eventsub-message-id',
       timestamp: { in: 'header', name: 'twitch-eventsub-message-timestamp', unit: 'iso8601' },
       toleranceSeconds: 600,
-      retries: { time: 'limited', seconds: 600, docs: 'https://dev.twitch.tv/docs/eventsub/handling-webhook-events/' },
+      retries: {
+        time: 'limited',
+        seconds: 600,
+        docs: 'https://dev.twitch.tv/docs/eventsub/#guarding-against-replay-attacks',
+      },
       handshakes: ['twitch-callback'],
       confidence: 'verified',
     },
@@ -215,7 +219,7 @@ export const chatSenders: readonly Sender[] = [
         seconds: 1_800,
         docs: 'https://github.com/elevenlabs/elevenlabs-js/blob/main/src/wrapper/webhooks.ts',
       },
-      confidence: 'medium',
+      confidence: 'verified',
     },
   },
   {

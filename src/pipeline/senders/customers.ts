@@ -205,4 +205,17 @@ export const customersSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
+  {
+    source: 'rewardful',
+    label: 'Rewardful',
+    docs: 'https://developers.rewardful.com/webhooks/signed-webhooks',
+    marks: [sent('x-rewardful-signature')],
+    event: [body('event.type')],
+    deliveryId: [body('event.id')],
+    scheme: {
+      kind: 'hmac',
+      header: 'x-rewardful-signature',
+      confidence: 'verified',
+    },
+  },
 ]

@@ -139,4 +139,22 @@ export const peopleSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
+  {
+    source: 'tiktok',
+    label: 'TikTok',
+    docs: 'https://developers.tiktok.com/doc/webhooks-verification',
+    marks: [sent('tiktok-signature')],
+    event: [body('event')],
+    scheme: {
+      kind: 'hmac',
+      header: 'tiktok-signature',
+      syntax: { separator: ',', joint: '=', field: 's' },
+      template: '{timestamp}.{body}',
+      timestamp: { in: 'field', name: 't', unit: 's' },
+      toleranceSeconds: 86_400,
+      retries: { time: 'unsaid', docs: 'https://developers.tiktok.com/doc/webhooks-verification' },
+      textIsId: true,
+      confidence: 'verified',
+    },
+  },
 ]
