@@ -52,7 +52,7 @@ export const longestEscape = 32
 export const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
 const isLow = (code: number) => code >= 0xdc00 && code <= 0xdfff
 
-function toCode(digits: string, radix: 10 | 16): number | undefined {
+function parseCode(digits: string, radix: 10 | 16): number | undefined {
   if (!(radix === 16 ? /^[0-9A-F]+$/ : /^[0-9]+$/).test(digits)) return undefined
   const code = Number.parseInt(digits, radix)
   return code <= 0x10ffff ? code : undefined
@@ -62,7 +62,7 @@ function toEscape(length: number, code: number | undefined): Escape | undefined 
   return code === undefined ? undefined : { length, code }
 }
 
-export function takeLast(signs: readonly Sign[], count: number): string {
+export function joinLast(signs: readonly Sign[], count: number): string {
   return signs
     .slice(-count)
     .map(({ sign }) => sign)
@@ -70,28 +70,28 @@ export function takeLast(signs: readonly Sign[], count: number): string {
 }
 
 /** What follows the nearest `first`, to the newest sign; undefined if it is not near. */
-function takeSince(signs: readonly Sign[], first: string): string | undefined {
+function joinSince(signs: readonly Sign[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
     const sign = signs.at(-back)?.sign
-    if (sign === first) return takeLast(signs, back).slice(1)
+    if (sign === first) return joinLast(signs, back).slice(1)
     if (sign === undefined || !/[A-Z0-9#]/.test(sign)) return undefined
   }
   return undefined
 }
 
 function findEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const name = takeSince(signs, '&')?.slice(0, -1)
+  const name = joinSince(signs, '&')?.slice(0, -1)
   if (name === undefined) return undefined
   const length = name.length + 2
-  if (name.startsWith('#X')) return toEscape(length, toCode(name.slice(2), 16))
-  if (name.startsWith('#')) return toEscape(length, toCode(name.slice(1), 10))
+  if (name.startsWith('#X')) return toEscape(length, parseCode(name.slice(2), 16))
+  if (name.startsWith('#')) return toEscape(length, parseCode(name.slice(1), 10))
   return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
 }
 
 function findBracedAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const digits = takeSince(signs, '{')?.slice(0, -1)
-  if (digits === undefined || !takeLast(signs, digits.length + 4).startsWith('\\U{')) return undefined
-  return toEscape(digits.length + 4, toCode(digits, 16))
+  const digits = joinSince(signs, '{')?.slice(0, -1)
+  if (digits === undefined || !joinLast(signs, digits.length + 4).startsWith('\\U{')) return undefined
+  return toEscape(digits.length + 4, parseCode(digits, 16))
 }
 
 /** HTML reads these without a semicolon too. */
@@ -110,14 +110,14 @@ const hexDigits = new Set('0123456789ABCDEF')
  */
 export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
   if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined
-  const name = takeSince(signs, '&') ?? ''
+  const name = joinSince(signs, '&') ?? ''
   const isHex = name.startsWith('#X')
   if (!name.startsWith('#') || (isHex ? /[0-9A-F]/ : /[0-9]/).test(next)) return undefined
-  return toEscape(name.length + 1, isHex ? toCode(name.slice(2), 16) : toCode(name.slice(1), 10))
+  return toEscape(name.length + 1, isHex ? parseCode(name.slice(2), 16) : parseCode(name.slice(1), 10))
 }
 
 function findBareAtEnd(signs: readonly Sign[]): Escape | undefined {
-  const [name = '', sign = ''] = bare.find(([each]) => takeLast(signs, each.length) === each) ?? []
+  const [name = '', sign = ''] = bare.find(([each]) => joinLast(signs, each.length) === each) ?? []
   return toEscape(name.length, sign.codePointAt(0))
 }
 
@@ -136,12 +136,12 @@ export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | 
   }
   // a capital U has eight digits
   const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
-  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, toCode(takeLast(signs, 8), 16))
+  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, parseCode(joinLast(signs, 8), 16))
   if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
-    const digits = takeLast(signs, 4)
-    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, toCode(digits, 16))
+    const digits = joinLast(signs, 4)
+    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, parseCode(digits, 16))
   }
-  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, toCode(takeLast(signs, 2), 16))
+  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, parseCode(joinLast(signs, 2), 16))
   return undefined
 }
 

@@ -1,5 +1,5 @@
 // Sequences for terminals between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`, which a reader may leave out.
-import { takeLast, type Sign } from './escapes.ts'
+import { joinLast, type Sign } from './escapes.ts'
 
 /**
  * How a reader treats such sequences: as text, without those that colour, or without all. A sequence can take a letter of the text with
@@ -31,7 +31,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
 
   /** One sign in place of a written control before the newest sign. */
   const readWritten = () => {
-    const before = takeLast(signs, 5).slice(0, -1)
+    const before = joinLast(signs, 5).slice(0, -1)
     const word = written.find((each) => before.endsWith(each)) ?? ''
     const at = signs.length - 1 - word.length
     const first = signs[at]
@@ -39,7 +39,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
   }
 
   /** `ESC [ 1 ; 31 m`. Each look back ends at a letter, so all together are linear. */
-  const dropCommand = () => {
+  const removeCommand = () => {
     let at = signs.length - 2
     while (/[0-9:;<=>?]/.test(signs[at]?.sign ?? '')) at -= 1
     if (signs[at]?.sign === shortStart) signs.length = at
@@ -54,7 +54,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
         readWritten()
         if (newest === ']' && signs.at(-2)?.sign === start) stringAt = signs.length - 2
       } else if (newest >= '@' && newest <= 'Z') {
-        if (terminal === 'all' || newest === 'M') dropCommand()
+        if (terminal === 'all' || newest === 'M') removeCommand()
       } else if (newest === bell || newest === stringEnd || (newest === '\\' && signs.at(-2)?.sign === start)) {
         if (terminal === 'all' && signs[stringAt]?.sign === start) signs.length = stringAt
         stringAt = -1

@@ -43,21 +43,21 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
   let opened = -longestEscape
   /** Signs that are not read yet, the next one last: those of an escape that was undone come before the sign behind it. */
   const waiting: Sign[] = []
-  const wait = (code: number, place: Omit<Sign, 'sign'>) => {
+  const enqueue = (code: number, place: Omit<Sign, 'sign'>) => {
     const folded = fold(code, known)
     for (let at = folded.length - 1; at >= 0; at -= 1) waiting.push({ sign: folded.charAt(at), ...place })
   }
-  const undo = (escape: Escape, end: number) => {
+  const undoEscape = (escape: Escape, end: number) => {
     const { code, start, depth } = unescape(signs, escape)
     opened = signs.length
-    wait(code, { start, end, depth })
+    enqueue(code, { start, end, depth })
   }
   const readWaiting = () => {
     for (let next = waiting.at(-1); next !== undefined; next = waiting.at(-1)) {
       const before = signs.at(-1)
       const number = signs.length - opened > longestEscape ? undefined : findNumberBefore(signs, next.sign)
       if (before !== undefined && number !== undefined) {
-        undo(number, before.end)
+        undoEscape(number, before.end)
         continue
       }
       waiting.pop()
@@ -70,7 +70,7 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
       signs.push(next)
       const escape = signs.length - opened > longestEscape ? undefined : findEscapeAtEnd(signs, text)
       if (escape === undefined) sequences.drop()
-      else undo(escape, next.end)
+      else undoEscape(escape, next.end)
     }
   }
   let end = 0
@@ -78,11 +78,11 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
     const start = end
     const code = text.codePointAt(start) ?? 0
     end += code > 0xffff ? 2 : 1
-    wait(code, { start, end, depth: 0 })
+    enqueue(code, { start, end, depth: 0 })
     readWaiting()
   }
   const number = findNumberBefore(signs, '')
-  if (number !== undefined) undo(number, end)
+  if (number !== undefined) undoEscape(number, end)
   readWaiting()
   const all = signs.map(({ sign }) => sign).join('')
   return { signs: all, places: signs, hasSequences: hasSequences(all, known) }

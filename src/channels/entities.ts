@@ -76,11 +76,11 @@ export function decodeEntities(text: string): string {
     if (typeof name === 'string') return Object.hasOwn(named, name) ? (named[name] ?? entity) : entity
     return toCharacter(typeof hex === 'string' ? Number.parseInt(hex, 16) : Number(decimal))
   })
-  return decoded === text ? text : dropBidiControls(decoded)
+  return decoded === text ? text : removeBidiControls(decoded)
 }
 
 /** Removes the characters that reverse the text after them: "moc.elpmaxe" would read "example.com". */
-export function dropBidiControls(text: string): string {
+export function removeBidiControls(text: string): string {
   return text.replace(/[\u202A-\u202E\u2066-\u2069]/g, '')
 }
 

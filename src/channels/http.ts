@@ -112,7 +112,7 @@ const certificate = /^(CERT_|ERR_TLS_CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|H
 
 /** Why the request certainly never arrived, from the error of undici; undefined if it may have arrived. */
 export function explainUnsent(thrown: unknown): string | undefined {
-  const { code = '', syscall, message } = toFault(thrown instanceof Error ? thrown.cause : undefined)
+  const { code = '', syscall, message } = readFault(thrown instanceof Error ? thrown.cause : undefined)
   if (syscall === 'getaddrinfo') return `the name of its host could not be resolved (${code})`
   if (syscall === 'connect') return `no connection to its host (${code})`
   if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'no connection to its host in time'
@@ -123,9 +123,9 @@ export function explainUnsent(thrown: unknown): string | undefined {
 
 type Fault = { readonly code?: string; readonly syscall?: string; readonly message?: string }
 
-function toFault(cause: unknown): Fault {
+function readFault(cause: unknown): Fault {
   // a host with several addresses fails once for each; if the connect failed, all failed in this way
-  if (cause instanceof AggregateError) return toFault(cause.errors[0])
+  if (cause instanceof AggregateError) return readFault(cause.errors[0])
   // Node's errors have more fields than Error declares; each field is only compared or shown
   return cause instanceof Error ? (cause as Fault) : {}
 }
@@ -229,7 +229,7 @@ export function describeWrongRecipient(channel: string, to: string | undefined, 
 
 export type DirectMessage = { readonly kind: 'open'; readonly id: string } | SendFailure
 
-const mostCached = 1_000
+const maxCached = 1_000
 
 /** Opens a direct message once per person and keeps its id while the process lives; the oldest is dropped first. A failure is not kept. */
 export function createDirectMessages(
@@ -242,7 +242,7 @@ export function createDirectMessages(
     const opened = await open(person, signal)
     if (opened.kind === 'open') cache.set(person, opened)
     const [oldest] = cache.keys()
-    if (cache.size > mostCached && oldest !== undefined) cache.delete(oldest)
+    if (cache.size > maxCached && oldest !== undefined) cache.delete(oldest)
     return opened
   }
 }

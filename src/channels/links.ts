@@ -75,7 +75,7 @@ const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
 /** The address, normalised and safe inside quotes and angle brackets; undefined where a link may not lead. */
 export function toSafeHref(href: string): string | undefined {
-  const url = toUrl(href)
+  const url = parseUrl(href)
   // https://bank.example@evil.example leads to evil.example
   if (url === undefined || url.username !== '' || url.password !== '') return undefined
   return toText(url)
@@ -83,14 +83,14 @@ export function toSafeHref(href: string): string | undefined {
 
 /** The address without the name before its host; undefined where there is none, or where a link may not lead. */
 export function toAddressWithoutUser(href: string): string | undefined {
-  const url = toUrl(href)
+  const url = parseUrl(href)
   if (url === undefined || (url.username === '' && url.password === '')) return undefined
   url.username = ''
   url.password = ''
   return toText(url)
 }
 
-function toUrl(href: string): URL | undefined {
+function parseUrl(href: string): URL | undefined {
   const url = URL.canParse(href) ? new URL(href) : undefined
   if (url === undefined || !schemes.has(url.protocol)) return undefined
   return url.protocol === 'mailto:' || plainHost.test(url.host) ? url : undefined

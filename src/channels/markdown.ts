@@ -2,7 +2,7 @@
 // but the markup that we write. HTML and pictures are shown as text and links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
-import { decodeEntities, dropBidiControls } from './entities.ts'
+import { decodeEntities, removeBidiControls } from './entities.ts'
 
 /** How a channel writes the elements of Markdown. `plain` is visible text; all other texts are already written markup. */
 export type Markup = {
@@ -28,17 +28,17 @@ const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 // product of two lengths, so one of them has a bound; then the work grows with the text, not with its square.
 const delimiter = /[\\<![*_]|[`~]+/g
 /** The most delimiters in one paragraph, item or cell. */
-const mostDelimiters = 600
+const maxDelimiters = 600
 /** Longer than the addresses that browsers accept. */
 const longestWord = 2_048
 /** The most lines without a blank line. */
-const mostLines = 2_000
+const maxLines = 2_000
 
 /** A text beyond the bounds is shown as plain text. */
 class BoundedLexer extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
     const isBounded =
-      Array.from(source.matchAll(delimiter)).length <= mostDelimiters &&
+      Array.from(source.matchAll(delimiter)).length <= maxDelimiters &&
       Array.from(source.matchAll(/[^\s<]+/g)).every(([word]) => word.length <= longestWord)
     if (isBounded) return super.inlineTokens(source, tokens)
     // shown and never interpreted
@@ -51,13 +51,13 @@ function isTooLong(markdown: string): boolean {
   let lines = 0
   for (const line of markdown.split('\n')) {
     lines = line.trim() === '' ? 0 : lines + 1
-    if (lines > mostLines) return true
+    if (lines > maxLines) return true
   }
   return false
 }
 
 export function render(reply: string, markup: Markup): string {
-  const markdown = dropBidiControls(reply)
+  const markdown = removeBidiControls(reply)
   const written = tooDeep.test(markdown) || isTooLong(markdown) ? undefined : tryRender(markdown, markup)
   // a reply that renders to nothing is shown as written, because an empty message cannot be sent
   return written === undefined || written === '' ? markup.text(breakUsers(markdown)) : written

@@ -16,12 +16,12 @@ function quoteLines(inner: string): string {
 }
 
 /** Three back ticks in code would end the block in a chat that knows no longer fences. */
-function guardTicks(code: string): string {
+function breakTicks(code: string): string {
   return code.replaceAll('```', '`\u200B`\u200B`')
 }
 
 /** The text, then the address, unless they are the same. */
-function withAddress(inner: string, address: string): string {
+function appendAddress(inner: string, address: string): string {
   return toSafeHref(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
 }
 
@@ -33,7 +33,7 @@ export const plainText: Markup = {
   strike: (inner) => inner,
   code: (plain) => plain,
   block: (plain) => plain,
-  link: withAddress,
+  link: appendAddress,
   heading: (inner) => inner,
   quote: quoteLines,
   bullet: '•',
@@ -66,7 +66,7 @@ export const slackMrkdwn: Markup = {
   emphasis: (inner) => `_${inner}_`,
   strike: (inner) => `~${inner}~`,
   code: (plain) => (plain.includes('`') ? escapeXml(plain) : `\`${escapeXml(plain)}\``),
-  block: (plain) => `\`\`\`\n${escapeXml(guardTicks(plain))}\n\`\`\``,
+  block: (plain) => `\`\`\`\n${escapeXml(breakTicks(plain))}\n\`\`\``,
   link: (inner, address) => `<${escapeXml(address)}|${inner.replace(/[\n|]/g, ' ')}>`,
   heading: (inner) => `*${inner.replaceAll('*', '')}*`,
   quote: quoteLines,
@@ -81,7 +81,7 @@ export const whatsappText: Markup = {
   emphasis: (inner) => `_${inner}_`,
   strike: (inner) => `~${inner}~`,
   code: (plain) => (plain.includes('`') ? plain : `\`${plain}\``),
-  block: (plain) => `\`\`\`${guardTicks(plain)}\`\`\``,
+  block: (plain) => `\`\`\`${breakTicks(plain)}\`\`\``,
   heading: (inner) => `*${inner.replaceAll('*', '')}*`,
 }
 
@@ -98,10 +98,10 @@ export const safeMarkdown: Markup = {
   emphasis: (inner) => `*${inner}*`,
   strike: (inner) => `~~${inner}~~`,
   code: (plain) => (plain.includes('`') ? `\`\` ${plain.replaceAll('``', '`\u200B`')} \`\`` : `\`${plain}\``),
-  block: (plain, language) => `\`\`\`${language}\n${guardTicks(plain)}\n\`\`\``,
+  block: (plain, language) => `\`\`\`${language}\n${breakTicks(plain)}\n\`\`\``,
   link: (inner, address) => {
     // a part after @ could be read as a name
-    const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, toPercent)
+    const target = address.startsWith('mailto:') ? address : address.replace(/[()@]/g, encodePercent)
     return toSafeHref(inner.replaceAll('\u200B', '')) === address ? `<${target}>` : `[${inner}](<${target}>)`
   },
   heading: (inner, depth) => `${'#'.repeat(Math.min(depth, 3))} ${inner}`,
@@ -115,9 +115,9 @@ export const teamsMarkdown: Markup = {
   ...safeMarkdown,
   text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),
   // it documents no <…> around an address
-  link: (inner, address) => `[${inner}](${address.replace(/[()<>]/g, toPercent)})`,
+  link: (inner, address) => `[${inner}](${address.replace(/[()<>]/g, encodePercent)})`,
 }
 
-function toPercent(character: string): string {
+function encodePercent(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 }

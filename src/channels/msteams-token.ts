@@ -21,7 +21,7 @@ type AccessToken =
 
 type TokenCache = {
   /** The cached token, or a new one. Concurrent callers share one request, which the signal of a single caller does not stop. */
-  take(): Promise<AccessToken>
+  get(): Promise<AccessToken>
   /** Called when a token was refused: the next call fetches a new one. */
   drop(token: string): void
 }
@@ -57,7 +57,7 @@ export function createTokenCache(
   }
 
   return {
-    async take() {
+    async get() {
       if (kept !== undefined && clock() < kept.until) return { kind: 'token', token: kept.token }
       pending ??= fetchToken().finally(() => (pending = undefined))
       return pending

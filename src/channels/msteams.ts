@@ -49,13 +49,13 @@ export function createMsTeamsChannel(
     id: 'msteams',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (toConversation(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to = config.to) => (parseConversation(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown).length }),
     async send({ to = config.to, text, signal }) {
-      const conversation = toConversation(to)
+      const conversation = parseConversation(to)
       if (conversation === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const access = await tokens.take()
+      const access = await tokens.get()
       if (access.kind === 'failed') return access.failed
       const outcome = await sendJson({
         url: `${config.baseUrl}/v3/conversations/${encodeURIComponent(conversation)}/activities`,
@@ -69,7 +69,7 @@ export function createMsTeamsChannel(
       return toSendResult(outcome)
     },
     async probe() {
-      const access = await tokens.take()
+      const access = await tokens.get()
       if (access.kind === 'failed') return { ok: false, detail: access.failed.detail }
       return {
         ok: true,
@@ -87,7 +87,7 @@ function explainRecipient(to: string | undefined): string {
  * The id of a person is not a conversation, and a bot may only open one where it is installed. The id goes into a URL, so
  * characters that change the path of a URL are not allowed.
  */
-function toConversation(to = ''): string | undefined {
+function parseConversation(to = ''): string | undefined {
   const id = to.trim().replace(/^conversation:/i, '')
   return /^(?!\.{1,2}$|user:|https?:)[^\s/\\?#%]+$/i.test(id) ? id : undefined
 }

@@ -27,8 +27,8 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
   const id = `own:${own.name}`
   if (own.kind === 'broken') return createBrokenChannel(id, own.problem.detail, to)
   const { name, definition, options, describeThrown } = own
-  const says = (what: string) => `The channel hooks/channels/${name} ${what}`
-  const threw = (thrown: unknown) => says(`threw ${describeThrown(thrown)}.`)
+  const describe = (what: string) => `The channel hooks/channels/${name} ${what}`
+  const describeException = (thrown: unknown) => describe(`threw ${describeThrown(thrown)}.`)
 
   async function send(message: Parameters<Channel['send']>[0]): Promise<SendResult> {
     let given: unknown
@@ -36,13 +36,13 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
       given = await definition.send(message, options)
     } catch (thrown) {
       const why = explainUnsent(thrown)
-      if (why !== undefined) return { kind: 'transient', detail: says(`could not connect: ${why}.`) }
-      return { kind: 'ambiguous', detail: threw(thrown) }
+      if (why !== undefined) return { kind: 'transient', detail: describe(`could not connect: ${why}.`) }
+      return { kind: 'ambiguous', detail: describeException(thrown) }
     }
     const { data: result } = Result.safeParse(given)
     if (result === undefined) {
       const expected = 'Return { kind: "sent", id }, or another kind with a detail, as SendResult defines it.'
-      return { kind: 'ambiguous', detail: `${says('returned no valid result.')} ${expected}` }
+      return { kind: 'ambiguous', detail: `${describe('returned no valid result.')} ${expected}` }
     }
     if (result.kind !== 'rate-limited' && result.kind !== 'transient') return result
     return { kind: result.kind, detail: result.detail, ...toRetryWait(result.retryAfterMs) }
@@ -57,7 +57,7 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
         const why: unknown = definition.whyNot?.(recipient, options)
         return typeof why === 'string' ? cut(toPrintableLine(why), maxDetailChars) : undefined
       } catch (thrown) {
-        return threw(thrown)
+        return describeException(thrown)
       }
     },
     split: (markdown) => splitMarkdown(markdown, { limit: definition.maxChars ?? defaultMaxChars }),
@@ -66,9 +66,9 @@ export function createOwnChannel(own: OwnChannel, to: string | undefined): Chann
       async probe(signal) {
         try {
           const probed = Probed.safeParse(await definition.probe?.(options, signal))
-          return probed.data ?? { ok: false, detail: says('must return { ok, detail } from probe.') }
+          return probed.data ?? { ok: false, detail: describe('must return { ok, detail } from probe.') }
         } catch (thrown) {
-          return { ok: false, detail: threw(thrown) }
+          return { ok: false, detail: describeException(thrown) }
         }
       },
     }),

@@ -22,7 +22,7 @@ export function createWebhookChannel(
   const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))
   const [only] = endpoints.size === 1 ? endpoints.values() : []
 
-  const toEndpoint = (to = config.to): Endpoint | undefined => (to === undefined ? only : endpoints.get(to))
+  const findEndpoint = (to = config.to): Endpoint | undefined => (to === undefined ? only : endpoints.get(to))
 
   function explainRecipient(to = config.to): string {
     if (endpoints.size === 0) return 'No webhook can be sent: channels.webhook.endpoints is empty. Add an endpoint.'
@@ -34,10 +34,10 @@ export function createWebhookChannel(
     id: 'webhook',
     dedupes: true,
     to: config.to,
-    whyNot: (to) => (toEndpoint(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to) => (findEndpoint(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) => [markdown],
     async send({ to, text, nonce, signal, run }) {
-      const endpoint = toEndpoint(to)
+      const endpoint = findEndpoint(to)
       if (endpoint === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = JSON.stringify({ runId: run.id, agentId: run.agentId, name: run.name, text })
       const id = `msg_${nonce}`
@@ -58,11 +58,11 @@ export function createWebhookChannel(
 /** The three headers of Standard Webhooks; the timestamp is in seconds. */
 function sign(secret: string, { id, body, now }: { id: string; body: string; now: number }): Record<string, string> {
   const timestamp = String(Math.floor(now / 1_000))
-  const signature = createHmac('sha256', toKey(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')
+  const signature = createHmac('sha256', decodeKey(secret)).update(`${id}.${timestamp}.${body}`).digest('base64')
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': `v1,${signature}` }
 }
 
-function toKey(secret: string): Buffer {
+function decodeKey(secret: string): Buffer {
   return secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret)
 }
 

@@ -41,17 +41,17 @@ export function createWhatsAppChannel(config: ChannelConfig<'whatsapp'>, tools: 
     id: 'whatsapp',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (toDigits(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to = config.to) => (parseNumber(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, whatsappText).length }),
     async send({ to = config.to, text, signal }) {
-      const digits = toDigits(to)
+      const digits = parseNumber(to)
       if (digits === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = render(text, whatsappText)
       const outcome = await post(digits, { type: 'text', text: { body, preview_url: false } }, signal)
       if (template === undefined || readError(outcome, ErrorAnswer)?.error.code !== windowClosed)
         return toSendResult(outcome)
-      return toSendResult(await post(digits, toTemplate(template, render(text, plainText)), signal))
+      return toSendResult(await post(digits, buildTemplate(template, render(text, plainText)), signal))
     },
     async probe(signal) {
       const outcome = await sendJson({ ...shared, method: 'GET', url, signal })
@@ -68,13 +68,13 @@ function explainRecipient(to: string | undefined): string {
 }
 
 /** Digits with the country code, as the API requires. */
-function toDigits(to = ''): string | undefined {
+function parseNumber(to = ''): string | undefined {
   const [, number] = /^(?:whatsapp:)?\+?([\d\s().-]+)$/i.exec(to.trim()) ?? []
   const digits = number?.replace(/\D/g, '')
   return digits !== undefined && /^[1-9]\d{6,14}$/.test(digits) ? digits : undefined
 }
 
-function toTemplate({ name, language }: { name: string; language: string }, plain: string) {
+function buildTemplate({ name, language }: { name: string; language: string }, plain: string) {
   // a variable allows one line of 1,024 characters without repeated spaces
   const text = cut(plain.replace(/\s+/g, ' ').trim(), maxVariableLength)
   const components = [{ type: 'body', parameters: [{ type: 'text', text }] }]

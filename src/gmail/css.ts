@@ -4,7 +4,7 @@
  * Values by property, the strongest first. `styles`: of rules and of the style attribute, the weakest first. `!important` before all others, then the last before the first. A browser takes the first
  * that is valid. Names and values are in lower case, and white space is one space.
  */
-export function toDeclarations(styles: readonly CssDeclarations[]): ReadonlyMap<string, readonly string[]> {
+export function rankDeclarations(styles: readonly CssDeclarations[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, { important: string[]; normal: string[] }>()
   for (const { name, value } of styles.flat()) {
     const values = found.get(name) ?? { important: [], normal: [] }
@@ -19,7 +19,7 @@ export function toDeclarations(styles: readonly CssDeclarations[]): ReadonlyMap<
 }
 
 /** `background` sets the colour and the picture; where it names none, there is none. */
-function toLonghands(declaration: Declaration): Declaration[] {
+function splitShorthand(declaration: Declaration): Declaration[] {
   if (declaration.name !== 'background') return [declaration]
   return ['background-color', 'background-image'].map((name) => ({ name, value: declaration.value }))
 }
@@ -58,7 +58,7 @@ export function readDeclarations(style: string): CssDeclarations {
     if (sign === '/*' && quote === '') {
       const close = text.indexOf('*/', token.lastIndex)
       token.lastIndex = close < 0 ? text.length : close + 2
-    } else if (sign.startsWith('\\')) append(toEscaped(sign))
+    } else if (sign.startsWith('\\')) append(decodeEscape(sign))
     else if (quote !== '') {
       // a string ends with its line
       if (sign === quote || sign.includes('\n')) quote = ''
@@ -76,11 +76,11 @@ export function readDeclarations(style: string): CssDeclarations {
     }
   }
   end()
-  return found.flatMap(toLonghands)
+  return found.flatMap(splitShorthand)
 }
 
 /** `\70` is p, and so is `\p`; a line break behind a backslash is nothing. */
-function toEscaped(sign: string): string {
+function decodeEscape(sign: string): string {
   const code = /^\\[\da-f]/.test(sign) ? Number.parseInt(sign.slice(1), 16) : (sign.codePointAt(1) ?? 0)
   if (code === 10 || code > 0x10ffff) return ''
   return String.fromCodePoint(code).toLowerCase()

@@ -1,7 +1,7 @@
 // Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text
 // a hundred pixels outside the page.
-import { black, type Colour, isSameColour, toBackground, toColour, white } from './colours.ts'
-import { type CssDeclarations, toDeclarations } from './css.ts'
+import { black, type Colour, isSameColour, parseBackground, parseColour, white } from './colours.ts'
+import { type CssDeclarations, rankDeclarations } from './css.ts'
 
 /** The inherited style of an element. */
 export type Look = {
@@ -27,24 +27,25 @@ const faintest = 0.1
 const offPagePx = 100
 const farOffPx = 5_000
 
-type Style = ReturnType<typeof toDeclarations>
+type Style = ReturnType<typeof rankDeclarations>
 
 /** `styles`: the weakest first. Undefined: nothing in the element is visible. */
-export function toLook(styles: readonly CssDeclarations[], parent: Look): Look | undefined {
+export function readLook(styles: readonly CssDeclarations[], parent: Look): Look | undefined {
   if (styles.length === 0) return parent
-  const declared = toDeclarations(styles)
-  const fontPx = toFontPx(declared, parent.fontPx)
+  const declared = rankDeclarations(styles)
+  const fontPx = readFontPx(declared, parent.fontPx)
   if (isHidden(declared, fontPx)) return undefined
   const colour =
-    read(declared, '-webkit-text-fill-color', toColour) ?? read(declared, 'color', toColour) ?? parent.colour
+    read(declared, '-webkit-text-fill-color', parseColour) ?? read(declared, 'color', parseColour) ?? parent.colour
   const background =
-    read(declared, 'background-color', (value) => (toTransparent(value) === true ? 'none' : toBackground(value))) ??
-    'none'
+    read(declared, 'background-color', (value) =>
+      readTransparent(value) === true ? 'none' : parseBackground(value),
+    ) ?? 'none'
   const hasPicture = read(declared, 'background-image', (value) => /url\(|gradient\(|image/.test(value)) === true
   return {
     fontPx,
-    isVisible: read(declared, 'visibility', toVisibility) ?? parent.isVisible,
-    isTransparent: (read(declared, 'color', toTransparent) ?? parent.isTransparent) && !isTextBackground(declared),
+    isVisible: read(declared, 'visibility', readVisible) ?? parent.isVisible,
+    isTransparent: (read(declared, 'color', readTransparent) ?? parent.isTransparent) && !isTextBackground(declared),
     colour,
     background: hasPicture ? undefined : background === 'none' ? parent.background : background,
   }
@@ -67,19 +68,19 @@ function isHidden(style: Style, fontPx: number): boolean {
     return length !== undefined && (length <= -offPagePx || length >= farOffPx)
   }
   const isFarOff = (name: string) => Math.abs(px(name) ?? 0) >= farOffPx / 5
-  if (is('display', toDisplayNone) || is('content-visibility', (value) => value === 'hidden')) return true
+  if (is('display', readDisplayNone) || is('content-visibility', (value) => value === 'hidden')) return true
   if (is('mso-hide', (value) => value === 'all')) return true
-  if (is('opacity', toFaint) || is('filter', toFilteredOut)) return true
-  if (is('clip-path', toClippedAway) || is('-webkit-clip-path', toClippedAway)) return true
-  if (is('transform', toTransformedAway) || is('-webkit-transform', toTransformedAway)) return true
+  if (is('opacity', readFaint) || is('filter', isFilteredOut)) return true
+  if (is('clip-path', isClippedAway) || is('-webkit-clip-path', isClippedAway)) return true
+  if (is('transform', isTransformedAway) || is('-webkit-transform', isTransformedAway)) return true
   if (is('scale', (value) => isScaledAway(value.split(' '))) || isOff('text-indent')) return true
   if (is('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
   if (['margin-left', 'margin-right', 'margin-top'].some((name) => (px(name) ?? 0) <= -farOffPx / 5)) return true
-  const position = read(style, 'position', toPosition)
+  const position = read(style, 'position', readPosition)
   // a relative position begins where the text would be, which may be far inside the page
   const isAway = position === 'relative' ? isFarOff : isOff
   if (position !== undefined && position !== 'static' && ['left', 'right', 'top', 'bottom'].some(isAway)) return true
-  if (position === 'absolute' && is('clip', toClippedAway)) return true
+  if (position === 'absolute' && is('clip', isClippedAway)) return true
   const isCut = ['overflow', 'overflow-x', 'overflow-y'].some((name) =>
     is(name, (value) => /^(?:hidden|clip)/.test(value)),
   )
@@ -91,43 +92,45 @@ function isHidden(style: Style, fontPx: number): boolean {
 const displays =
   /^(?:block|inline|flex|grid|table|list-item|flow-root|contents|run-in|ruby|inherit|initial|unset|revert|-\w+-\w)/
 
-function toDisplayNone(value: string): boolean | undefined {
+// The functions below read the value of one property. Undefined: a browser ignores the value, because it is invalid.
+
+function readDisplayNone(value: string): boolean | undefined {
   return value === 'none' ? true : displays.test(value) ? false : undefined
 }
 
-function toVisibility(value: string): boolean | undefined {
+function readVisible(value: string): boolean | undefined {
   if (value === 'hidden' || value === 'collapse') return false
   return value === 'visible' || value === 'initial' ? true : undefined
 }
 
-function toPosition(value: string): 'absolute' | 'relative' | 'static' | undefined {
+function readPosition(value: string): 'absolute' | 'relative' | 'static' | undefined {
   if (value === 'absolute' || value === 'fixed') return 'absolute'
   if (/^(?:relative|sticky|-webkit-sticky)$/.test(value)) return 'relative'
   return /^(?:static|inherit|initial|unset)$/.test(value) ? 'static' : undefined
 }
 
-function toFaint(value: string): boolean | undefined {
+function readFaint(value: string): boolean | undefined {
   const [, number = '', percent] = numberPattern.exec(value) ?? []
   if (number === '' || !['', '%'].includes(percent ?? '')) return undefined
   return Number(number) / (percent === '%' ? 100 : 1) < faintest
 }
 
-function toFilteredOut(value: string): boolean {
-  return toCalls(value).some(({ name, words }) => name === 'opacity' && toFaint(words[0] ?? '') === true)
+function isFilteredOut(value: string): boolean {
+  return parseCalls(value).some(({ name, words }) => name === 'opacity' && readFaint(words[0] ?? '') === true)
 }
 
 /** Named colours, and all others without an alpha value, are opaque. */
-function toTransparent(value: string): boolean | undefined {
+function readTransparent(value: string): boolean | undefined {
   if (value === 'transparent') return true
   if (/^#[\da-f]+$/.test(value)) {
     if (value.length === 5) return value.endsWith('0')
     if (value.length === 9) return Number.parseInt(value.slice(7), 16) / 255 < faintest
     return value.length === 4 || value.length === 7 ? false : undefined
   }
-  const [call] = toCalls(value)
+  const [call] = parseCalls(value)
   if (call !== undefined) {
     const hasShare = /^(?:rgba?|hsla?|hwb|(?:ok)?l(?:ab|ch))$/.test(call.name) && call.words.length > 3
-    return hasShare && toFaint(call.words[3] ?? '') === true
+    return hasShare && readFaint(call.words[3] ?? '') === true
   }
   return /^[a-z]+$/.test(value) && value !== 'inherit' && value !== 'currentcolor' ? false : undefined
 }
@@ -138,11 +141,11 @@ function isTextBackground(style: Style): boolean {
 }
 
 /** A shape without an area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
-function toClippedAway(value: string): boolean {
-  const [{ name, words } = { name: '', words: [] }] = toCalls(value)
+function isClippedAway(value: string): boolean {
+  const [{ name, words } = { name: '', words: [] }] = parseCalls(value)
   const px = words.map((word) => toPx(word, plainLook.fontPx))
   if (name === 'inset') {
-    const [top = 0, right = top, bottom = top, left = right] = words.slice(0, 4).map((word) => toShare(word))
+    const [top = 0, right = top, bottom = top, left = right] = words.slice(0, 4).map((word) => toInsetPercent(word))
     return top + bottom >= 100 || left + right >= 100
   }
   if (name === 'circle' || name === 'ellipse') return px[0] === 0 || (name === 'ellipse' && px[1] === 0)
@@ -154,12 +157,12 @@ function toClippedAway(value: string): boolean {
 }
 
 /** An inset of an edge, in percent: a thousand pixels count as 100 %. */
-function toShare(word: string): number {
+function toInsetPercent(word: string): number {
   return word.endsWith('%') ? Number.parseFloat(word) : (toPx(word, plainLook.fontPx) ?? 0) / 10
 }
 
-function toTransformedAway(value: string): boolean {
-  return toCalls(value).some(({ name, words }) => {
+function isTransformedAway(value: string): boolean {
+  return parseCalls(value).some(({ name, words }) => {
     if (name === 'scale' || name === 'scale3d') return isScaledAway(words)
     if (name === 'scalex' || name === 'scaley') return isScaledAway(words.slice(0, 1))
     if (name === 'matrix') return isScaledAway([words[0] ?? '', words[3] ?? '']) && Number(words[1]) === 0
@@ -180,7 +183,7 @@ function isMovedAway(words: readonly string[], fontPx: number): boolean {
 }
 
 /** The size in `font-size`, or in `font`, where it is the first length. */
-function toFontPx(style: Style, parentPx: number): number {
+function readFontPx(style: Style, parentPx: number): number {
   const size = (value: string) => fontWords.get(value) ?? toPx(value, parentPx, parentPx)
   const ofFont = (value: string) =>
     value
@@ -230,7 +233,7 @@ function toPx(value: string, fontPx: number, wholePx = offPagePx): number | unde
 }
 
 /** `scale(0, 1) rotate(3deg)` as names with their words. */
-function toCalls(value: string): { readonly name: string; readonly words: readonly string[] }[] {
+function parseCalls(value: string): { readonly name: string; readonly words: readonly string[] }[] {
   return value.split(')').flatMap((part) => {
     const open = part.indexOf('(')
     if (open < 0) return []

@@ -1,6 +1,6 @@
 // The visible text of an HTML mail. Text that the mail hides from people must not reach an agent.
 import { compile, type DomNode, type FormatCallback } from 'html-to-text'
-import { dropHidden } from './shown.ts'
+import { removeHidden } from './shown.ts'
 
 /** More than a real mail has; the parser needs a second for a few megabytes. */
 const longestInput = 200_000
@@ -10,32 +10,32 @@ const root = 'hookloom-mail'
 
 /** All of the mail, without what is hidden. */
 const mail: FormatCallback = (element, walk, builder) => {
-  dropHidden(element)
+  removeHidden(element)
   walk(element.children, builder)
 }
 
 /** The greatest number that the converter can write in Roman numerals. */
-const mostRoman = 3_999
+const maxRoman = 3_999
 
 /** List numbers as a browser writes them, only within the range of each numbering. */
 const numberedList: FormatCallback = (element, walk, builder, options) => {
   const { attribs, children = [] } = element
   const start = Number.parseInt(attribs?.['start'] ?? '1', 10)
   const first = Number.isSafeInteger(start) ? start : 1
-  const isWritable = first >= 1 && first + children.length <= mostRoman
+  const isWritable = first >= 1 && first + children.length <= maxRoman
   element.attribs = { ...attribs, start: String(first), type: (isWritable && attribs?.['type']) || '1' }
-  builtIn(builder, 'orderedList')(element, walk, builder, options)
+  findBuiltIn(builder, 'orderedList')(element, walk, builder, options)
 }
 
 /** A formatter of the library; the options contain all of them. */
-function builtIn(builder: Parameters<FormatCallback>[2], name: string): FormatCallback {
+function findBuiltIn(builder: Parameters<FormatCallback>[2], name: string): FormatCallback {
   const { [name]: format } = (builder.options as { formatters: Record<string, FormatCallback> }).formatters
   if (format === undefined) throw new TypeError(`html-to-text has no formatter ${name}`)
   return format
 }
 
 /** Levels of quotes and lists that are shown as such. Each level copies its text, so their number is bounded. */
-const mostLevels = 16
+const maxLevels = 16
 const layers = new Set(['blockquote', 'ol', 'ul'])
 
 function isTooDeep(element: DomNode): boolean {
@@ -43,27 +43,27 @@ function isTooDeep(element: DomNode): boolean {
   for (let outer = element.parent; outer !== null && outer !== undefined; outer = outer.parent) {
     if (layers.has(outer.name ?? '')) levels += 1
   }
-  return levels >= mostLevels
+  return levels >= maxLevels
 }
 
 /** Written by the converter, or as a plain block if it is nested too deep. */
-function upToLevels(format: FormatCallback): FormatCallback {
+function limitLevels(format: FormatCallback): FormatCallback {
   return (element, walk, builder, options) => {
-    if (isTooDeep(element)) builtIn(builder, 'block')(element, walk, builder, {})
+    if (isTooDeep(element)) findBuiltIn(builder, 'block')(element, walk, builder, {})
     else format(element, walk, builder, options)
   }
 }
 
 const bulletList: FormatCallback = (element, walk, builder, options) =>
-  builtIn(builder, 'unorderedList')(element, walk, builder, options)
+  findBuiltIn(builder, 'unorderedList')(element, walk, builder, options)
 const quote: FormatCallback = (element, walk, builder, options) =>
-  builtIn(builder, 'blockquote')(element, walk, builder, options)
+  findBuiltIn(builder, 'blockquote')(element, walk, builder, options)
 
 /** A link inside a link is plain text, as in a browser. */
 const link: FormatCallback = (element, walk, builder, options) => {
   let outer = element.parent
   while (outer !== null && outer !== undefined && outer.name !== 'a') outer = outer.parent
-  builtIn(builder, outer === null || outer === undefined ? 'anchor' : 'inline')(element, walk, builder, options)
+  findBuiltIn(builder, outer === null || outer === undefined ? 'anchor' : 'inline')(element, walk, builder, options)
 }
 
 const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6']
@@ -75,9 +75,9 @@ const convert = compile({
   whitespaceCharacters: ' \t\r\n\f',
   formatters: {
     mail,
-    numberedList: upToLevels(numberedList),
-    bulletList: upToLevels(bulletList),
-    quote: upToLevels(quote),
+    numberedList: limitLevels(numberedList),
+    bulletList: limitLevels(bulletList),
+    quote: limitLevels(quote),
     link,
   },
   selectors: [
@@ -100,22 +100,22 @@ const closesRoot = new RegExp(`</?${root}`, 'gi')
 
 /** `isCut`: the input was longer than the limit. */
 export function toVisibleText(html: string): { text: string; isCut: boolean } {
-  const read = html.slice(0, toEnd(html))
+  const read = html.slice(0, findEnd(html))
   const whole = `<${root}>${read.replace(closesRoot, '<')}`
-  return { text: dropInvisible(convert(whole)).trim(), isCut: read.length < html.length }
+  return { text: removeInvisible(convert(whole)).trim(), isCut: read.length < html.length }
 }
 
 /** Deeper nesting than a real mail has. For each new element the parser moves all open ones. */
-const mostOpen = 2_000
+const maxOpen = 2_000
 
 /** The part that is read: up to the longest input, which the library would cut with a console message, or up to the deepest nesting. */
-function toEnd(html: string): number {
+function findEnd(html: string): number {
   let open = 0
   for (const { 1: slash, index } of html
     .slice(0, longestInput)
     .matchAll(/<(\/?)(?!(?:br|img|hr|meta|link|wbr|input|col|li|p|td|tr|th)\b)[a-z]/gi)) {
     open = Math.max(0, open + (slash === '' ? 1 : -1))
-    if (open > mostOpen) return index
+    if (open > maxOpen) return index
   }
   return longestInput
 }
@@ -124,7 +124,7 @@ const unseen =
   /\u034F|[\u00AD\u061C\u115F\u1160\u180E\u200B\u200C\u200E\u200F\u202A-\u202E\u2060-\u206F\u3164\uFEFF\uFFA0\u{E0000}-\u{E007F}]/gu
 
 /** Removes invisible characters: soft hyphen, zero widths, fillers, direction marks, tags. */
-export function dropInvisible(text: string): string {
+export function removeInvisible(text: string): string {
   return (
     text
       .replace(unseen, '')

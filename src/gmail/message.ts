@@ -1,7 +1,7 @@
 // Turns a message of the Gmail API into the mail for the hook.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GmailApi, GmailMessage, MailPart } from './api.ts'
-import { dropInvisible, toVisibleText } from './html.ts'
+import { removeInvisible, toVisibleText } from './html.ts'
 import type { Mail } from './mail.ts'
 
 /** The limit of each header: Gmail allows half a megabyte of them. */
@@ -38,11 +38,11 @@ export function toMail(message: GmailMessage, options: MailOptions): Mail {
     from: header('from'),
     to: header('to'),
     subject: header('subject'),
-    date: toDate(internalDate),
+    date: toIsoDate(internalDate),
     // Gmail escapes the snippet as HTML
     snippet: readOr(
       () => toVisibleText(message.snippet).text,
-      () => dropInvisible(message.snippet),
+      () => removeInvisible(message.snippet),
     ),
     body,
     bodyTruncated: isCut || body.length < text.length,
@@ -59,7 +59,7 @@ function readOr<T>(read: () => T, instead: () => T): T {
   }
 }
 
-function toDate(ms: number): string {
+function toIsoDate(ms: number): string {
   const date = new Date(ms)
   return (Number.isNaN(date.getTime()) ? new Date(0) : date).toISOString()
 }
@@ -83,18 +83,18 @@ function readBody(payload: MailPart | undefined): { text: string; isCut: boolean
   const shown = findShownParts(payload, 0).map((part) => {
     if (isStoredApart(part)) return { text: '', isCut: true }
     const text = decodePart(part)
-    return hasType(part, 'text/html') ? toVisibleText(text) : { text: dropInvisible(text).trim(), isCut: false }
+    return hasType(part, 'text/html') ? toVisibleText(text) : { text: removeInvisible(text).trim(), isCut: false }
   })
   const texts = shown.map(({ text }) => text).filter((text) => text !== '')
   return { text: texts.join('\n\n'), isCut: shown.some(({ isCut }) => isCut) }
 }
 
 /** More than a real mail nests. */
-const mostLevels = 50
+const maxLevels = 50
 
 /** The texts in reading order, without attachments. Mails inside a mail count as attachments. */
 function findShownParts(part: MailPart | undefined, level: number): MailPart[] {
-  if (part === undefined || level > mostLevels) return []
+  if (part === undefined || level > maxLevels) return []
   if ((part.filename ?? '') !== '' || hasType(part, 'message/rfc822')) return []
   if (hasType(part, 'text/plain') || hasType(part, 'text/html')) return [part]
   const inside = (part.parts ?? [])
@@ -136,14 +136,14 @@ function hasType({ mimeType }: MailPart, type: string): boolean {
 
 function decodePart(part: MailPart | undefined): string {
   const [, charset] = /charset\s*=\s*"?([^";\s]+)/i.exec(readHeader(part, 'content-type') ?? '') ?? []
-  return toText(Buffer.from(part?.body?.data ?? '', 'base64url'), charset)
+  return decodeText(Buffer.from(part?.body?.data ?? '', 'base64url'), charset)
 }
 
 /**
  * Non-ASCII text that is valid UTF-8 is UTF-8, whatever the header says: Gmail has usually recoded it. Seven-bit bytes
  * follow the header, because of ISO-2022-JP.
  */
-function toText(bytes: Uint8Array, charset = 'utf-8'): string {
+function decodeText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)
   const utf8 = isSevenBit ? undefined : tryDecode(bytes, 'utf-8', true)
   return utf8 ?? tryDecode(bytes, charset, false) ?? tryDecode(bytes, 'windows-1252', false) ?? ''

@@ -21,7 +21,7 @@ type Patience = {
 }
 
 /** Retries `work` until it succeeds. Rejects when the consent is missing or the signal ends. */
-export async function untilDone<T>(work: () => Promise<T>, patience: Patience): Promise<T> {
+export async function retryUntilDone<T>(work: () => Promise<T>, patience: Patience): Promise<T> {
   const { waits, signal, onFailure } = patience
   for (let failures = 0; ; failures++) {
     try {

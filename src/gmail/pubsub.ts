@@ -52,30 +52,30 @@ export type PubSubApi = {
 
 /** Names are whole: `projects/<project>/topics/<topic>`. */
 export function createPubSubApi({ call, base }: { call: GoogleCall; base: string }): PubSubApi {
-  const at = (name: string) => `${base}/v1/${name}`
+  const toUrl = (name: string) => `${base}/v1/${name}`
   return {
     async ensureTopic(topic) {
-      const found = await call({ method: 'GET', url: at(topic), allow: [404] })
+      const found = await call({ method: 'GET', url: toUrl(topic), allow: [404] })
       if (found.status !== 404) return 'ok'
       // 409: somebody else created it first
-      const made = await call({ method: 'PUT', url: at(topic), body: {}, allow: [409] })
+      const made = await call({ method: 'PUT', url: toUrl(topic), body: {}, allow: [409] })
       return made.status === 409 ? 'ok' : 'changed'
     },
     async ensurePublisher(topic) {
       const policy = parseAnswer(
         Policy,
-        await call({ method: 'GET', url: at(`${topic}:getIamPolicy`) }),
+        await call({ method: 'GET', url: toUrl(`${topic}:getIamPolicy`) }),
         'getIamPolicy',
       )
       const { role, member } = publisher
       if (policy.bindings.some((binding) => binding.role === role && binding.members.includes(member))) return 'ok'
       const bindings = [...policy.bindings, { role, members: [member] }]
       // with the etag that was read, so that a concurrent change is not undone
-      await call({ method: 'POST', url: at(`${topic}:setIamPolicy`), body: { policy: { ...policy, bindings } } })
+      await call({ method: 'POST', url: toUrl(`${topic}:setIamPolicy`), body: { policy: { ...policy, bindings } } })
       return 'changed'
     },
     async ensureSubscription(subscription, topic, push) {
-      const answer = await call({ method: 'GET', url: at(subscription), allow: [404] })
+      const answer = await call({ method: 'GET', url: toUrl(subscription), allow: [404] })
       if (answer.status === 404) {
         const body = {
           topic,
@@ -85,20 +85,20 @@ export function createPubSubApi({ call, base }: { call: GoogleCall; base: string
           expirationPolicy: {},
           ...(push === undefined ? {} : { pushConfig: push }),
         }
-        await call({ method: 'PUT', url: at(subscription), body })
+        await call({ method: 'PUT', url: toUrl(subscription), body })
         return 'changed'
       }
       if (isSamePush(parseAnswer(Subscription, answer, 'subscriptions.get').pushConfig, push)) return 'ok'
-      await call({ method: 'POST', url: at(`${subscription}:modifyPushConfig`), body: { pushConfig: push ?? {} } })
+      await call({ method: 'POST', url: toUrl(`${subscription}:modifyPushConfig`), body: { pushConfig: push ?? {} } })
       return 'changed'
     },
     async pull(subscription) {
-      const answer = await call({ method: 'POST', url: at(`${subscription}:pull`), body: { maxMessages: 100 } })
+      const answer = await call({ method: 'POST', url: toUrl(`${subscription}:pull`), body: { maxMessages: 100 } })
       const { receivedMessages } = parseAnswer(Pulled, answer, 'subscriptions.pull')
       return receivedMessages.map(({ ackId, message: { data } }) => ({ ackId, data }))
     },
     async acknowledge(subscription, ackIds) {
-      await call({ method: 'POST', url: at(`${subscription}:acknowledge`), body: { ackIds } })
+      await call({ method: 'POST', url: toUrl(`${subscription}:acknowledge`), body: { ackIds } })
     },
   }
 }

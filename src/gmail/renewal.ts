@@ -2,13 +2,13 @@
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { minRenewMinutes } from '../model/gmail-modes.ts'
 import type { GmailApi } from './api.ts'
-import { type Pause, untilDone } from './pace.ts'
+import { type Pause, retryUntilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'
 
 const minute = 60_000
 const day = 24 * 60 * minute
 /** The interval of the checks: short, because a long timer is late after the machine was suspended. */
-const lookMs = minRenewMinutes * minute
+const checkMs = minRenewMinutes * minute
 const retryMs = [minute, 5 * minute, 15 * minute]
 
 type RenewalParts = {
@@ -25,14 +25,14 @@ type RenewalParts = {
 export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }: RenewalParts): Promise<never> {
   const { pause, signal } = patience
   for (;;) {
-    const { expiration } = await untilDone(() => api.watch(toTopic(gmail), gmail.labels), {
+    const { expiration } = await retryUntilDone(() => api.watch(toTopic(gmail), gmail.labels), {
       ...patience,
       waits: retryMs,
     })
     const renewedAt = clock()
     onRenewed(expiration)
     while (!isRenewalDue({ now: clock(), renewedAt, expiresAt: expiration, renewMinutes: gmail.renewMinutes })) {
-      await pause(lookMs, signal)
+      await pause(checkMs, signal)
     }
   }
 }
@@ -51,5 +51,5 @@ export function isRenewalDue({
 }): boolean {
   const age = now - renewedAt
   if (age >= renewMinutes * minute) return true
-  return expiresAt - now < day && age >= lookMs
+  return expiresAt - now < day && age >= checkMs
 }

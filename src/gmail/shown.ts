@@ -1,11 +1,11 @@
 // Removes from a mail what its reader does not see: by styles, classes, attributes and elements.
 import type { DomNode } from 'html-to-text'
 import { readDeclarations } from './css.ts'
-import { type Look, plainLook, showsText, toLook } from './hidden.ts'
+import { type Look, plainLook, showsText, readLook } from './hidden.ts'
 import { createStylesheet, isShownMedium } from './stylesheet.ts'
 
 /** Removes the hidden elements in `top`. It uses an explicit stack, because mails nest thousands of elements. */
-export function dropHidden(top: DomNode): void {
+export function removeHidden(top: DomNode): void {
   const stylesOf = createStylesheet(findSheets(top))
   const open: [DomNode, Look][] = [[top, plainLook]]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
@@ -14,14 +14,18 @@ export function dropHidden(top: DomNode): void {
     // for a link without text, its address would be written
     if (!isShown && element.attribs !== undefined) delete element.attribs['href']
     const kept: DomNode[] = []
-    for (const child of toOpened(element)) {
+    for (const child of listOpenChildren(element)) {
       if (child.type === 'text') {
         if (isShown || (child.data ?? '').trim() === '') kept.push(child)
         continue
       }
       if (child.attribs?.['hidden'] !== undefined) continue
-      const childLook = toLook(
-        [...toPresentation(child).map(readDeclarations), ...stylesOf(child), ...toStyle(child).map(readDeclarations)],
+      const childLook = readLook(
+        [
+          ...listPresentationStyles(child).map(readDeclarations),
+          ...stylesOf(child),
+          ...readStyleAttribute(child).map(readDeclarations),
+        ],
         look,
       )
       if (childLook === undefined) continue
@@ -44,7 +48,7 @@ function findSheets(top: DomNode): string[] {
 }
 
 /** Without what opens only at a click. */
-function toOpened({ name, attribs, children = [] }: DomNode): DomNode[] {
+function listOpenChildren({ name, attribs, children = [] }: DomNode): DomNode[] {
   const isOpen = attribs?.['open'] !== undefined
   if (name === 'dialog') return isOpen ? children : []
   if (name !== 'details' || isOpen) return children
@@ -52,14 +56,14 @@ function toOpened({ name, attribs, children = [] }: DomNode): DomNode[] {
   return summary === undefined ? [] : [summary]
 }
 
-function toStyle({ attribs }: DomNode): string[] {
+function readStyleAttribute({ attribs }: DomNode): string[] {
   const style = attribs?.['style'] ?? ''
   return style === '' ? [] : [style]
 }
 
 /** Colours of attributes, and those that browsers give to an element. */
-function toPresentation({ name, attribs = {} }: DomNode): string[] {
-  const toDeclaration = (property: string, value: string | undefined) => {
+function listPresentationStyles({ name, attribs = {} }: DomNode): string[] {
+  const buildDeclaration = (property: string, value: string | undefined) => {
     const colour = value?.trim() ?? ''
     return /^[#\w(),.% ]+$/.test(colour)
       ? [`${property}:${/^(?:[\da-f]{3}){1,2}$/i.test(colour) ? '#' : ''}${colour}`]
@@ -68,9 +72,9 @@ function toPresentation({ name, attribs = {} }: DomNode): string[] {
   return [
     ...(name === 'a' && attribs['href'] !== undefined ? ['color:#0000ee'] : []),
     ...(name === 'mark' ? ['color:#000;background-color:#ff0'] : []),
-    ...toDeclaration('background-color', attribs['bgcolor']),
+    ...buildDeclaration('background-color', attribs['bgcolor']),
     ...(attribs['background'] === undefined ? [] : ['background-image:url()']),
-    ...(name === 'font' ? toDeclaration('color', attribs['color']) : []),
-    ...(name === 'body' ? toDeclaration('color', attribs['text']) : []),
+    ...(name === 'font' ? buildDeclaration('color', attribs['color']) : []),
+    ...(name === 'body' ? buildDeclaration('color', attribs['text']) : []),
   ]
 }

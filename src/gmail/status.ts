@@ -32,9 +32,9 @@ export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'pus
 
 type StatusBoard = {
   current(): GmailStatus
-  note(change: Partial<Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'>>): void
+  update(change: Partial<Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'>>): void
   /** `undefined`: the part works again. */
-  tell(part: WatcherPart, problem: string | undefined): void
+  setProblem(part: WatcherPart, problem: string | undefined): void
   end(): void
   /** Resolves when the file has the latest status. */
   written(): Promise<void>
@@ -50,7 +50,7 @@ export function createStatusBoard(
   const startedAt = clock()
   let writing: Promise<void> = Promise.resolve()
 
-  const toState = (): GmailStatus['state'] => {
+  const chooseState = (): GmailStatus['state'] => {
     if (hasEnded) return 'stopped'
     if (problems.has('consent')) return 'reauth-required'
     if (problems.size > 0) return 'failing'
@@ -59,7 +59,7 @@ export function createStatusBoard(
   const current = (): GmailStatus => ({
     account,
     mode,
-    state: toState(),
+    state: chooseState(),
     problems: [...problems.values()],
     pid: process.pid,
     startedAt,
@@ -72,11 +72,11 @@ export function createStatusBoard(
 
   return {
     current,
-    note(change) {
+    update(change) {
       rest = { ...rest, ...change }
       write()
     },
-    tell(part, problem) {
+    setProblem(part, problem) {
       if (problems.get(part) === problem) return
       if (problem === undefined) problems.delete(part)
       else problems.set(part, problem)

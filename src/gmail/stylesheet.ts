@@ -18,10 +18,10 @@ type Rule = {
 }
 
 /** More than a real mail has. Of a longer selector, its end is read. */
-const mostCompounds = 12
+const maxCompounds = 12
 const longestSelector = 500
 /** Comparisons of an element with a part of a selector, for a whole mail. After that, nothing is shown. */
-const mostSteps = 1_000_000
+const maxSteps = 1_000_000
 
 const nothingShown = readDeclarations('display:none!important')
 
@@ -30,9 +30,9 @@ type Stylesheet = (element: DomNode) => readonly CssDeclarations[]
 
 export function createStylesheet(sheets: readonly string[]): Stylesheet {
   const byKey = new Map<string, { readonly rule: Rule; readonly order: number }[]>()
-  const sorted = sheets.flatMap(readRules).toSorted((one, other) => one.weight - other.weight)
+  const sorted = sheets.flatMap(parseSheet).toSorted((one, other) => one.weight - other.weight)
   for (const [order, rule] of sorted.entries()) {
-    const key = toKey(rule.compounds.at(-1))
+    const key = chooseKey(rule.compounds.at(-1))
     const known = byKey.get(key)
     if (known === undefined) byKey.set(key, [{ rule, order }])
     else known.push({ rule, order })
@@ -44,13 +44,13 @@ export function createStylesheet(sheets: readonly string[]): Stylesheet {
     if (compound === undefined) return false
     const { tag, names, attributes } = compound
     if (tag !== '' && tag !== element.name) return false
-    const own = toNames(element)
+    const own = listNames(element)
     return names.every((name) => own.includes(name)) && attributes.every((each) => hasAttribute(element, each))
   }
 
   function isAround(element: DomNode, rule: Rule, at: number): boolean {
     if (at < 0) return true
-    for (let outer = element.parent; outer && steps <= mostSteps; outer = outer.parent) {
+    for (let outer = element.parent; outer && steps <= maxSteps; outer = outer.parent) {
       if (matches(outer, rule.compounds[at]) && isAround(outer, rule, at - 1)) return true
       if (rule.isDirect[at] === true) return false
     }
@@ -59,9 +59,9 @@ export function createStylesheet(sheets: readonly string[]): Stylesheet {
 
   return (element) => {
     const found: { readonly rule: Rule; readonly order: number }[] = []
-    for (const key of new Set(['', element.name ?? '', ...toNames(element)])) {
+    for (const key of new Set(['', element.name ?? '', ...listNames(element)])) {
       for (const each of byKey.get(key) ?? []) {
-        if (steps > mostSteps) return [nothingShown]
+        if (steps > maxSteps) return [nothingShown]
         const { compounds, style } = each.rule
         if (matches(element, compounds.at(-1)) && isAround(element, each.rule, compounds.length - 2)) {
           steps += style.length
@@ -73,12 +73,12 @@ export function createStylesheet(sheets: readonly string[]): Stylesheet {
   }
 }
 
-function toKey(compound: Compound | undefined): string {
+function chooseKey(compound: Compound | undefined): string {
   return compound?.names[0] ?? compound?.tag ?? ''
 }
 
 /** `.class` and `#id` in lower case: without a doctype, their case does not matter. */
-function toNames({ attribs }: DomNode): string[] {
+function listNames({ attribs }: DomNode): string[] {
   const classes = String(attribs?.['class'] ?? '')
     .toLowerCase()
     .split(/\s+/)
@@ -104,7 +104,7 @@ const part =
   /\/\*[^]*?(?:\*\/|$)|<!--|-->|\\[^]|"(?:[^"\\\n]|\\[^])*"?|'(?:[^'\\\n]|\\[^])*'?|[{};]|[^{};"'\\/<-]+|[^]/g
 
 /** A rule is written in one piece; blocks of `@media` and `@supports` may be around it. */
-function readRules(sheet: string): Rule[] {
+function parseSheet(sheet: string): Rule[] {
   const rules: Rule[] = []
   const around: boolean[] = []
   let prelude = ''
@@ -117,7 +117,7 @@ function readRules(sheet: string): Rule[] {
       if (text === '{') depth += 1
       if (text !== '}' || depth > 0) style += text
       else {
-        if (around.every(Boolean)) rules.push(...toRules(prelude, style))
+        if (around.every(Boolean)) rules.push(...parseRule(prelude, style))
         prelude = ''
         style = undefined
       }
@@ -136,7 +136,7 @@ function readRules(sheet: string): Rule[] {
     else prelude += text
   }
   // a sheet that ends within its last rule
-  return style === undefined || !around.every(Boolean) ? rules : [...rules, ...toRules(prelude, style)]
+  return style === undefined || !around.every(Boolean) ? rules : [...rules, ...parseRule(prelude, style)]
 }
 
 function isApplied(name: string, condition: string): boolean {
@@ -169,24 +169,24 @@ export function isShownMedium(query: string): boolean {
 /** Of pseudo-elements, and of pseudo-classes that no reader of a mail brings about. */
 const neverTrue = /::|:(?:hover|active|focus[\w-]*|visited|target|checked|disabled|before|after|first-l[a-z]+)\b/
 
-function toRules(prelude: string, text: string): Rule[] {
+function parseRule(prelude: string, text: string): Rule[] {
   const style = readDeclarations(text)
-  const plain = toUnescaped(prelude.toLowerCase())
+  const plain = decodeEscapes(prelude.toLowerCase())
     .replaceAll(':root', 'html')
     .replace(/:(?:is|where)\(([^(),]*)\)/g, '$1')
     // the condition of another pseudo-class, which counts as true
     .replace(/\([^()]*\)?/g, '')
   return plain.split(',').flatMap((whole) => {
     const selector = whole.slice(-longestSelector)
-    const { compounds, isDirect } = readSelector(selector)
+    const { compounds, isDirect } = parseSelector(selector)
     if (compounds.length === 0 || neverTrue.test(selector)) return []
     const weight = compounds.reduce((sum, each) => sum + toWeight(each), 0)
     // of a selector that is too long, only the element itself is read
-    return [{ compounds: compounds.slice(compounds.length > mostCompounds ? -1 : 0), isDirect, weight, style }]
+    return [{ compounds: compounds.slice(compounds.length > maxCompounds ? -1 : 0), isDirect, weight, style }]
   })
 }
 
-function readSelector(selector: string): Pick<Rule, 'compounds' | 'isDirect'> {
+function parseSelector(selector: string): Pick<Rule, 'compounds' | 'isDirect'> {
   const words = selector
     .replace(/:[\w-]+/g, '')
     .replace(/\[[^\]]*\]/g, (attribute) => attribute.replace(/\s+/g, ''))
@@ -199,12 +199,12 @@ function readSelector(selector: string): Pick<Rule, 'compounds' | 'isDirect'> {
     if (word === '>') isDirect[compounds.length - 1] = true
     // the elements before it count as being there
     else if (word === '+' || word === '~') compounds.pop()
-    else compounds.push(toCompound(word))
+    else compounds.push(parseCompound(word))
   }
   return { compounds, isDirect }
 }
 
-function toCompound(word: string): Compound {
+function parseCompound(word: string): Compound {
   const [, tag = ''] = /^([^.#[*]*)/.exec(word) ?? []
   const bare = word.replace(/\[[^\]]*\]?/g, '')
   const attributes = [...word.matchAll(/\[([^\]~|^$*=]+)(?:([~|^$*]?=)["']?([^\]"']*)["']?)?[^\]]*\]?/g)]
@@ -221,7 +221,7 @@ function toWeight({ tag, names, attributes }: Compound): number {
 }
 
 /** `\68 idden` is `hidden`. */
-function toUnescaped(text: string): string {
+function decodeEscapes(text: string): string {
   return text.replace(/\\(?:([\da-f]{1,6})\s?|([^]))/g, (_, digits?: string, sign = '') => {
     const code = Number.parseInt(digits ?? '', 16)
     return digits === undefined ? sign : code > 0x20 && code <= 0x10ffff ? String.fromCodePoint(code).toLowerCase() : ''

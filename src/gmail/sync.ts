@@ -24,10 +24,10 @@ const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
 const concurrency = 5
 const chunkSize = 50
 /** The number of newest mails that are fetched after a gap. */
-const mostAfterGap = 100
+const maxAfterGap = 100
 const hourMs = 3_600_000
 /** Pages of a search that are read for the mails of one chunk. */
-const mostPages = 10
+const maxPages = 10
 
 export async function syncOnce(parts: SyncParts): Promise<SyncResult> {
   const { api, sink, gmail, clock, log } = parts
@@ -104,12 +104,12 @@ async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): 
   const after = Math.floor((syncedAt - hourMs) / 1000)
   const ids = new Set<string>()
   for (const labelId of gmail.labels) {
-    const page = await api.list(`after:${after}`, { max: mostAfterGap, labelId })
+    const page = await api.list(`after:${after}`, { max: maxAfterGap, labelId })
     for (const id of page.ids) ids.add(id)
   }
   // Gmail lists the newest first
   const added = [...ids]
-    .slice(0, mostAfterGap)
+    .slice(0, maxAfterGap)
     .toReversed()
     .map((id) => ({ id, labels: [] }))
   return { added, historyId }
@@ -170,7 +170,7 @@ async function pickMatching(
   const query = `(${gmail.query}) after:${Math.floor(oldest / 1000) - 1}`
   const open = new Set(messages.map(({ id }) => id))
   let pageToken: string | undefined
-  for (let page = 0; page < mostPages && open.size > 0; page++) {
+  for (let page = 0; page < maxPages && open.size > 0; page++) {
     const listed = await api.list(query, { max: 500, pageToken })
     for (const id of listed.ids) open.delete(id)
     if (listed.next === undefined) break

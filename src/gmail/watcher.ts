@@ -4,7 +4,7 @@ import type { WatchedGmail } from '../model/gmail-config.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
-import { coalesce, isConsentMissing, type Pause, sleepUnlessAborted as realPause, untilDone } from './pace.ts'
+import { coalesce, isConsentMissing, type Pause, sleepUnlessAborted as realPause, retryUntilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
 import { createStatusBoard, type GmailStatus, type WatcherPart, toStatusFile } from './status.ts'
 import { readNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
@@ -35,10 +35,10 @@ export type MailWatcher = {
 const minute = 60_000
 const retryMs = [5_000, 15_000, minute, 5 * minute]
 /** A notification can get lost, so pull and push also poll at this interval. */
-const spareSyncMs = 15 * minute
+const fallbackSyncMs = 15 * minute
 /** The pause after a pull that returned at once without a message. */
 const idleMs = 1_000
-const consentLookMs = 10_000
+const consentCheckMs = 10_000
 /** The interval at which the same credentials are tried again: a service account may have got its delegation. */
 const consentRetryMs = 5 * minute
 
@@ -75,7 +75,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         if (isConsentMissing(error)) loseConsent(error)
         await waitForNewConsent(before, part === 'start' ? minute : consentRetryMs)
         // the same consent counts as refused until Google accepts it
-        if (part === 'start' || readConsentText() !== before) board.tell(part, undefined)
+        if (part === 'start' || readConsentText() !== before) board.setProblem(part, undefined)
       }
     }
   }
@@ -84,7 +84,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   async function waitForNewConsent(before: string, ms: number): Promise<void> {
     const end = clock() + ms
     while (!stopping.signal.aborted && clock() < end && readConsentText() === before) {
-      await pause(consentLookMs, stopping.signal).catch(() => undefined)
+      await pause(consentCheckMs, stopping.signal).catch(() => undefined)
     }
   }
 
@@ -93,10 +93,15 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     const tools = { pause, random: parts.random ?? Math.random, signal }
     const google = openGoogle(gmail, { credentials, clock, tools })
     const sync = coalesce(() =>
-      untilDone(() => syncNow(google), { waits: retryMs, pause, signal, onFailure: (error) => report('sync', error) }),
+      retryUntilDone(() => syncNow(google), {
+        waits: retryMs,
+        pause,
+        signal,
+        onFailure: (error) => report('sync', error),
+      }),
     )
     let failed: unknown
-    const until = async (work: Promise<unknown>) => {
+    const supervise = async (work: Promise<unknown>) => {
       try {
         await work
       } catch (error) {
@@ -104,11 +109,11 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         end()
       }
     }
-    const everyMs = gmail.mode === 'poll' ? gmail.pollSeconds * 1000 : spareSyncMs
-    const works = [until(syncEvery(everyMs, sync, signal))]
-    if (gmail.mode !== 'poll') works.push(until(renew(google, signal)))
-    if (gmail.mode === 'pull') works.push(until(pull(google, sync, signal)))
-    if (gmail.mode === 'push') works.push(until(receive(google, () => void until(sync()), signal)))
+    const everyMs = gmail.mode === 'poll' ? gmail.pollSeconds * 1000 : fallbackSyncMs
+    const works = [supervise(syncEvery(everyMs, sync, signal))]
+    if (gmail.mode !== 'poll') works.push(supervise(renew(google, signal)))
+    if (gmail.mode === 'pull') works.push(supervise(pull(google, sync, signal)))
+    if (gmail.mode === 'push') works.push(supervise(receive(google, () => void supervise(sync()), signal)))
     await Promise.all(works)
     throw failed
   }
@@ -116,9 +121,9 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   async function syncNow(google: Google): Promise<void> {
     const { mails, gap } = await syncOnce({ api: google.gmail, sink: parts.sink, gmail, clock, log })
     const now = clock()
-    board.tell('sync', undefined)
-    board.tell('consent', undefined)
-    board.note({ syncedAt: now, mails: board.current().mails + mails, ...(gap ? { gapAt: now } : {}) })
+    board.setProblem('sync', undefined)
+    board.setProblem('consent', undefined)
+    board.update({ syncedAt: now, mails: board.current().mails + mails, ...(gap ? { gapAt: now } : {}) })
     if (mails > 0) log.info({ account: gmail.account, mails }, 'new mails were delivered')
   }
 
@@ -138,8 +143,8 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
       signal,
       onFailure: (error) => report('watch', error),
       onRenewed(watchExpiresAt) {
-        board.tell('watch', undefined)
-        board.note({ watchExpiresAt, topic: toTopic(gmail) })
+        board.setProblem('watch', undefined)
+        board.update({ watchExpiresAt, topic: toTopic(gmail) })
       },
     })
   }
@@ -148,13 +153,13 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   async function pull({ pubsub }: Google, sync: () => Promise<void>, signal: AbortSignal): Promise<never> {
     const subscription = toSubscription(gmail)
     for (;;) {
-      const received = await untilDone(() => pubsub.pull(subscription), {
+      const received = await retryUntilDone(() => pubsub.pull(subscription), {
         waits: retryMs,
         pause,
         signal,
         onFailure: (error) => report('pull', error),
       })
-      board.tell('pull', undefined)
+      board.setProblem('pull', undefined)
       if (received.some(({ data }) => readNotifiedAccount(data) === gmail.account)) await sync()
       const ackIds = received.map(({ ackId }) => ackId)
       if (ackIds.length === 0) await pause(idleMs, signal)
@@ -164,7 +169,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   }
 
   async function receive({ plainCall }: Google, notified: () => void, signal: AbortSignal): Promise<never> {
-    const receiver = await untilDone(
+    const receiver = await retryUntilDone(
       () => startPushReceiver({ gmail, call: plainCall, clock, notified, gate: parts.gate, log }),
       {
         waits: [minute],
@@ -173,7 +178,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
         onFailure: (error) => report('push', error),
       },
     )
-    board.tell('push', undefined)
+    board.setProblem('push', undefined)
     try {
       return await new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     } finally {
@@ -184,7 +189,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   function report(part: WatcherPart, error: unknown): void {
     const said = error instanceof Error ? error.message : 'It failed.'
     if (part === 'consent' && board.current().problems.includes(said)) return
-    board.tell(part, said)
+    board.setProblem(part, said)
     log.error({ account: gmail.account, part, cause: describeCause(error) }, `Gmail: ${said}`)
   }
 

@@ -38,7 +38,7 @@ export function removeAcknowledgement(reply: string): string {
 
 function removeTokens(reply: string): string {
   let text = reply
-  for (let round = 0; round < mostTokens; round++) {
+  for (let round = 0; round < maxTokens; round++) {
     const rest = removeTrailingToken(removeLeadingToken(text))
     if (rest === text) break
     text = rest
@@ -47,7 +47,7 @@ function removeTokens(reply: string): string {
 }
 
 /** The number of tokens that are removed at one end. */
-const mostTokens = 20
+const maxTokens = 20
 /** The number of UTF-16 units at the end of a text that are searched for the token. */
 const endChars = 200
 

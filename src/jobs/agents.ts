@@ -26,7 +26,7 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
   const { defaults, list } = config.agents
   const own = list.find((agent) => agent.id === id)
   const model = own?.model ?? defaults.model
-  const workspace = own?.workspace ?? defaults.workspace ?? toFolder(id)
+  const workspace = own?.workspace ?? defaults.workspace ?? toFolderName(id)
   return {
     id,
     model: model === undefined ? undefined : resolveModelName(model, config.models.aliases),
@@ -49,7 +49,7 @@ export function listAgentIds(config: Config): readonly string[] {
   return list.length === 0 ? [findDefaultAgentId(config)] : list.map(({ id }) => id)
 }
 
-function toFolder(id: string): string | undefined {
+function toFolderName(id: string): string | undefined {
   return /^[\w-][\w.-]*$/.test(id) ? `agents/${id}` : undefined
 }
 

@@ -47,7 +47,7 @@ type AlertOptions = {
 
 const pauseMs = 3_600_000
 /** Causes may contain names from requests, so their number is limited. */
-const mostCausesAnHour = 20
+const maxCausesAnHour = 20
 
 export function createAlerts({ store, config, clock, newId, added, meter, log }: AlertOptions): Alerts {
   /** The causes of the last hour; `more`: how often each occurred since its message. */
@@ -63,7 +63,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       return
     }
     for (const [name, { at }] of causes) if (name !== cause && !isRecent(at, now)) causes.delete(name)
-    if (causes.size >= mostCausesAnHour) return
+    if (causes.size >= maxCausesAnHour) return
     const known = { at: now, more: 0 }
     causes.set(cause, known)
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`

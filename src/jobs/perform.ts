@@ -86,7 +86,7 @@ async function performStep(name: StepName, job: ClaimedJob, context: JobContext)
 
 async function failJob(step: StepName, job: ClaimedJob, failure: Failure, context: JobContext): Promise<void> {
   const why = describeForLog(failure, job)
-  const what = reportFailure(step, job, { failure, why, context })
+  const what = buildFailureReport(step, job, { failure, why, context })
   if (!(await context.lease.report(what))) return
   const isDead = what.outcome?.kind === 'dead'
   context.meter('steps', { step, outcome: isDead ? 'dead' : 'retried' })
@@ -101,7 +101,7 @@ async function failJob(step: StepName, job: ClaimedJob, failure: Failure, contex
  * The main session gets an event about a step that failed permanently, if the step has one, in the transaction that makes the job dead. No
  * step is recorded for it: a job that the operator queues again starts with the run, and its next end makes another event.
  */
-function reportFailure(
+function buildFailureReport(
   name: StepName,
   job: ClaimedJob,
   { failure, why, context }: { failure: Failure; why: string; context: JobContext },

@@ -103,7 +103,7 @@ const historyChars = 200_000
 const eventChars = 100_000
 const leastEventChars = 2_000
 /** The most events in a prompt; the rest is counted. */
-export const mostShownEvents = eventChars / leastEventChars
+export const maxShownEvents = eventChars / leastEventChars
 
 /** The number of tokens of a text, and the limit of a model, are unknown in advance, so smaller and smaller shares are tried. */
 const shares = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 0]

@@ -10,7 +10,7 @@ import { cut } from '../base/text.ts'
 import { callModel, type ModelReply, toConversation } from './ai/call.ts'
 import { describeCutConnection, toModelFailure } from './ai/failure.ts'
 import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShownName } from './ai/providers.ts'
-import { boundFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
+import { limitFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
 /** The longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
@@ -33,7 +33,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       const choice = chooseModel(request.model, models)
       if (!choice.ok) return permanentFailure(choice.reason)
       const { provider, model } = choice
-      const bounded = boundFetch(fetch, maxAnswerBytes)
+      const bounded = limitFetch(fetch, maxAnswerBytes)
       const { stream } = provider.config
       const call = async (through: Fetch, how: { stream: boolean }) =>
         await callModel(
@@ -55,8 +55,8 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
       }
       const answer = plain?.kind === 'reply' ? plain : first
       if (answer.kind === 'failed') {
-        if (signal.aborted) return failStopped(signal)
-        if (bounded.isOver()) return failTooLong(provider, maxAnswerBytes)
+        if (signal.aborted) return toStoppedFailure(signal)
+        if (bounded.isOver()) return toTooLongFailure(provider, maxAnswerBytes)
         return toModelFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
       }
       // without the name of the model, which a request may have chosen
@@ -92,7 +92,7 @@ function toRunResult({ text, finish, model, usage }: ModelReply, { name, config 
     const detail = `${name} gave an empty reply (finish reason ${finish}). ${describeEmptyRemedy(finish)}`
     return finish === 'stop' ? retryableFailure(detail) : permanentFailure(detail)
   }
-  if (Buffer.byteLength(said) > maxReplyBytes) return failTooLong({ name }, maxReplyBytes)
+  if (Buffer.byteLength(said) > maxReplyBytes) return toTooLongFailure({ name }, maxReplyBytes)
   return { status: 'ok', text: said, model: `${name}/${toShownName(model)}`, ...toUsage(usage) }
 }
 
@@ -123,13 +123,13 @@ function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDeta
   }
 }
 
-function failTooLong({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
+function toTooLongFailure({ name }: Pick<Provider, 'name'>, maxBytes: number): RunResult {
   return permanentFailure(
     `${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less, or choose another model.`,
   )
 }
 
-function failStopped({ reason }: AbortSignal): RunResult {
+function toStoppedFailure({ reason }: AbortSignal): RunResult {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
     ? {
         status: 'timeout',

@@ -84,7 +84,7 @@ async function execute({ spec, request, io, folder }: Turn, state: SessionState 
     cwd: folder,
     env: spec.env,
     input: spec.input === 'stdin' ? prompt : undefined,
-    maxOutputBytes: toMaxBytes(spec),
+    maxOutputBytes: chooseMaxBytes(spec),
     killAfterMs: spec.killAfterMs,
     signal: io.signal,
     log: io.log,
@@ -129,7 +129,7 @@ function buildCommandPrompt(
   return readsMentions ? text.replace(/(?<![\p{L}\p{N}])@(?=\S)/gu, '@ ') : text
 }
 
-function toMaxBytes({ output }: CommandSpec): number {
+function chooseMaxBytes({ output }: CommandSpec): number {
   return output === 'jsonl' ? maxEventBytes : maxReplyBytes
 }
 
@@ -139,15 +139,15 @@ function toRunResult(execution: Execution, turn: Turn): RunResult {
   if (end.kind === 'not-started')
     return existsSync(folder) ? toStartFailure(spec, end.code) : toFolderFailure(spec, folder)
   if (end.kind === 'stopped') return toStopFailure(spec, io.signal.reason)
-  if (end.kind === 'flooded') return toOutputLimitFailure(spec, toMaxBytes(spec))
+  if (end.kind === 'flooded') return toOutputLimitFailure(spec, chooseMaxBytes(spec))
   if (end.code !== 0 || printed?.failure !== undefined) return toRunFailure(spec, end, printed?.failure)
   if (printed === undefined) return toJsonFailure(spec, spec.output)
   if (printed.text === undefined) return toTextFailure(spec, spec.textPath)
   if (Buffer.byteLength(printed.text) > maxReplyBytes) return toOutputLimitFailure(spec, maxReplyBytes)
-  return toReply(execution, turn, { ...printed, text: printed.text })
+  return buildReply(execution, turn, { ...printed, text: printed.text })
 }
 
-function toReply(
+function buildReply(
   { state, givenId }: Execution,
   turn: Turn,
   { text, usage, sessionId = state?.sessionId ?? givenId }: PrintedResult & { readonly text: string },

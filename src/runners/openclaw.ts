@@ -21,7 +21,7 @@ const maxNameChars = 500
 const maxAnswerBytes = 65_536
 
 /** Whether OpenClaw does not have this channel. */
-function isOurs(channel: ChannelName): boolean {
+function isUnknownToOpenClaw(channel: ChannelName): boolean {
   return channel === 'webhook' || channel === 'console' || isOwnChannel(channel)
 }
 
@@ -60,7 +60,7 @@ export function createOpenClawRunner(
       const call =
         action === undefined
           ? ({ path: '/wake', body: { text: prompt, mode: 'now' } } as const)
-          : ({ path: '/agent', body: toAgentBody(request, action) } as const)
+          : ({ path: '/agent', body: buildAgentBody(request, action) } as const)
       let answered: OpenClawAnswer
       try {
         answered = await post(call.path, { body: call.body, runId, signal })
@@ -83,13 +83,13 @@ export function createOpenClawRunner(
 }
 
 /** Only the fields that the action sets: OpenClaw decides the rest, and it refuses unknown names. */
-function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction): JsonObject {
+function buildAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction): JsonObject {
   const body = {
     message: prompt,
     name: action.name === undefined ? undefined : cut(toLine(action.name), maxNameChars),
     agentId: action.agentId === agentId ? agentId : undefined,
     wakeMode: action.wakeMode,
-    deliver: action.deliver && !isOurs(action.channel),
+    deliver: action.deliver && !isUnknownToOpenClaw(action.channel),
     ...findDestination(action),
     model: action.model === undefined ? undefined : model,
     thinking: action.thinking,
@@ -101,7 +101,7 @@ function toAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction
 
 /** Channel and recipient, both or neither; `last` is refused in a direct call. */
 function findDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
-  if (!deliver || to === undefined || channel === 'last' || isOurs(channel)) return undefined
+  if (!deliver || to === undefined || channel === 'last' || isUnknownToOpenClaw(channel)) return undefined
   return { channel, to }
 }
 
@@ -120,7 +120,8 @@ function readForwarded({ runId, action }: RunRequest, { status, body }: OpenClaw
 
 function describeReply(action: AgentAction): string {
   if (!action.deliver) return 'Its reply is not delivered.'
-  if (isOurs(action.channel)) return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
+  if (isUnknownToOpenClaw(action.channel))
+    return `Its reply is not delivered: OpenClaw has no channel "${action.channel}".`
   if (findDestination(action) !== undefined) return `OpenClaw delivers the reply to ${action.channel}.`
   return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
 }

@@ -143,7 +143,7 @@ async function stepWatch(
   const { expiration } = await api.watch(topic, gmail.labels)
   if (isDry || (known !== undefined && isAlive(known.pid))) return 'changed'
   const board = createStatusBoard({ file, account: gmail.account, mode: gmail.mode }, Date.now)
-  board.note({ topic, watchExpiresAt: expiration })
+  board.update({ topic, watchExpiresAt: expiration })
   board.end()
   await board.written()
   return 'changed'

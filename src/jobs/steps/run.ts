@@ -14,7 +14,7 @@ import type { Failure, StepRecord, StepOutcome } from '../retry.ts'
 import {
   buildHeartbeatPrompt,
   buildPrompt,
-  mostShownEvents,
+  maxShownEvents,
   listTurnContexts,
   type TurnContext,
   type WaitingTexts,
@@ -122,7 +122,7 @@ function findConsumedEvents(
 /** Events wait in main sessions only. */
 async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey }: AgentPlan | Heartbeat) {
   if (sessionKey !== mainSessionKey) return noEvents
-  return await store.waiting({ agentId, sessionKey, limit: mostShownEvents })
+  return await store.waiting({ agentId, sessionKey, limit: maxShownEvents })
 }
 
 function buildTurnPrompt(

@@ -61,7 +61,7 @@ async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): 
     finish: finishReason,
     model: response.modelId,
     usage: totalUsage,
-    warnings: warnings.map(toSentence),
+    warnings: warnings.map(describeWarning),
   }
 }
 
@@ -86,11 +86,11 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
     finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
     model: response.modelId,
     usage,
-    warnings: (start?.warnings ?? []).map(toSentence),
+    warnings: (start?.warnings ?? []).map(describeWarning),
   }
 }
 
-function toSentence(warning: Warning): string {
+function describeWarning(warning: Warning): string {
   if (warning.type === 'other') return warning.message
   const how = warning.type === 'unsupported' ? 'not' : 'only partly'
   return `"${warning.feature}" is ${how} supported. ${warning.details ?? ''}`.trim()

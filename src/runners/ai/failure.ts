@@ -65,10 +65,10 @@ export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): 
   const code = findErrorCode(thrown)
   if (code !== undefined) return toNetworkFailure(code, asked)
   const answered = CallError.safeParse(thrown).data ?? {}
-  const error = toProviderError(thrown, answered)
-  const status = toStatus(answered, error)
+  const error = readProviderError(thrown, answered)
+  const status = findStatus(answered, error)
   if (status === undefined) return toUnexpectedFailure(thrown, asked)
-  const retryAfterMs = readRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? toRetryDelayMs(error)
+  const retryAfterMs = readRetryAfterMs(new Headers(answered.responseHeaders ?? {}), now) ?? readRetryDelayMs(error)
   return toStatusFailure({ status, error, retryAfterMs }, asked)
 }
 
@@ -104,9 +104,9 @@ function toStatusFailure(
 ): RunFailure {
   const model = toShownName(asked.model)
   const wait = toRetryWait(retryAfterMs)
-  const said = `(${[status, ...toCodes(error)].join(', ')})`
+  const said = `(${[status, ...listCodes(error)].join(', ')})`
 
-  if (status === 402 || toCodes(error).some((word) => noCredit.test(word))) {
+  if (status === 402 || listCodes(error).some((word) => noCredit.test(word))) {
     return permanentFailure(`${name} says that the account has no credit ${said}. Check its billing.`)
   }
   if (isTooLong(status, error)) {
@@ -150,13 +150,13 @@ function isTooLong(status: number, { code, type, message }: ProviderError): bool
 }
 
 /** Codes such as `model_not_found` or `reasoning.effort`: words of a fixed vocabulary, never a sentence. */
-function toCodes({ code, type, status, param }: ProviderError): string[] {
+function listCodes({ code, type, status, param }: ProviderError): string[] {
   const words = [code, status, type, param].filter((word) => typeof word === 'string')
   return [...new Set(words)].filter((word) => /^[A-Za-z]+([_.][A-Za-z]+)*$/.test(word) && word.length <= 60)
 }
 
 /** The body of an answer, or the error itself inside a stream. */
-function toProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
+function readProviderError(thrown: unknown, { responseBody }: CallError): ProviderError {
   const given = thrown instanceof Error ? tryParseJson(responseBody ?? '') : thrown
   // Google wraps its error into a list when it streams
   const first: unknown = Array.isArray(given) ? given[0] : given
@@ -164,7 +164,7 @@ function toProviderError(thrown: unknown, { responseBody }: CallError): Provider
   return (wrapped.success ? wrapped.data.error : ProviderError.safeParse(first).data) ?? {}
 }
 
-function toStatus({ statusCode }: CallError, error: ProviderError): number | undefined {
+function findStatus({ statusCode }: CallError, error: ProviderError): number | undefined {
   // Google's 400 for a wrong key
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
@@ -181,7 +181,7 @@ function parseStatusWord(word: string | number | undefined): number | undefined 
 }
 
 /** Google's `RetryInfo`: `"retryDelay": "34s"`. */
-function toRetryDelayMs({ details = [] }: ProviderError): number | undefined {
+function readRetryDelayMs({ details = [] }: ProviderError): number | undefined {
   const [, seconds] = details.flatMap(({ retryDelay }) => /^(\d+(?:\.\d+)?)s$/.exec(retryDelay ?? '') ?? [])
   return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1_000)
 }

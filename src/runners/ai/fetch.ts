@@ -47,7 +47,7 @@ type BoundedFetch = {
 }
 
 /** For one call. `maxBytes` limits the body of an answer, as received. */
-export function boundFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
+export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   let isOver = false
   return {
     isOver: () => isOver,

@@ -47,7 +47,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnd> {
   if (options.signal.aborted) return { kind: 'stopped' }
   let child: ChildProcessWithoutNullStreams
   try {
-    child = start(options)
+    child = spawnChild(options)
   } catch (thrown) {
     return { kind: 'not-started', code: findErrorCode(thrown) ?? 'unknown' }
   }
@@ -58,7 +58,7 @@ export async function runChild(options: ChildOptions): Promise<ChildEnd> {
   return await supervise(child, child.pid, options)
 }
 
-function start({ command, args, cwd, env }: ChildOptions): ChildProcessWithoutNullStreams {
+function spawnChild({ command, args, cwd, env }: ChildOptions): ChildProcessWithoutNullStreams {
   // detached: the leader of a new process group, whose id is its pid
   return spawn(command, args, { cwd, env, detached: true, shell: false, windowsHide: true, stdio: 'pipe' })
 }
@@ -138,16 +138,16 @@ function killTrackedGroups(): void {
 
 /** SIGTERM, and SIGKILL after `killAfterMs`. False: a process is still there. */
 async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
-  if (!signalGroup(id, 'SIGTERM') || (await isGoneWithin(id, killAfterMs))) return true
-  return !signalGroup(id, 'SIGKILL') || (await isGoneWithin(id, reapMs))
+  if (!signalGroup(id, 'SIGTERM') || (await waitUntilGone(id, killAfterMs))) return true
+  return !signalGroup(id, 'SIGKILL') || (await waitUntilGone(id, reapMs))
 }
 
-async function isGoneWithin(id: number, ms: number): Promise<boolean> {
+async function waitUntilGone(id: number, ms: number): Promise<boolean> {
   let waitMs = pollMs.first
   for (let leftMs = ms; leftMs > 0; leftMs -= waitMs) {
     waitMs = Math.min(leftMs, waitMs * 2, pollMs.cap)
     await delay(waitMs)
-    if (!signalGroup(id, 0) || (await isDead(id))) return true
+    if (!signalGroup(id, 0) || (await hasOnlyZombies(id))) return true
   }
   return false
 }
@@ -156,7 +156,7 @@ async function isGoneWithin(id: number, ms: number): Promise<boolean> {
  * True: only zombies are left in the group. A signal still reaches them, for as long as
  * the first process of a container does not reap orphans.
  */
-async function isDead(id: number): Promise<boolean> {
+async function hasOnlyZombies(id: number): Promise<boolean> {
   // only Linux has these files; elsewhere the system reaps orphans
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
   const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')))

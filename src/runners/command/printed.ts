@@ -71,9 +71,9 @@ function createFieldReader(field: Field | undefined, key: string): FieldReader {
   if (field === undefined) return () => undefined
   const path = parseField(field.path, key)
   const conditions = Object.entries(field.where ?? {}).map(([where, value]) => ({ at: parseField(where, key), value }))
-  const holds = (event: JsonObject) => conditions.every(({ at, value }) => readPath(event, at) === value)
+  const matches = (event: JsonObject) => conditions.every(({ at, value }) => readPath(event, at) === value)
   return (events) => {
-    const event = events.findLast((one) => holds(one) && readPath(one, path) !== undefined)
+    const event = events.findLast((one) => matches(one) && readPath(one, path) !== undefined)
     return event === undefined ? undefined : readPath(event, path)
   }
 }
