@@ -45,7 +45,7 @@ export const mailSenders: readonly Sender[] = [
       retries: {
         time: 'first',
         seconds: 28_800,
-        docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks',
+        docs: 'https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhook-retries',
       },
       confidence: 'verified',
     },
