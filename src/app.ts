@@ -39,18 +39,21 @@ import type { Clock, OpenedStore, Store } from './store/store.ts'
 export type HookloomOptions = {
   /** The config directory. */
   readonly dir: string
+  /** Variables for `${NAME}` in the configuration. Default: the environment of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
   /** `hookloom dev`: answers show operators' problems, and a sender's redelivery runs again. */
   readonly development?: boolean
   /** Default: the store of the configuration. The gateway closes it. */
   readonly store?: Store
+  /** Default: nothing is logged. */
   readonly log?: Log
   /** Milliseconds since the epoch. A store that is handed in has its own clock for leases and timers. */
   readonly clock?: Clock
   /** Fetches the certificates and key sets of senders that the rules allow. Default: over HTTPS. */
   readonly transport?: Transport
-  /** In place of `server.port` and `server.adminPort`; 0 is any free port. */
+  /** In place of `server.port`; 0 is any free port. */
   readonly port?: number | undefined
+  /** In place of `server.adminPort`; 0 is any free port. */
   readonly adminPort?: number | undefined
   /** Of the program, to show it to the other gateways of a store. */
   readonly version?: string
@@ -63,7 +66,9 @@ export type HookloomOptions = {
 export type Hookloom = {
   /** Base of the hook endpoints, with `hooks.path`. */
   readonly url: string
+  /** Base of the admin port, which is on loopback. */
   readonly adminUrl: string
+  /** The configuration and the modules that serve new requests. */
   readonly generation: () => Generation
   /** Which generation is live, and which saved files are not. */
   readonly status: () => LiveStatus

@@ -9,6 +9,7 @@ export type Outgoing = {
   readonly text: string
   /** Same for every attempt of one message, 25 characters at the most (Discord's limit). */
   readonly nonce: string
+  /** Aborted when the message takes too long, or must not be sent any more. */
   readonly signal: AbortSignal
   /** Whose reply this is. `name` is outside text, folded to one line. */
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }

@@ -25,6 +25,7 @@ export type PresetSetup = {
 }
 
 export type PresetParts = {
+  /** The mappings of the pack, in the order in which they are tried. */
   mappings: MappingInput[]
   /** Body limit of the pack's paths, in bytes, if its sender needs more than `server.maxBodyBytes`. */
   maxBodyBytes?: number

@@ -2,11 +2,15 @@
 import type { ProblemRecord } from './problem.ts'
 import type { VerifySettings } from './verify.ts'
 
-/** Header names are lower-case. `url` is path and query as received. */
+/** A request whose sender is to be verified. */
 export type VerifyRequest = {
+  /** The method of the request: `POST`. */
   readonly method: string
+  /** Path and query as they were received. */
   readonly url: string
+  /** The headers by lower-case name, credentials and signatures among them. */
   readonly headers: Readonly<Record<string, string>>
+  /** The body as it was sent, before it is inflated or parsed. */
   readonly rawBody: Uint8Array
 }
 export type RequestHead = Omit<VerifyRequest, 'rawBody'>
@@ -84,10 +88,13 @@ export type PinnedFetchResult =
 /** GET of a URL that a request or the operator names, only to hosts that the scheme allows. */
 export type PinnedFetch = (url: string, rule: PinRule) => Promise<PinnedFetchResult>
 
-/** `secrets` are those of the mapping, newest first. `now` is in milliseconds since the epoch. */
+/** What a verifier knows besides the request. */
 export type VerifierContext = {
+  /** The secrets of the mapping, newest first. */
   readonly secrets: readonly string[]
+  /** The section `verify` of the mapping. */
   readonly settings: VerifySettings
+  /** Milliseconds since the epoch. */
   readonly now: number
 }
 

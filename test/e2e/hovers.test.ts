@@ -1,0 +1,70 @@
+// What an editor shows of the package's types, asked of the service that editors ask.
+import { join } from 'node:path'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+
+const built = join(import.meta.dirname, '../../dist/index.d.ts')
+const authored = join(import.meta.dirname, 'author.ts')
+
+let text = ''
+let version = 0
+const service = ts.createLanguageService({
+  getScriptFileNames: () => [authored],
+  getScriptVersion: (file) => (file === authored ? String(version) : '1'),
+  getScriptSnapshot: (file) => {
+    const found = file === authored ? text : ts.sys.readFile(file)
+    return found === undefined ? undefined : ts.ScriptSnapshot.fromString(found)
+  },
+  getCurrentDirectory: () => import.meta.dirname,
+  getCompilationSettings: () => ({
+    module: ts.ModuleKind.NodeNext,
+    moduleResolution: ts.ModuleResolutionKind.NodeNext,
+    strict: true,
+    paths: { hookloom: [built] },
+  }),
+  getDefaultLibFileName: ts.getDefaultLibFilePath,
+  fileExists: (file) => file === authored || ts.sys.fileExists(file),
+  readFile: ts.sys.readFile,
+})
+
+/** The documentation that hovering shows of each field of a type. */
+function readHovers(type: string): Record<string, string> {
+  text = `import type { ${type} } from 'hookloom'\ndeclare const value: ${type}\nvalue.`
+  version += 1
+  const entries = service.getCompletionsAtPosition(authored, text.length, undefined)?.entries ?? []
+  return Object.fromEntries(
+    entries.map(({ name }) => {
+      const details = service.getCompletionEntryDetails(authored, text.length, name, {}, undefined, {}, undefined)
+      return [name, ts.displayPartsToString(details?.documentation)]
+    }),
+  )
+}
+
+describe('the types of the built package', () => {
+  test.each([
+    ['TransformInput', 10],
+    ['TransformContext', 2],
+    ['AgentResult', 12],
+    ['WakeResult', 3],
+    ['VerifyRequest', 4],
+    ['VerifierContext', 3],
+    ['VerifierDefinition', 7],
+    ['ChannelDefinition', 6],
+    ['Outgoing', 5],
+    ['PresetParts', 2],
+    ['PresetSetup', 2],
+    ['HookloomOptions', 12],
+    ['Hookloom', 5],
+  ] as const)('%s has %i fields, and an editor shows the meaning of each', (type, count) => {
+    const hovers = readHovers(type)
+    expect(Object.keys(hovers)).toHaveLength(count)
+    expect(Object.keys(hovers).filter((name) => hovers[name] === '')).toEqual([])
+  })
+
+  test('an editor shows the comment of a field at that field', () => {
+    expect(readHovers('TransformInput')).toMatchObject({
+      headers: expect.stringContaining('by lower-case name'),
+      receivedAt: expect.stringContaining('milliseconds since the epoch'),
+    })
+  })
+})
