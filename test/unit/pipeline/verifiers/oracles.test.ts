@@ -98,8 +98,17 @@ describe('GitHub’s library', () => {
 describe('the library of Standard Webhooks', () => {
   const toSecret = (bytes: Uint8Array) => `whsec_${Buffer.from(bytes).toString('base64')}`
   const schemes = [
-    ...['standard-webhooks', 'svix', 'clerk', 'resend', 'openai', 'replicate', 'gitlab-signing'],
-    ...['anthropic', 'lithic', 'brex', 'recall-ai'],
+    'standard-webhooks',
+    'svix',
+    'clerk',
+    'resend',
+    'openai',
+    'replicate',
+    'gitlab-signing',
+    'anthropic',
+    'lithic',
+    'brex',
+    'recall-ai',
   ]
   type Names = { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string }
   const toHeaders = (signature: string, at = seconds, id = 'msg_1'): Names => ({
