@@ -43,7 +43,7 @@ export function toProof(
 }
 
 /** `own`: what the operator set. `instructions`: what the agent does with an event otherwise; never what the event asks for. */
-export function toParts(
+export function buildParts(
   preset: string,
   {
     own,
@@ -92,6 +92,6 @@ export function defineSignedPreset({
     ...preset,
     options: SignedOptions,
     setup: { key: { option: 'secret', from } },
-    build: (own) => toParts(preset.name, { own, verify: toProof(scheme, own), instructions, events }),
+    build: (own) => buildParts(preset.name, { own, verify: toProof(scheme, own), instructions, events }),
   })
 }

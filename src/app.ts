@@ -217,7 +217,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
   const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
   const readiness = createReadiness({ store, peerOf, log })
-  const watched = { drain, clock, metrics, lookForJobs, unnamedProxies, readiness, status: toStatus }
+  const watched = { drain, clock, metrics, lookForJobs, unnamedProxies, readiness, status: readStatus }
   const loopback = { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge }
   const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
   stops.add('the admin port', () => admin.close(0))
@@ -253,7 +253,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
 
   /** The limits and the environment of a candidate apply from its load on: its modules are evaluated with them. */
   /** The state of the saved files, with the problems of the mailbox. */
-  function toStatus() {
+  function readStatus() {
     const [status, troubles] = [live.status(), mailbox.problems()]
     return {
       ...status,

@@ -6,10 +6,10 @@ import { toTransformKey } from '../src/model/transform.ts'
 import type { Transform, TransformCall, TransformOutcome } from '../src/model/transform.ts'
 import { buildModule } from '../src/transforms/modules/build.ts'
 import type { Bundle } from '../src/transforms/modules/build.ts'
-import { type Callable, startCall, toFailedOutcome, toLateProblem } from '../src/transforms/worker/call.ts'
+import { type Callable, startCall, toFailedOutcome, buildTimeoutProblem } from '../src/transforms/worker/call.ts'
 import { evaluateBundle, pickExport } from '../src/transforms/modules/evaluate.ts'
 import type { Evaluated } from '../src/transforms/modules/evaluate.ts'
-import { toLoadProblem, createStandIn } from '../src/transforms/modules/bundle-cache.ts'
+import { buildLoadProblem, buildStandIn } from '../src/transforms/modules/bundle-cache.ts'
 import { resolveModule } from '../src/transforms/root.ts'
 import { attemptWithin } from '../src/base/time.ts'
 
@@ -48,7 +48,7 @@ async function loadModule(root: string, module: string, timeoutMs: number): Prom
     const bundle = await buildModule({ root, file: await resolveModule(root, module) })
     return { bundle, evaluated: await evaluateBundle(bundle, timeoutMs) }
   } catch (error) {
-    const problem = toLoadProblem(module, error)
+    const problem = buildLoadProblem(module, error)
     if (problem.code === 'config-invalid') throw problem
     return problem
   }
@@ -66,7 +66,7 @@ function toTransform(ref: TransformRef, loaded: LoadedModule | Problem, timeoutM
       run: (input) => callTransform({ label, call, locate, timeoutMs }, input),
     }
   } catch (error) {
-    return createStandIn(ref.module, toProblemRecord(toLoadProblem(ref.module, error)))
+    return buildStandIn(ref.module, toProblemRecord(buildLoadProblem(ref.module, error)))
   }
 }
 
@@ -78,7 +78,7 @@ async function callTransform(
   const log: string[] = []
   const started = startCall(callable, { head: structuredClone(head), body, syntax }, log)
   const ended = await attemptWithin(timeoutMs, () => started)
-  if (ended.kind === 'late') return toFailedOutcome(toLateProblem(label, timeoutMs), [...log])
+  if (ended.kind === 'late') return toFailedOutcome(buildTimeoutProblem(label, timeoutMs), [...log])
   const outcome = await started
   return outcome.kind === 'returned' ? { kind: 'returned', value: JSON.parse(outcome.json), log: outcome.log } : outcome
 }

@@ -1,7 +1,7 @@
 // Installs of the app, its removal and purchases become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, filled, toParts } from '../signed.ts'
+import { type EventMapping, filled, buildParts } from '../signed.ts'
 
 const DiscordOptions = z.strictObject({
   path: filled.optional(),
@@ -58,7 +58,7 @@ export default definePreset<DiscordOptions>({
   options: DiscordOptions,
   setup: { key: { option: 'publicKey', from: 'sender' } },
   build: ({ publicKey, ...own }) =>
-    toParts('discord', {
+    buildParts('discord', {
       own,
       verify: publicKey === undefined ? undefined : { scheme: 'discord', publicKey },
       instructions,

@@ -1,7 +1,7 @@
 // New and removed pages, changed properties and comments become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, signedOptions, toParts, toProof } from '../signed.ts'
+import { type EventMapping, signedOptions, buildParts, toProof } from '../signed.ts'
 
 const NotionOptions = z.strictObject({
   ...signedOptions,
@@ -39,6 +39,6 @@ export default definePreset<NotionOptions>({
   setup: { options: { handed: true } },
   build({ handed, ...own }) {
     const verify = toProof('notion', own) ?? (handed ? { scheme: 'notion' } : undefined)
-    return toParts('notion', { own, verify, instructions, events })
+    return buildParts('notion', { own, verify, instructions, events })
   },
 })

@@ -36,11 +36,11 @@ export type Assembler = {
   inputs(): readonly BuildInput[]
 }
 
-const toRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
+const buildRunnersAndChannels = createRunnersAndChannels({ write() {}, env: {} })
 
 /** Creates the runners and channels once, so that a wrong setting or an impossible recipient is an error of the configuration. */
-function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
-  const { channels } = toRunnersAndChannels(config, own)
+function checkRunnersAndChannels(config: Config, own: readonly OwnChannel[]): void {
+  const { channels } = buildRunnersAndChannels(config, own)
   const routes = { 'channels.default': config.channels.default, 'hooks.alerts': config.hooks.alerts }
   for (const [key, route] of Object.entries(routes)) {
     const why = route?.to === undefined ? undefined : channels.get(route.channel)?.whyNot(route.to)
@@ -50,22 +50,22 @@ function checkOutlets(config: Config, own: readonly OwnChannel[]): void {
 
 /** Modules whose files did not change are not loaded again. */
 export function createAssembler(dir: string): Assembler {
-  const ofPacks = createDefinitions()
-  const ofVerifiers = createDefinitions()
-  const ofChannels = createDefinitions()
+  const packDefinitions = createDefinitions()
+  const verifierDefinitions = createDefinitions()
+  const channelDefinitions = createDefinitions()
   return {
     async assemble(config, serving) {
-      const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, ofChannels)
-      checkOutlets(config, own.channels)
-      const packs = await loadPacks(dir, listWantedPacks(config), ofPacks)
+      const own = await loadChannels({ dir, config, serving: serving?.channels ?? [] }, channelDefinitions)
+      checkRunnersAndChannels(config, own.channels)
+      const packs = await loadPacks(dir, listWantedPacks(config), packDefinitions)
       const mappings = buildMappings(config, packs)
       const before = serving?.verifiers ?? []
-      const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, ofVerifiers)
+      const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, verifierDefinitions)
       refuseShortSecrets(config, mappings, verifiers)
       const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports]
       return { packs, mappings, verifiers, channels: own.channels, reports: all }
     },
-    inputs: () => [...ofPacks.inputs(), ...ofVerifiers.inputs(), ...ofChannels.inputs()],
+    inputs: () => [...packDefinitions.inputs(), ...verifierDefinitions.inputs(), ...channelDefinitions.inputs()],
   }
 }
 
@@ -77,14 +77,14 @@ export function assemble(dir: string, config: Config): Promise<Assembled> {
 type PresetEntry = Config['hooks']['presets'][number]
 
 function listWantedPacks({ hooks }: Config) {
-  return hooks.presets.map((entry, index) => ({ name: nameOf(entry), where: toWhere(index) }))
+  return hooks.presets.map((entry, index) => ({ name: readName(entry), where: describePlace(index) }))
 }
 
-function nameOf(entry: PresetEntry): string {
+function readName(entry: PresetEntry): string {
   return typeof entry === 'string' ? entry : entry.name
 }
 
-function toWhere(index: number): string {
+function describePlace(index: number): string {
   return `hooks.presets[${index}]`
 }
 
@@ -96,18 +96,18 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
       : { ...mapping, id: mapping.id },
   )
   const packed = config.hooks.presets.flatMap((entry, index) => {
-    const pack = packs.find(({ name }) => name === nameOf(entry))
+    const pack = packs.find(({ name }) => name === readName(entry))
     if (pack === undefined)
-      throw new Problem('config-invalid', `${toWhere(index)}: ${describeUnknownPreset(nameOf(entry))}`)
+      throw new Problem('config-invalid', `${describePlace(index)}: ${describeUnknownPreset(readName(entry))}`)
     return buildPackMappings(pack, { entry, config, index })
   })
   const all = [...own, ...packed]
-  const twice = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
-  if (twice !== undefined) {
-    const next = own.some(({ id }) => id === twice.id)
+  const duplicate = all.find(({ id }, index) => all.findIndex((other) => other.id === id) !== index)
+  if (duplicate !== undefined) {
+    const next = own.some(({ id }) => id === duplicate.id)
       ? 'Change the id of the one in hooks.mappings.'
       : 'hooks.presets has a preset twice: remove one, or give it another path.'
-    throw new Problem('config-invalid', `Two mappings have the id "${twice.id}". ${next}`)
+    throw new Problem('config-invalid', `Two mappings have the id "${duplicate.id}". ${next}`)
   }
   refuseSharedSecrets(all)
   return all
@@ -115,18 +115,18 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
 
 /** A secret that one sender hands over must not open the mapping of another one. */
 function refuseSharedSecrets(mappings: readonly NamedMapping[]): void {
-  const takers = new Map<string, string>()
+  const owners = new Map<string, string>()
   for (const mapping of mappings) {
     if (schemes.find(({ id }) => id === mapping.verify?.scheme)?.handsOver !== true) continue
     const { handedAs } = toIdentity(mapping)
-    const other = takers.get(handedAs)
+    const other = owners.get(handedAs)
     if (other !== undefined) {
       throw new Problem(
         'config-invalid',
         `The mappings "${other}" and "${mapping.id}" have the same path and verify, so a secret that a sender hands over would open both. Give each of them an id.`,
       )
     }
-    takers.set(handedAs, mapping.id)
+    owners.set(handedAs, mapping.id)
   }
 }
 
@@ -138,13 +138,13 @@ function buildPackMappings(
   const { mappings, maxBodyBytes } = buildPack(
     pack,
     { ...readSection(config, name), ...readOptions(entry) },
-    toWhere(index),
+    describePlace(index),
   )
   return mappings.map((input, at) => {
     const own = mappings.length === 1 ? preset.name : `${preset.name}-${at + 1}`
     const mapping = Mapping.safeParse(input)
     if (!mapping.success)
-      throw createInvalidValueProblem(pack, toWhere(index), describeIssues(mapping.error, input, ['mappings', at]))
+      throw buildInvalidValueProblem(pack, describePlace(index), describeIssues(mapping.error, input, ['mappings', at]))
     const [issue] = findMappingIssues(mapping.data, config, ['hooks', 'presets', index])
     if (issue !== undefined) throw new Problem('config-invalid', `Preset "${name}": ${issue.text}`)
     const isUnnamed = mapping.data.id === undefined && mappings.length > 1
@@ -181,7 +181,7 @@ export function buildPack(pack: Pack, options: object, where: string) {
   }
   const parts = parsePresetParts(runPackCode(pack, where, () => preset.build(parsed.data)))
   if (parts.ok) return parts.value
-  throw createInvalidValueProblem(pack, where, parts.faults)
+  throw buildInvalidValueProblem(pack, where, parts.faults)
 }
 
 function describeUnknownOption(key: string, known: readonly string[]): string {
@@ -201,12 +201,12 @@ function runPackCode<T>({ preset, origin }: Pack, where: string, call: () => T):
     return call()
   } catch (thrown) {
     if (origin === undefined) throw thrown
-    const what = origin.toThrown(thrown)
+    const what = origin.describeThrown(thrown)
     throw new Problem('config-invalid', `${where}: the preset "${preset.name}" (${origin.label}) threw ${what}.`)
   }
 }
 
-function createInvalidValueProblem({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
+function buildInvalidValueProblem({ preset, origin }: Pack, where: string, faults: readonly string[]): Problem {
   const label = origin?.label ?? 'bundled'
   return new Problem('config-invalid', `${where}: the preset "${preset.name}" (${label}) builds an invalid value`, {
     frame: faults.map((fault) => `${label}: ${fault}.`).join('\n'),

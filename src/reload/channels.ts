@@ -40,18 +40,18 @@ function reportMissing(module: string, name: string, known: readonly string[]): 
 type Wanted = { readonly name: string; readonly module: string; readonly section: object }
 
 function checkChannel({ name, module, section }: Wanted, definition: Definition | Problem): OwnChannel {
-  if (definition instanceof Problem) return createBroken(name, definition.message, definition.frame)
-  const { value, hash, toThrown } = definition
+  if (definition instanceof Problem) return buildBrokenChannel(name, definition.message, definition.frame)
+  const { value, hash, describeThrown } = definition
   const parsed = parseChannel(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${module}: ${fault}.`).join('\n')
-    return createBroken(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
+    return buildBrokenChannel(name, `${module} must export a channel by default: defineChannel({ … }).`, frame)
   }
   let options: z.ZodSafeParseResult<unknown> | undefined
   try {
     options = parsed.value.options?.safeParse(withoutOurKeys(section))
   } catch (thrown) {
-    return createBroken(name, `${module}: the schema of its options threw ${toThrown(thrown)}.`)
+    return buildBrokenChannel(name, `${module}: the schema of its options threw ${describeThrown(thrown)}.`)
   }
   if (options?.success === false) {
     const where = ['channels', 'own', name]
@@ -60,10 +60,10 @@ function checkChannel({ name, module, section }: Wanted, definition: Definition 
     })
   }
   const given = options === undefined ? withoutOurKeys(section) : options.data
-  return { kind: 'sound', name, definition: parsed.value, options: given, hash, describeThrown: toThrown }
+  return { kind: 'sound', name, definition: parsed.value, options: given, hash, describeThrown }
 }
 
-function createBroken(name: string, detail: string, frame?: string): OwnChannel {
+function buildBrokenChannel(name: string, detail: string, frame?: string): OwnChannel {
   const problem = new Problem('channel-failed', detail, frame === undefined ? {} : { frame })
   return { kind: 'broken', name, problem: toProblemRecord(problem) }
 }

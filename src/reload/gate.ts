@@ -3,7 +3,7 @@ import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from '../replay/fixtures.ts'
 import { readFixtures, toFixturesFolder } from '../replay/fixture-files.ts'
-import { createStandIn } from '../transforms/modules/bundle-cache.ts'
+import { buildStandIn } from '../transforms/modules/bundle-cache.ts'
 import { toModuleLabel } from '../transforms/root.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import type { Transform } from '../model/transform.ts'
@@ -45,7 +45,7 @@ const budgetMs = 2000
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
 /** For a module that has no fixtures. */
-export function createReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
+export function buildReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
   return { module, kind, problem, fixtures: noFixtures }
 }
 
@@ -57,10 +57,10 @@ export function chooseVersion<
 >(module: string, found: Defined, before: Defined | undefined): { taken: Defined; report: ModuleReport } {
   if (found.kind === 'sound') {
     const isSame = before?.kind === 'sound' && before.hash === found.hash
-    return { taken: found, report: createReport(module, isSame ? 'same' : 'live') }
+    return { taken: found, report: buildReport(module, isSame ? 'same' : 'live') }
   }
-  if (before?.kind === 'sound') return { taken: before, report: createReport(module, 'kept', found.problem) }
-  return { taken: found, report: createReport(module, 'broken', found.problem) }
+  if (before?.kind === 'sound') return { taken: before, report: buildReport(module, 'kept', found.problem) }
+  return { taken: found, report: buildReport(module, 'broken', found.problem) }
 }
 
 /** The transforms of the next generation, and a report on each of its modules. Never rejects. */
@@ -80,7 +80,7 @@ export async function passGate(input: GateInput): Promise<{
     const tested = isTested ? await runFixtures(input, module, until) : undefined
     const problem = unloaded ?? tested?.problem
     const fixtures = tested?.counts ?? noFixtures
-    const kept = candidates.flatMap(([key]) => findGood(serving, key) ?? [])
+    const kept = candidates.flatMap(([key]) => findWorking(serving, key) ?? [])
     const isBest = kept.length === 0 && unloaded === undefined
     if (problem === undefined || !isFresh || isBest) {
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
@@ -90,7 +90,7 @@ export async function passGate(input: GateInput): Promise<{
     for (const [key, candidate] of candidates) {
       transforms.set(
         key,
-        findGood(serving, key) ?? (candidate.problem === undefined ? createStandIn(module, problem) : candidate),
+        findWorking(serving, key) ?? (candidate.problem === undefined ? buildStandIn(module, problem) : candidate),
       )
     }
     modules.push({ module, kind: kept.length > 0 ? 'kept' : 'broken', problem, fixtures })
@@ -113,7 +113,7 @@ function isSuspect(module: string, { root, changed, suspects }: GateInput): bool
   return suspects.has(module) || changed.some((path) => path === folder || dirname(path) === folder)
 }
 
-function findGood(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
+function findWorking(serving: ReadonlyMap<string, Transform> | undefined, key: string): Transform | undefined {
   const transform = serving?.get(key)
   return transform?.problem === undefined ? transform : undefined
 }
@@ -134,14 +134,14 @@ async function runFixtures(
     else failures.push({ name: file.name, diff: outcome.diff, frame: outcome.problem?.frame })
   }
   const counts = { passed, failed: failures.length, notRun: files.length - passed - failures.length }
-  return { counts, problem: toFixtureProblem(module, failures) }
+  return { counts, problem: buildFixtureProblem(module, failures) }
 }
 
 /** `frame`: the place where the code throws. */
 type Failure = { readonly name: string; readonly diff: readonly string[]; readonly frame: string | undefined }
 
 /** The sentence names only the field. The frame, which only the operator sees, has the values. */
-function toFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
+function buildFixtureProblem(module: string, failures: readonly Failure[]): ProblemRecord | undefined {
   const [first] = failures
   if (first === undefined) return undefined
   const field = first.diff[0]?.split(': expected')[0] ?? ''

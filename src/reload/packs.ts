@@ -6,10 +6,10 @@ import { parsePreset } from '../model/definitions.ts'
 import { findNearest } from '../base/text.ts'
 import type { Preset } from '../model/preset.ts'
 import { Problem } from '../model/problem.ts'
-import { type ModuleReport, createReport } from './gate.ts'
+import { type ModuleReport, buildReport } from './gate.ts'
 
 /** The source of a preset that is not bundled. */
-type PackOrigin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'toThrown'>
+type PackOrigin = Pick<PresetFile, 'label' | 'fixtures' | 'page'> & Pick<Definition, 'hash' | 'describeThrown'>
 
 /** `name`: the name in the configuration. `origin` is undefined for a bundled preset. */
 export type Pack = { readonly name: string; readonly preset: Preset; readonly origin: PackOrigin | undefined }
@@ -45,7 +45,7 @@ export async function findPack(dir: string, name: string): Promise<Pack | undefi
 export function reportPacks(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
   const hashes = new Set(serving.map(({ origin }) => origin?.hash))
   return packs.flatMap(({ origin }) =>
-    origin === undefined ? [] : createReport(origin.label, hashes.has(origin.hash) ? 'same' : 'live'),
+    origin === undefined ? [] : buildReport(origin.label, hashes.has(origin.hash) ? 'same' : 'live'),
   )
 }
 
@@ -90,6 +90,6 @@ function checkPack({ name, where }: WantedPack, file: PresetFile, definition: De
   if (file.packageName === undefined && preset.name !== name) {
     throw new Problem('config-invalid', `${where}: ${label} must define the preset "${name}", found another name.`)
   }
-  const { hash, toThrown } = definition
-  return { name, preset, origin: { label, fixtures, page, hash, toThrown } }
+  const { hash, describeThrown } = definition
+  return { name, preset, origin: { label, fixtures, page, hash, describeThrown } }
 }

@@ -201,9 +201,9 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
           ignored: toStoreFiles(dir, current().config),
         },
         inputs: () => inputs,
-        onTouch: saves.started,
+        onTouch: saves.begin,
         onChange: (saved) => {
-          saves.finished(saved)
+          saves.finish(saved)
           void reload()
         },
         log,
@@ -233,7 +233,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     async close() {
       closing.abort()
       await stopWatching()
-      saves.finished({ changed: [], fresh: [] })
+      saves.finish({ changed: [], fresh: [] })
       await inOrder(() => {})
       if (state.kind !== 'empty') state.release()
     },

@@ -13,10 +13,10 @@ export function refuseShortSecrets(
   mappings: readonly NamedMapping[],
   verifiers: readonly DefinedVerifier[],
 ): void {
-  const ofPresets = listLeaves({ hooks: { presets: hooks.presets } }, [])
-  const toPlace = (index: number, secret: string, key: string): string => {
+  const presetLeaves = listLeaves({ hooks: { presets: hooks.presets } }, [])
+  const findPlace = (index: number, secret: string, key: string): string => {
     if (index < hooks.mappings.length) return `hooks.mappings[${index}].verify.${key}`
-    const found = ofPresets.find(({ value }) => value === secret)
+    const found = presetLeaves.find(({ value }) => value === secret)
     return found === undefined ? `Mapping "${mappings[index]?.id}": verify.${key}` : toDottedPath(found.path)
   }
   const lines = mappings.flatMap(({ verify }, index) => {
@@ -30,7 +30,7 @@ export function refuseShortSecrets(
       const why = whyTooShort(one.secret, verify, verifiers)
       return why === undefined
         ? []
-        : `${toPlace(index, one.secret, one.key)} ${why}. If the sender makes the secret, copy all of it.`
+        : `${findPlace(index, one.secret, one.key)} ${why}. If the sender makes the secret, copy all of it.`
     })
   })
   // a preset has several mappings with one secret

@@ -39,9 +39,9 @@ function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
 /** Which files were saved, and whether a save is in progress. During one, files on disk may be incomplete. */
 type SaveTracker = {
   /** A save was noticed; `finished` follows. */
-  started(): void
+  begin(): void
   /** All of these files are written. */
-  finished(saved: Saved): void
+  finish(saved: Saved): void
   /** Resolves when no save is in progress. */
   idle(): Promise<void>
   /** Whether a save started since the last call of `idle`. */
@@ -59,7 +59,7 @@ export function createSaveTracker(): SaveTracker {
   let hasNew = false
   let inProgress: { readonly over: Promise<void>; readonly end: () => void } | undefined
   return {
-    started() {
+    begin() {
       hasNew = true
       if (inProgress !== undefined) return
       let end = () => {}
@@ -68,7 +68,7 @@ export function createSaveTracker(): SaveTracker {
       })
       inProgress = { over, end }
     },
-    finished(saved) {
+    finish(saved) {
       for (const file of saved.changed) changed.add(file)
       for (const file of saved.fresh) fresh.add(file)
       inProgress?.end()

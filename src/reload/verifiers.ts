@@ -68,10 +68,10 @@ export async function loadVerifiers(
 
 function listPackVerifiers({ name, preset, origin }: Pack): DefinedVerifier[] {
   if (origin === undefined) return []
-  const { label, hash, toThrown } = origin
+  const { label, hash, describeThrown } = origin
   return (preset.verifiers ?? []).map((definition) => {
     requireNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
-    return { kind: 'sound', scheme: definition.scheme, definition, hash, describeThrown: toThrown }
+    return { kind: 'sound', scheme: definition.scheme, definition, hash, describeThrown }
   })
 }
 
@@ -86,7 +86,7 @@ function reportMissing(scheme: string, own: readonly string[]): Result {
   const near = findNearest(scheme, own)
   const module = toNamedLabel('verifier', scheme)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
-  return createBroken(
+  return buildBrokenVerifier(
     scheme,
     module,
     new Problem('verifier-failed', `${module} does not exist, and "${scheme}" is not a built-in scheme.${hint}`),
@@ -96,25 +96,29 @@ function reportMissing(scheme: string, own: readonly string[]): Result {
 function checkDefinition(scheme: string, label: string, definition: Definition | Problem): Result {
   if (definition instanceof Problem) {
     const { message, frame } = definition
-    return createBroken(scheme, label, new Problem('verifier-failed', message, frame === undefined ? {} : { frame }))
+    return buildBrokenVerifier(
+      scheme,
+      label,
+      new Problem('verifier-failed', message, frame === undefined ? {} : { frame }),
+    )
   }
-  const { value, hash, toThrown } = definition
+  const { value, hash, describeThrown } = definition
   const parsed = parseVerifier(value)
   if (!parsed.ok) {
     const frame = parsed.faults.map((fault) => `${label}: ${fault}.`).join('\n')
     const detail = `${label} must export a verifier by default: defineVerifier({ … }).`
-    return createBroken(scheme, label, new Problem('verifier-failed', detail, { frame }))
+    return buildBrokenVerifier(scheme, label, new Problem('verifier-failed', detail, { frame }))
   }
   if (parsed.value.scheme !== scheme) {
     const detail = `${label} must define the scheme "${scheme}", found another one: a verifier must have the name of its file.`
-    return createBroken(scheme, label, new Problem('verifier-failed', detail))
+    return buildBrokenVerifier(scheme, label, new Problem('verifier-failed', detail))
   }
   return {
     module: label,
-    verifier: { kind: 'sound', scheme, definition: parsed.value, hash, describeThrown: toThrown },
+    verifier: { kind: 'sound', scheme, definition: parsed.value, hash, describeThrown },
   }
 }
 
-function createBroken(scheme: string, module: string, problem: Problem): Result {
+function buildBrokenVerifier(scheme: string, module: string, problem: Problem): Result {
   return { module, verifier: { kind: 'broken', scheme, problem: toProblemRecord(problem) } }
 }

@@ -97,9 +97,9 @@ export async function capture(
 
 /** What code made of its environment, or of the configuration. A fixture lists only the fields of an action that matter. */
 function withoutSecretFields(actual: Actual, secrets: readonly string[], request: string) {
-  const toInner = (value: unknown) => JSON.stringify(value).slice(1, -1)
+  const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
   // a word such as "production", which the written request has as well, is no secret
-  const known = secrets.map(toInner).filter((word) => word.length >= shortestSecret && !request.includes(word))
+  const known = secrets.map(toJsonText).filter((word) => word.length >= shortestSecret && !request.includes(word))
   const removed: string[] = []
   const actions = actual.actions.map((action, at) => {
     const kept = Object.entries(action).filter(([name, value]) => {

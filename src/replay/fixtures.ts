@@ -51,7 +51,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
   let ids = 0
   try {
     const path = normalizeHookName(file.fixture.request.path)
-    const hook = createOwnGeneration(parts, module, path).hook(path)
+    const hook = buildOwnGeneration(parts, module, path).hook(path)
     const delivery = buildFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
     const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
     const actual = toActual(decision)
@@ -63,7 +63,7 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
 }
 
 /** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
-function createOwnGeneration(
+function buildOwnGeneration(
   { config, mappings, transforms, verifiers }: Parts,
   module: string,
   path: string,
@@ -71,7 +71,7 @@ function createOwnGeneration(
   const own = mappings.filter(({ transform }) => transform?.module === module)
   const generation = createGeneration({ config, mappings: own, transforms, verifiers })
   if (own.length > 0 && generation.hook(path).mappings.length > 0) return generation
-  const bare = own.length > 0 ? own : [createBareMapping(module, transforms)]
+  const bare = own.length > 0 ? own : [buildBareMapping(module, transforms)]
   const anywhere = bare.map((mapping) => {
     const { path: _taken, ...match } = mapping.match
     return { ...mapping, match }
@@ -79,7 +79,7 @@ function createOwnGeneration(
   return createGeneration({ config, mappings: anywhere, transforms, verifiers })
 }
 
-function createBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
+function buildBareMapping(module: string, transforms: Parts['transforms']): NamedMapping {
   const named = [...transforms].find(([, transform]) => transform.module === module)?.[0]
   const name = named === undefined || named === toTransformKey({ module }) ? undefined : named.slice(module.length + 1)
   const transform = name === undefined ? { module } : { module, export: name }

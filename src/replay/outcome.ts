@@ -72,7 +72,7 @@ export function listChanges(before: Outcome, after: Outcome): Change[] {
     const [old, now] = [before.actions[index], after.actions[index]]
     return old?.['kind'] === now?.['kind']
       ? listFieldChanges(`actions[${index}].`, old, now)
-      : [createWholeChange(index, old, now)]
+      : [buildWholeChange(index, old, now)]
   })
   const problems = [before.problem, after.problem].map(
     (problem) => problem && { ...problem, detail: withoutPosition(problem) },
@@ -80,7 +80,7 @@ export function listChanges(before: Outcome, after: Outcome): Change[] {
   return [...actions.flat(), ...listFieldChanges('problem.', problems[0], problems[1])]
 }
 
-function createWholeChange(index: number, before: JsonValue | undefined, after: JsonValue | undefined): Change {
+function buildWholeChange(index: number, before: JsonValue | undefined, after: JsonValue | undefined): Change {
   return { path: `actions[${index}]`, before, after }
 }
 

@@ -48,10 +48,10 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
     .filter((secret) => secret.length >= shortestSecret)
     .toSorted((one, other) => other.length - one.length)
   const removed: string[] = []
-  const toClean = (text: string) =>
-    replaceTokens(toSafeText(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
+  const removeSecrets = (text: string) =>
+    replaceTokens(cleanUrls(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
   const cleanText = (text: string, path: string): string => {
-    const clean = toClean(text)
+    const clean = removeSecrets(text)
     if (clean !== text) removed.push(path)
     return clean
   }
@@ -60,7 +60,7 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
     if (Array.isArray(value)) return value.map((item, index) => clean(item, `${path}[${index}]`))
     if (!isJsonObject(value)) return value
     const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => {
-      const name = toClean(key)
+      const name = removeSecrets(key)
       const at = `${path}.${name}`
       if (name !== key) removed.push(at)
       if (!isSecret(key, item)) return [name, clean(item, at)]
@@ -72,7 +72,7 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
   }
   const headers = cleanHeaders(request, removed)
   const named = Object.entries(request.query).map(([key, value]): [string, string] => {
-    const name = toClean(key)
+    const name = removeSecrets(key)
     if (name !== key) removed.push(`query.${name}`)
     if (!isSecret(key, value)) return [name, cleanText(value, `query.${name}`)]
     removed.push(`query.${name}`)
@@ -87,7 +87,7 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
 }
 
 /** A URL without its user and password, the values of parameters that are named like secrets, and a token in its path. */
-function toSafeUrl(url: string, depth: number): string {
+function cleanUrl(url: string, depth: number): string {
   return secretPaths
     .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)
     .replace(/^((?:https?|wss?):\/\/)[^/?#]*@/i, `$1${removedMark}@`)
@@ -106,11 +106,11 @@ function isSecretParameter(name: string): boolean {
 function hasSecretUrl(value: string, depth: number): boolean {
   if (!value.includes('://')) return false
   // a sender may nest URLs as deep as a body is long
-  return depth > deepestUrl || toSafeText(value, depth) !== value
+  return depth > deepestUrl || cleanUrls(value, depth) !== value
 }
 
-function toSafeText(text: string, depth = 0): string {
-  return text.replace(urlInText, (url) => toSafeUrl(url, depth))
+function cleanUrls(text: string, depth = 0): string {
+  return text.replace(urlInText, (url) => cleanUrl(url, depth))
 }
 
 function decodeText(text: string): string {

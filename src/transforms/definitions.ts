@@ -18,7 +18,7 @@ export type Definition = {
   /** The hash of its code. */
   readonly hash: string
   /** Describes an exception of its code and the place, without text that may quote a request. */
-  toThrown(thrown: unknown): string
+  describeThrown(thrown: unknown): string
 }
 
 export type Definitions = {
@@ -86,14 +86,14 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
     throw error
   }
   const { label, locate } = evaluated
-  const toThrown = (thrown: unknown) => {
+  const describe = (thrown: unknown) => {
     const { what, at } = describeThrown(thrown, locate)
     return `${what}${at}`
   }
   try {
-    return { label, value: pickDefault(evaluated), hash: bundle.hash, toThrown }
+    return { label, value: pickDefault(evaluated), hash: bundle.hash, describeThrown: describe }
   } catch (thrown) {
-    return new Problem('transform-load-failed', `${label} does not load: its export threw ${toThrown(thrown)}.`)
+    return new Problem('transform-load-failed', `${label} does not load: its export threw ${describe(thrown)}.`)
   }
 }
 

@@ -11,7 +11,7 @@ import { createBreakers } from './pool/breaker.ts'
 import type { Bundle } from './modules/build.ts'
 import { toFailedOutcome } from './worker/call.ts'
 import type { BundlePost } from './worker/messages.ts'
-import { createBundleCache, createStandIn } from './modules/bundle-cache.ts'
+import { createBundleCache, buildStandIn } from './modules/bundle-cache.ts'
 import type { Task } from './pool/calls-in-flight.ts'
 import type { Pool, PoolSettings } from './pool/pool.ts'
 import { createPools, type SharedPool } from './pool/pools.ts'
@@ -91,7 +91,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     log,
     onStopped: (id) => {
       const module = [...good].find(([, { post }]) => post.id === id)?.[0]
-      if (module !== undefined) breakers.ended({ module, version: id }, { stopped: true, isTrial: false })
+      if (module !== undefined) breakers.recordEnd({ module, version: id }, { stopped: true, isTrial: false })
     },
   })
 
@@ -105,7 +105,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const results = await Promise.all(
       built.map(async (one): Promise<[string, Result]> => {
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]
-        const result = await tryBundle(one, wanted.get(one.module) ?? [], shared)
+        const result = await checkBundle(one, wanted.get(one.module) ?? [], shared)
         const version = good.get(one.module)?.post.id
         // a new version starts with a closed breaker; here the same code was saved again
         if (one.isNew && 'tried' in result && result.tried.post.id === version) breakers.reset({ ...one, version })
@@ -122,10 +122,10 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     )
     const ours = [...good.values()].filter((tried) => tried.pool.key === shared.key)
     await pool.keep(ours.map(({ post }) => post))
-    return new Map(refs.map((ref) => [toTransformKey(ref), createTransform(ref, byModule.get(ref.module))]))
+    return new Map(refs.map((ref) => [toTransformKey(ref), buildTransform(ref, byModule.get(ref.module))]))
   }
 
-  async function tryBundle(
+  async function checkBundle(
     { module, bundle }: { module: string; bundle: Bundle },
     exports: readonly (string | undefined)[],
     pool: SharedPool,
@@ -153,11 +153,11 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     return tried.exports.size === 0 && first !== undefined ? first : { tried, problems }
   }
 
-  function createTransform(ref: TransformRef, result: Result | undefined): Transform {
+  function buildTransform(ref: TransformRef, result: Result | undefined): Transform {
     if (result === undefined) throw new Error(`${ref.module} was not asked for`)
-    if (!('tried' in result)) return createStandIn(ref.module, result)
+    if (!('tried' in result)) return buildStandIn(ref.module, result)
     const problem = result.problems.get(ref.export)
-    if (problem !== undefined) return createStandIn(ref.module, problem)
+    if (problem !== undefined) return buildStandIn(ref.module, problem)
     const { module } = ref
     const { pool, bundle, post } = result.tried
     const transform: Transform = {
@@ -175,7 +175,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
             export: ref.export,
             call,
             finish: (outcome, stopped) => {
-              if (stopped || isTrial) breakers.ended(code, { stopped, isTrial })
+              if (stopped || isTrial) breakers.recordEnd(code, { stopped, isTrial })
               pool.release()
               resolve(outcome)
             },

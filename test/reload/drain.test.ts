@@ -83,8 +83,8 @@ const echo = (text: string) => `export default ({ payload }) => ({ message: ${te
 const poison = (n: number, text: string) =>
   `export default ({ payload }) => { if (payload.n === ${n}) throw new Error('poison'); return { message: ${text} } }\n`
 
-describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
-  test('run when a mended version is live, oldest first', async () => {
+describe('parked deliveries of a module', { timeout: 30_000 }, () => {
+  test('parked deliveries run when a fixed version goes live, the oldest first', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     const { store, drain } = await createParked(stage, 5)
     const drained = new Promise((done) => {
@@ -95,7 +95,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
     expect(await messagesOf(store)).toEqual(['of 1', 'of 2', 'of 3', 'of 4', 'of 5'])
   })
 
-  test('are stepped over one by one where they fail again, and wait for the next version', async () => {
+  test('a parked delivery that fails again does not stop the others, and waits for the next version', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, drain } = await createParked(stage, 3)
     await stage.write({ 'x.ts': poison(2, '`of ${payload.n}`') })
@@ -111,7 +111,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
     expect(await messagesOf(store)).toEqual(['of 1', 'of 3', 'mended 2'])
   })
 
-  test('wait on when another module is mended', async () => {
+  test('parked deliveries of one module keep waiting when another module is fixed', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, drain } = await createParked(stage, 2)
     await stage.write({ 'x.ts': says('good') })
@@ -120,7 +120,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
     expect(await statesOf(store)).toEqual({ 'd-1': 'parked', 'd-2': 'parked' })
   })
 
-  test('begin anew with the oldest when another version comes in the middle, and none becomes two', async () => {
+  test('a drain starts again with the oldest delivery when another version goes live, and no delivery runs twice', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 4)
     const ran: string[] = []
@@ -149,7 +149,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
     expect(await messagesOf(store)).toEqual(['old 2', 'new 1', 'new 3', 'new 4'])
   })
 
-  test('are left as they are by a stop in the middle, and the next start runs the rest', async () => {
+  test('a gateway that stops during a drain leaves the rest parked, and the next start runs it', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 3)
     await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
@@ -170,7 +170,7 @@ describe('deliveries that are parked for a module', { timeout: 30_000 }, () => {
     expect(await createDrain({ ...parts, rerunner }).drain(['x.ts'])).toEqual({ settled: 2, stillParked: 0 })
   })
 
-  test('are run by two at once, and each is still one', async () => {
+  test('two drains at the same time run each delivery once', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' }, { watch: false })
     const { store, rerunner } = await createParked(stage, 5)
     await stage.write({ 'x.ts': echo('`of ${payload.n}`') })

@@ -10,8 +10,8 @@ const pair = {
   },
 }
 
-describe('a save that is not sound', { timeout: 30_000 }, () => {
-  test('leaves the last good version serving, is told with its line, and stays in the status until it is mended', async () => {
+describe('a broken save', { timeout: 30_000 }, () => {
+  test('a broken save keeps the last good version serving, and the status shows its line until it is fixed', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await stage.write({ 'x.ts': 'export default () => {\n  retrun 1\n}\n' })
     const line = await stage.logged(/does not build/)
@@ -34,8 +34,8 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
   test.each([
     ['throws at its top level', 'throw new Error("top")', 'transform-load-failed'],
     ['exports no function', 'export default 42', 'transform-load-failed'],
-    ['imports what is not there', 'import "./gone.ts"\nexport default () => null', 'transform-build-failed'],
-  ])('is one that %s', async (_what, text, code) => {
+    ['imports a missing file', 'import "./gone.ts"\nexport default () => null', 'transform-build-failed'],
+  ])('a save that %s does not go live', async (_what, text, code) => {
     const stage = await createStage({ 'x.ts': says('good') })
     await stage.write({ 'x.ts': text })
     await stage.logged(/The last good version keeps serving/)
@@ -43,7 +43,7 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
     expect(stage.live.status().problems).toMatchObject([{ code }])
   })
 
-  test('does not keep another module from going live', async () => {
+  test('a broken module does not keep another one from going live', async () => {
     const stage = await createStage({ 'x.ts': says('good'), 'y.ts': says('old') }, { config: pair })
     await stage.write({ 'x.ts': 'export default (', 'y.ts': says('new') })
     await stage.answers('y', 'new')
@@ -51,7 +51,7 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
     expect(stage.live.status().problems).toMatchObject([{ module: 'x.ts' }])
   })
 
-  test('is a removed file as well, and its return is seen', async () => {
+  test('a removed file keeps the last good version serving, and goes live again when it is back', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await rm(join(stage.root, 'x.ts'))
     await stage.logged(/x\.ts does not exist/)
@@ -61,7 +61,7 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('parks what comes where there never was a good one, until there is', async () => {
+  test('deliveries of a module without a good version are parked until one goes live', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     expect(await stage.answer('x')).toMatch(/^park/)
     const swaps: unknown[] = []
@@ -71,7 +71,7 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
     expect(swaps).toEqual([['x.ts']])
   })
 
-  test('that is taken back is no problem any more, and what serves stays the same generation', async () => {
+  test('a broken save that is reverted is no problem any more, and the generation does not change', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     const { id } = stage.live.current()
     await stage.write({ 'x.ts': 'export default (' })
@@ -83,8 +83,8 @@ describe('a save that is not sound', { timeout: 30_000 }, () => {
   })
 })
 
-describe('a file', { timeout: 30_000 }, () => {
-  test('that is only touched is the same generation, without another evaluation', async () => {
+describe('a saved file', { timeout: 30_000 }, () => {
+  test('a touched file with the same content is not evaluated again and makes no new generation', async () => {
     const text = `const loadedAt = process.hrtime.bigint()\nexport default () => ({ message: String(loadedAt) })\n`
     const stage = await createStage({ 'x.ts': text })
     const [generation, loaded] = [stage.live.current(), await stage.answer('x')]
@@ -95,25 +95,28 @@ describe('a file', { timeout: 30_000 }, () => {
   })
 
   // whoever is root reads everything
-  test.skipIf(process.getuid?.() === 0)('that may not be read leaves the last good version, until it may', async () => {
-    const stage = await createStage({ 'x.ts': says('good') })
-    const file = join(stage.root, 'x.ts')
-    await writeFile(`${file}~`, says('newer'))
-    await chmod(`${file}~`, 0o000)
-    await rename(`${file}~`, file)
-    expect((await stage.logged(/The last good version keeps serving/)).text).toContain('x.ts')
-    expect(await stage.answer('x')).toBe('good')
-    await chmod(file, 0o600)
-    await stage.answers('x', 'newer')
-    expect(stage.live.status().degraded).toBe(false)
-  })
+  test.skipIf(process.getuid?.() === 0)(
+    'a file without read permission keeps the last good version serving until it can be read',
+    async () => {
+      const stage = await createStage({ 'x.ts': says('good') })
+      const file = join(stage.root, 'x.ts')
+      await writeFile(`${file}~`, says('newer'))
+      await chmod(`${file}~`, 0o000)
+      await rename(`${file}~`, file)
+      expect((await stage.logged(/The last good version keeps serving/)).text).toContain('x.ts')
+      expect(await stage.answer('x')).toBe('good')
+      await chmod(file, 0o600)
+      await stage.answers('x', 'newer')
+      expect(stage.live.status().degraded).toBe(false)
+    },
+  )
 })
 
 describe('an edit of the configuration', { timeout: 30_000 }, () => {
   const withPath = (path: string) =>
     JSON.stringify({ hooks: { ...baseConfig.hooks, mappings: [{ match: { path }, transform: { module: 'x.ts' } }] } })
 
-  test('goes live: a new mapping answers', async () => {
+  test('a new mapping of a saved configuration answers', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     expect(await stage.answer('new')).toBe('skip')
     await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('new'))
@@ -122,7 +125,7 @@ describe('an edit of the configuration', { timeout: 30_000 }, () => {
     await stage.logged(/hookloom\.jsonc is live/)
   })
 
-  test('that is broken keeps the whole last generation and says so; mended, it goes live with what was saved meanwhile', async () => {
+  test('a broken configuration keeps the last generation, and when fixed it goes live together with all other saves', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     const before = stage.live.current()
     const file = join(stage.dir, 'hookloom.jsonc')
@@ -139,7 +142,7 @@ describe('an edit of the configuration', { timeout: 30_000 }, () => {
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('may be one of .env alone', async () => {
+  test('an edit of .env alone goes live', async () => {
     const stage = await createStage(
       { 'x.ts': says('code') },
       { config: { hooks: { enabled: true, token: 'the-token-before-it', defaultSessionKey: 'hook:a' } } },
@@ -154,7 +157,7 @@ describe('an edit of the configuration', { timeout: 30_000 }, () => {
     expect(stage.live.current().config.hooks.token).toBe('from-the-env-file')
   })
 
-  test('that names a module outside the root is refused, and the last generation serves', async () => {
+  test('a configuration that names a module outside the root is refused, and the last generation keeps serving', async () => {
     const stage = await createStage({ 'x.ts': says('code') })
     await writeFile(join(stage.dir, 'hookloom.jsonc'), withPath('x').replace('x.ts', '../x.ts'))
     await stage.logged(/keeps serving/)
@@ -163,7 +166,7 @@ describe('an edit of the configuration', { timeout: 30_000 }, () => {
 })
 
 describe('a transforms directory', { timeout: 30_000 }, () => {
-  test('that is not there yet is picked up when it comes', async () => {
+  test('a transforms directory that is created after the start is watched', async () => {
     const stage = await createStage({})
     expect(await stage.answer('x')).toMatch(/^park/)
     await stage.write({ 'x.ts': says('first') })
@@ -172,7 +175,7 @@ describe('a transforms directory', { timeout: 30_000 }, () => {
     await stage.answers('x', 'second')
   })
 
-  test('that is moved away and back is watched as before', async () => {
+  test('a transforms directory that is moved away and back is still watched', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await rename(stage.root, `${stage.root}.old`)
     await stage.logged(/does not exist/)

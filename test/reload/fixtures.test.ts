@@ -6,14 +6,14 @@ const fixture = (expected: object, payload: object = {}) =>
 const good = fixture({ decision: 'accept', actions: [{ message: 'good' }] })
 
 describe('the fixtures of a module', { timeout: 30_000 }, () => {
-  test('that pass let it go live, and are counted in the line', async () => {
+  test('a module whose fixtures pass goes live, and the log line counts them', async () => {
     const stage = await createStage({ 'x.ts': says('old'), 'x.fixtures/one.json': good, 'x.fixtures/two.json': good })
     await stage.write({ 'x.ts': says('good') })
     expect((await stage.logged(/^x\.ts is live/)).text).toMatch(/^x\.ts is live \(\d+ ms, 2 fixtures passed\)$/)
     expect(await stage.answer('x')).toBe('good')
   })
 
-  test('that fail block it, and the field is named; a mended fixture lets it go live', async () => {
+  test('a failing fixture keeps the module from going live and names the field, and a fixed fixture lets it go live', async () => {
     const stage = await createStage({ 'x.ts': says('good'), 'x.fixtures/one.json': good })
     await stage.write({ 'x.ts': says('bad') })
     const line = await stage.logged(/fails its fixture/)
@@ -26,14 +26,14 @@ describe('the fixtures of a module', { timeout: 30_000 }, () => {
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('that are no fixtures fail with their reason', async () => {
+  test('a file that is not a fixture fails with its reason', async () => {
     const stage = await createStage({ 'x.ts': says('old'), 'x.fixtures/one.json': '{"request":{}}' })
     await stage.write({ 'x.ts': says('new') })
     expect((await stage.logged(/fails its fixture/)).frame).toContain('request.path: expected a string, found nothing')
     expect(await stage.answer('x')).toBe('old')
   })
 
-  test('that come to fail by an edit of their own are told, and the code serves on', async () => {
+  test('an edited fixture that fails is reported, and the code keeps serving', async () => {
     const stage = await createStage({ 'x.ts': says('good'), 'x.fixtures/one.json': good })
     await stage.write({ 'x.fixtures/one.json': good.replace('"good"', '"better"') })
     await stage.logged(/fails its fixture one\.json/)
@@ -43,7 +43,7 @@ describe('the fixtures of a module', { timeout: 30_000 }, () => {
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('that take longer than all of them may are reported as not run, not as failed', async () => {
+  test('fixtures that exceed the time limit are reported as not run, not as failed', async () => {
     const slow = `export default async ({ payload }) => {
   if (payload.slow) await new Promise((done) => setTimeout(done, 3000))
   return { message: 'good' }
@@ -59,7 +59,7 @@ describe('the fixtures of a module', { timeout: 30_000 }, () => {
     expect(await stage.answer('x')).toBe('good')
   })
 
-  test('that fail after code that did not build are told, and the code serves: a restart would change nothing', async () => {
+  test('a failing fixture is reported although the build before failed, and the code keeps serving', async () => {
     const stage = await createStage({ 'x.ts': 'export default (', 'x.fixtures/one.json': good })
     expect(stage.live.status().problems).toMatchObject([{ code: 'transform-build-failed' }])
     await stage.write({ 'x.ts': says('bad') })
@@ -72,7 +72,7 @@ describe('the fixtures of a module', { timeout: 30_000 }, () => {
     expect(stage.live.status().degraded).toBe(false)
   })
 
-  test('that fail at the start are told, and the code serves: nothing better is there', async () => {
+  test('a fixture that fails at the start is reported, and the code serves because there is no better version', async () => {
     const stage = await createStage({ 'x.ts': says('bad'), 'x.fixtures/one.json': good }, { watch: false })
     expect(await stage.answer('x')).toBe('bad')
     const { degraded, problems } = stage.live.status()

@@ -8,8 +8,8 @@ import { baseConfig, createStage, says } from './stage.ts'
 
 const throwing = `export default () => { throw new Error('no') }`
 
-describe('every save has a line', { timeout: 30_000 }, () => {
-  test('also one that changes only comments, and later errors have the lines of the file as saved', async () => {
+describe('log lines of saves', { timeout: 30_000 }, () => {
+  test('a save that changes only comments is logged, and later errors name the lines of the saved file', async () => {
     const stage = await createStage({ 'x.ts': throwing })
     expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:1.' } })
     await stage.write({ 'x.ts': `// one\n// two\n${throwing}` })
@@ -17,7 +17,7 @@ describe('every save has a line', { timeout: 30_000 }, () => {
     expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:3.' } })
   })
 
-  test('also one that changes nothing, and one of a file that nothing uses', async () => {
+  test('a save that changes nothing is logged, and so is a save of a file that nothing uses', async () => {
     const stage = await createStage({ 'x.ts': says('1') })
     await stage.write({ 'x.ts': says('1') })
     await stage.logged(/^hooks\/transforms\/x\.ts was saved; nothing changed\n$/)
@@ -26,7 +26,7 @@ describe('every save has a line', { timeout: 30_000 }, () => {
     expect(stage.lines.filter(({ text }) => text.includes('was saved'))).toHaveLength(2)
   })
 
-  test('also one that leaves an error as it was', async () => {
+  test('a save that does not fix an error is logged', async () => {
     const stage = await createStage({ 'x.ts': says('1') })
     await stage.write({ 'x.ts': 'export default (' })
     await stage.logged(/does not build/)

@@ -35,18 +35,21 @@ async function writeTwice(file: string, text: string, ms: number): Promise<void>
   await handle.close()
 }
 
-describe('whoever saves', { timeout: 60_000 }, () => {
-  test.each(Object.keys(styles))(`%s sees the last content live, ${rounds} times of ${rounds}`, async (style) => {
-    const stage = await createStage({ 'x.ts': says('0') })
-    for (let round = 1; round <= rounds; round += 1) {
-      await styles[style]?.(join(stage.root, 'x.ts'), says(String(round)))
-      await stage.answers('x', String(round))
-    }
-    await stage.live.reload()
-    expect(await stage.answer('x')).toBe(String(rounds))
-  })
+describe('saves', { timeout: 60_000 }, () => {
+  test.each(Object.keys(styles))(
+    `the last content goes live ${rounds} of ${rounds} times when a file is saved %s`,
+    async (style) => {
+      const stage = await createStage({ 'x.ts': says('0') })
+      for (let round = 1; round <= rounds; round += 1) {
+        await styles[style]?.(join(stage.root, 'x.ts'), says(String(round)))
+        await stage.answers('x', String(round))
+      }
+      await stage.live.reload()
+      expect(await stage.answer('x')).toBe(String(rounds))
+    },
+  )
 
-  test('a module sees its helper, JSON, .mjs and .cjs files as they were saved last', async () => {
+  test('a module uses the newest versions of its helper, JSON, .mjs and .cjs files', async () => {
     const stage = await createStage({
       'x.ts': `import { a } from './lib/a.ts'
 import b from './b.json'
@@ -88,7 +91,7 @@ export default () => ({ message: [a, b.b, c, d.d].join() })`,
     expect(seen.size).toBeGreaterThanOrEqual(20)
   })
 
-  test('200 times under a loop of requests fails none of them, and the last save answers once it is live', async () => {
+  test('200 saves during a loop of requests fail no request, and the last save answers in the end', async () => {
     const stage = await createStage({ 'x.ts': says('0') })
     const answers: string[] = []
     const saving = new AbortController()

@@ -8,8 +8,8 @@ export default () => ({ message: [atLoad, process.env.WORD, Object.keys(process.
 `
 const withTransforms = (transforms: object) => ({ hooks: { ...baseConfig.hooks, transforms } })
 
-describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
-  test('shows transforms only the variables that hooks.transforms.env names', async () => {
+describe('settings of transforms', { timeout: 30_000 }, () => {
+  test('transforms see only the variables that hooks.transforms.env names', async () => {
     const stage = await createStage({ 'x.ts': reads })
     expect(await stage.answer('x')).toBe(',,0')
     await writeFile(join(stage.dir, '.env'), 'WORD=one\nOTHER=secret\n')
@@ -17,7 +17,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     await stage.answers('x', 'one,one,1')
   })
 
-  test('in .env alone reaches transforms, runs their parked deliveries, and logs a line without the value', async () => {
+  test('an edit of .env alone reaches transforms, runs their parked deliveries, and logs a line without the value', async () => {
     const stage = await createStage({ 'x.ts': reads }, { config: withTransforms({ env: ['WORD'] }) })
     const mended: unknown[] = []
     stage.live.onSwap((_generation, swap) => mended.push(swap.mended))
@@ -28,7 +28,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     expect(stage.lines.filter(({ text }) => text.includes('hidden'))).toEqual([])
   })
 
-  test('lets a module load that needs a variable; if the next value breaks it, the module keeps serving with the old one', async () => {
+  test('a module loads once its variable is set, and keeps serving with the old value if a new one breaks it', async () => {
     const picky = `if (process.env.WORD !== 'right') throw new Error('no word')\nexport default () => ({ message: 'loaded' })\n`
     const stage = await createStage({ 'x.ts': picky }, { config: withTransforms({ env: ['WORD'] }) })
     expect(await stage.answer('x')).toMatch(/^park/)
@@ -41,7 +41,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
     expect(await stage.answer('x')).toBe('loaded')
   })
 
-  test('to the time limit applies to the next call', async () => {
+  test('a new time limit applies to the next call', async () => {
     const stage = await createStage({ 'x.ts': 'export default () => new Promise(() => {})\n' })
     await writeFile(join(stage.dir, 'hookloom.jsonc'), JSON.stringify(withTransforms({ timeoutMs: 150 })))
     await stage.logged(/hookloom\.jsonc is live/)
@@ -50,7 +50,7 @@ describe('an edit of what transforms run with', { timeout: 30_000 }, () => {
 })
 
 describe('an edit of hooks.agent', { timeout: 30_000 }, () => {
-  test('applies to the next message of the built-in hook, and makes a new generation', async () => {
+  test('an edit of hooks.agent applies to the next message of the built-in hook, and makes a new generation', async () => {
     const stage = await createStage({ 'x.ts': reads })
     const ask = () => stage.decide('agent', { message: 'What is next?' })
     const before = stage.live.current().id

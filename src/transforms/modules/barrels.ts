@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
 import { type BuildInput, readInside } from '../read.ts'
 import { isInPackage } from './manifests.ts'
-import { binding, readReExports, type ReExport, parsePairs, toPlainCode } from './re-exports.ts'
+import { binding, readReExports, type ReExport, parsePairs, printPlainCode } from './re-exports.ts'
 
 /** A file of a package with at least this many imports is examined. */
 const fewestImports = 20
@@ -16,16 +16,16 @@ type Barrel = Candidate & { readonly stamp: string; readonly reExports: readonly
 /** The parts that one build leaves out. */
 export type Trim = {
   /** The contents to build in place of the file, if the file did not change since the trim was made. */
-  toContents(input: BuildInput): string | undefined
+  findContents(input: BuildInput): string | undefined
   /** False: a built file may import names that were left out, so the build must be repeated without the trim. */
-  isRight(metafile: Metafile, inputs: readonly BuildInput[]): boolean
+  isUsable(metafile: Metafile, inputs: readonly BuildInput[]): boolean
 }
 
 /** Keeps what the builds of one module learn for the next build. */
 export type Trimmer = {
   learn(metafile: Metafile, inputs: readonly BuildInput[]): void
   /** Undefined if nothing can be left out. Never rejects. */
-  toTrim(): Promise<Trim | undefined>
+  buildTrim(): Promise<Trim | undefined>
 }
 
 export function createTrimmer(root: string): Trimmer {
@@ -52,12 +52,12 @@ export function createTrimmer(root: string): Trimmer {
       candidates = [...found, ...kept].filter(({ file }) => inputs.some((input) => input.file === file))
       ownFiles = inputs.map(({ file }) => file).filter((file) => !isInPackage(root, dirname(file)))
     },
-    toTrim: async () => {
+    buildTrim: async () => {
       if (candidates.length === 0) return undefined
       try {
         const found = (await Promise.all(candidates.map(readBarrel))).flatMap((barrel) => barrel ?? [])
         const sources = await Promise.all(ownFiles.map((file) => readOwn(root, file)))
-        return createTrim(
+        return buildTrimOf(
           root,
           found,
           sources.flatMap((source) => source ?? []),
@@ -72,21 +72,21 @@ export function createTrimmer(root: string): Trimmer {
 
 type OwnSource = { readonly file: string; readonly stamp: string; readonly code: string }
 
-function createTrim(root: string, barrels: readonly Barrel[], sources: readonly OwnSource[]): Trim | undefined {
+function buildTrimOf(root: string, barrels: readonly Barrel[], sources: readonly OwnSource[]): Trim | undefined {
   const trimmed = new Map<string, { readonly barrel: Barrel; readonly text: string }>()
   for (const barrel of barrels) {
     const names = listImportedNames(barrel, sources)
-    const text = names && toTrimmedText(barrel, names)
+    const text = names && buildTrimmedText(barrel, names)
     if (text !== undefined) trimmed.set(barrel.file, { barrel, text })
   }
   if (trimmed.size === 0) return undefined
   const scanned = new Map(sources.map(({ file, stamp }) => [file, stamp]))
   return {
-    toContents: (input) => {
+    findContents: (input) => {
       const found = trimmed.get(input.file)
       return found?.barrel.stamp === toInputStamp(input) ? found.text : undefined
     },
-    isRight: (metafile, inputs) => {
+    isUsable: (metafile, inputs) => {
       const stamps = new Map(inputs.map((input) => [input.file, toInputStamp(input)]))
       return Object.entries(metafile.inputs).every(([importer, { imports }]) =>
         imports.every(({ path, kind, original = '' }) => {
@@ -125,7 +125,7 @@ async function readOwn(root: string, file: string): Promise<OwnSource | undefine
   try {
     const { contents, input } = await readInside(root, file)
     const isCode = /\.[cm]?[jt]sx?$/.test(file)
-    return { file, stamp: toInputStamp(input), code: isCode ? await toPlainCode(file, contents) : '' }
+    return { file, stamp: toInputStamp(input), code: isCode ? await printPlainCode(file, contents) : '' }
   } catch {
     return undefined
   }
@@ -154,7 +154,7 @@ function listImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]
 }
 
 /** Undefined if a name is not found: the full build reports it. */
-function toTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): string | undefined {
+function buildTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): string | undefined {
   const lines = new Set<string>()
   for (const name of names) {
     const explicit = reExports.find((one) => one.kind !== 'star' && one.name === name)

@@ -57,7 +57,7 @@ export async function buildModule(
   { root, file, folder, packageName }: ModuleFile,
   { limitMs = buildMs, trimmer }: { limitMs?: number; trimmer?: Trimmer } = {},
 ): Promise<Bundle> {
-  const name = toName(root, file)
+  const name = findModuleName(root, file)
   const label = toModuleLabel(name, folder)
   const entry = `import * as loaded from ${JSON.stringify(packageName ?? `./${name}`)}\nhookloom$export(loaded)`
   const buildOnce = async (trim: Trim | undefined) => {
@@ -65,11 +65,11 @@ export async function buildModule(
     const ended = await buildWithin(({ build }) => build({ ...buildOptions(root), plugins: [plugin] }), limitMs)
     return { ended, inputs, snapshot }
   }
-  const trim = await trimmer?.toTrim()
+  const trim = await trimmer?.buildTrim()
   let built = await buildOnce(trim)
-  if (trim !== undefined && !isRight(built, trim)) built = await buildOnce(undefined)
+  if (trim !== undefined && !isUsable(built, trim)) built = await buildOnce(undefined)
   const { ended, inputs, snapshot } = built
-  if (ended.kind === 'late') throw createLateProblem(label, limitMs)
+  if (ended.kind === 'late') throw buildLateProblem(label, limitMs)
   if (ended.kind === 'threw') throw await describeFailure(ended.thrown, { root, file, label })
   const { outputFiles, metafile } = ended.value
   trimmer?.learn(metafile, inputs)
@@ -81,14 +81,14 @@ export async function buildModule(
 }
 
 /** Whether a trimmed build can be used. A late build is not repeated. */
-function isRight(
+function isUsable(
   { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly BuildInput[] },
   trim: Trim,
 ): boolean {
-  return ended.kind === 'late' || (ended.kind === 'ended' && trim.isRight(ended.value.metafile, inputs))
+  return ended.kind === 'late' || (ended.kind === 'ended' && trim.isUsable(ended.value.metafile, inputs))
 }
 
-function createLateProblem(label: string, limitMs: number): Problem {
+function buildLateProblem(label: string, limitMs: number): Problem {
   return new Problem(
     'transform-build-failed',
     `${label} was not built within ${limitMs} ms. Does it import a file or a package.json that is a pipe or a device, or is on a disk that does not answer?`,
@@ -139,7 +139,7 @@ function buildOptions(root: string) {
 }
 
 /** The name of the file that its author knows: relative to the root, with slashes. */
-function toName(root: string, file: string): string {
+function findModuleName(root: string, file: string): string {
   return relative(root, file).split(sep).join('/')
 }
 

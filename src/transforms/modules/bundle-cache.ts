@@ -47,7 +47,7 @@ export function createBundleCache(): BundleCache {
     build: async (root, modules) => {
       const built = await Promise.all(
         modules.map((module) =>
-          buildOne(root, module).catch((error: unknown) => ({ module, problem: toLoadProblem(module, error) })),
+          buildOne(root, module).catch((error: unknown) => ({ module, problem: buildLoadProblem(module, error) })),
         ),
       )
       for (const one of built) if ('problem' in one && one.problem.code === 'config-invalid') throw one.problem
@@ -59,12 +59,12 @@ export function createBundleCache(): BundleCache {
 }
 
 /** An error of one module must not keep the others from loading. */
-export function toLoadProblem(module: string, error: unknown): Problem {
+export function buildLoadProblem(module: string, error: unknown): Problem {
   if (error instanceof Problem) return error
   return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })
 }
 
 /** A placeholder for a transform that cannot be loaded. It fails every delivery with the reason. */
-export function createStandIn(module: string, problem: ProblemRecord): Transform {
+export function buildStandIn(module: string, problem: ProblemRecord): Transform {
   return { module, hash: undefined, problem, run: () => Promise.resolve({ kind: 'failed', problem, log: [] }) }
 }

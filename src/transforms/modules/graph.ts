@@ -6,7 +6,7 @@ import { basename, dirname, extname } from 'node:path'
 import type { OnLoadResult, OnResolveResult, PartialMessage, Plugin } from 'esbuild'
 import type { Trim } from './barrels.ts'
 import { createManifestCheck, isInPackage } from './manifests.ts'
-import { isProvided, toProvidedSource } from './provided.ts'
+import { isProvided, buildProvidedSource } from './provided.ts'
 import { readInside, withoutSourceMap } from '../read.ts'
 import type { BuildInput } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
@@ -42,12 +42,13 @@ export function createGraph({
         async ({ path, kind, namespace, importer, resolveDir, pluginData, ...rest }) => {
           if (pluginData === asked) return undefined
           if (kind === 'entry-point') return { path, namespace: 'entry' }
-          if (path === 'hookloom' || path === 'hookloom/define') return { path: toDefineFile(), namespace: 'hookloom' }
+          if (path === 'hookloom' || path === 'hookloom/define')
+            return { path: findDefineFile(), namespace: 'hookloom' }
           if (isBuiltin(path)) return { path: path.replace(/^node:/, ''), namespace: 'builtin' }
           if (namespace === 'hookloom') return { path: createRequire(importer).resolve(path), namespace }
           await record(path, resolveDir)
           const unreadable = await checkManifests(path, resolveDir)
-          if (unreadable !== undefined) return failure(unreadable)
+          if (unreadable !== undefined) return buildFailure(unreadable)
           // a package has hundreds of imports, and resolving each here costs milliseconds: the file is checked when it is loaded
           if (isInPackage(root, resolveDir) && isOfPackages(path)) return undefined
           const found = await build.resolve(path, {
@@ -76,7 +77,7 @@ export function createGraph({
         loader: 'js',
       }))
       build.onLoad({ filter: /.*/, namespace: 'provided' }, ({ path }) => ({
-        contents: toProvidedSource(path),
+        contents: buildProvidedSource(path),
         loader: 'js',
       }))
       build.onLoad({ filter: /.*/, namespace: 'hookloom' }, async ({ path }) => ({
@@ -85,18 +86,19 @@ export function createGraph({
         resolveDir: dirname(path),
       }))
       build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path }): Promise<OnLoadResult> => {
-        if (!isInside(root, path)) return failToResolve(toPackageName(path), outsideReason(toPackageName(path), folder))
+        if (!isInside(root, path))
+          return failToResolve(findPackageName(path), outsideReason(findPackageName(path), folder))
         if (extname(path) === '.node') return failToResolve(basename(path), addonReason)
-        if (!loadable.has(extname(path))) return failure(`Files of the type "${extname(path)}" cannot be imported`)
+        if (!loadable.has(extname(path))) return buildFailure(`Files of the type "${extname(path)}" cannot be imported`)
         try {
           const { contents, input } = await readInside(root, path)
           inputs.push(input)
-          const trimmed = trim?.toContents(input)
+          const trimmed = trim?.findContents(input)
           if (trimmed !== undefined) return { contents: trimmed, loader: 'js', resolveDir: dirname(path) }
           return { contents: withoutSourceMap(contents), loader: 'default', resolveDir: dirname(path) }
         } catch (error) {
           const label = toFileLabel({ root, file: path, folder })
-          return failure(`${label} ${error instanceof Error ? error.message : 'cannot be read'}`)
+          return buildFailure(`${label} ${error instanceof Error ? error.message : 'cannot be read'}`)
         }
       })
     },
@@ -112,12 +114,12 @@ function isOfPackages(path: string): boolean {
 }
 
 /** The name of the package of a file; without a package, its path. */
-function toPackageName(path: string): string {
+function findPackageName(path: string): string {
   return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1]?.replace('\\', '/') ?? path
 }
 
 /** The authors' entry of this package. Modules import it without an install, and always get this version. */
-function toDefineFile(): string {
+function findDefineFile(): string {
   return createRequire(import.meta.url).resolve('#define')
 }
 
@@ -129,10 +131,10 @@ function outsideReason(path: string, folder: string): string {
 }
 
 function failToResolve(path: string, why: string): OnResolveResult {
-  return failure(`"${path.slice(0, 200)}" ${why}`)
+  return buildFailure(`"${path.slice(0, 200)}" ${why}`)
 }
 
 /** Without the name of the plugin, which would begin every message. */
-function failure(text: string): { errors: PartialMessage[]; pluginName: string } {
+function buildFailure(text: string): { errors: PartialMessage[]; pluginName: string } {
   return { errors: [{ text, pluginName: '' }], pluginName: '' }
 }

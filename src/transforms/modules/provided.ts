@@ -9,7 +9,7 @@ export function isProvided(path: string): boolean {
 }
 
 /** The code in a bundle that replaces such a package. */
-export function toProvidedSource(path: string): string {
+export function buildProvidedSource(path: string): string {
   return `module.exports = globalThis[Symbol.for('hookloom.provided')](${JSON.stringify(path)})`
 }
 

@@ -13,7 +13,7 @@ export type ReExport =
 /** The re-exports of a barrel; undefined for a file with any other statement, or in a package that may have side effects. */
 export async function readReExports(root: string, file: string, contents: Uint8Array): Promise<ReExport[] | undefined> {
   if (!(await isFreeOfEffects(root, file))) return undefined
-  const statements = parseStatements(await toPlainCode(file, contents))
+  const statements = parseStatements(await printPlainCode(file, contents))
   if (statements === undefined) return undefined
   const { imports, exports, stars } = statements
   const names = await readExportedNames(
@@ -42,7 +42,7 @@ async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
 }
 
 /** The text as esbuild prints it: without comments and types, and with one form for each statement. */
-export async function toPlainCode(file: string, contents: Uint8Array): Promise<string> {
+export async function printPlainCode(file: string, contents: Uint8Array): Promise<string> {
   const { transform } = await import('esbuild')
   const loader = toLoader(file)
   const { code } = await transform(contents, { loader, format: 'esm', legalComments: 'none', tsconfigRaw: {} })

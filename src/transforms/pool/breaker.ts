@@ -32,7 +32,7 @@ type Breakers = {
   /** Whether a call may begin. If not: the Problem with which it fails. */
   admit(code: Versioned): BreakerVerdict
   /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
-  ended(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
+  recordEnd(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
   /** This version was saved again. */
   reset(code: Versioned): void
   close(): void
@@ -87,9 +87,9 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
         state.isTrying = true
         return 'trial'
       }
-      return toProblem(module, Math.max(clock(), state.openUntil))
+      return buildOpenProblem(module, Math.max(clock(), state.openUntil))
     },
-    ended: (code, { stopped, isTrial }) => {
+    recordEnd: (code, { stopped, isTrial }) => {
       const { module } = code
       if (!isNewest(code)) return
       if (stopped) strike(module, isTrial)
@@ -111,7 +111,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
   }
 }
 
-function toProblem(module: string, until: number): Problem {
+function buildOpenProblem(module: string, until: number): Problem {
   const label = toModuleLabel(module)
   const time = new Date(until).toTimeString().slice(0, 8)
   const detail = `${label} was stopped three times within a minute. Its deliveries are parked until ${time}, or until you save it.`

@@ -17,11 +17,11 @@ type Current = { readonly thread: Thread; readonly bundle: BundlePost; readonly 
 export type Checks = {
   /** One result for each export: undefined if it is a function. `changed`: the global that the bundle changed while it loaded. */
   run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked>
-  answered(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
+  complete(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
   /** The thread has ended, or is being terminated. */
-  lost(thread: Thread, toProblem: (label: string) => ProblemRecord): void
+  fail(thread: Thread, buildProblem: (label: string) => ProblemRecord): void
   isBusy(thread: Thread): boolean
-  close(toProblem: () => ProblemRecord): void
+  close(buildProblem: () => ProblemRecord): void
 }
 
 export function createChecks(options: {
@@ -29,15 +29,15 @@ export function createChecks(options: {
   timeoutMs: number
   /** Terminates a thread in which a check failed. */
   discard: (thread: Thread) => void
-  toStartProblem: () => Problem
+  buildStartProblem: () => Problem
 }): Checks {
-  const { takeChecker, timeoutMs, discard, toStartProblem } = options
+  const { takeChecker, timeoutMs, discard, buildStartProblem } = options
   const inOrder = createSerial()
   let current: Current | undefined
 
   async function tryOnce(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked | Lost> {
     const thread = takeChecker()
-    if (thread === undefined) return { lost: toProblemRecord(toStartProblem()) }
+    if (thread === undefined) return { lost: toProblemRecord(buildStartProblem()) }
     let timer: NodeJS.Timeout | undefined
     const ended = await new Promise<Checked | Lost>((end) => {
       current = { thread, bundle, end }
@@ -65,14 +65,14 @@ export function createChecks(options: {
 
   return {
     run: (bundle, exports) => inOrder(() => run(bundle, exports)),
-    answered: (thread, { bundle, problems, changed }) => {
+    complete: (thread, { bundle, problems, changed }) => {
       if (current?.thread === thread && current.bundle.id === bundle) current.end({ problems, changed })
     },
-    lost: (thread, toProblem) => {
-      if (current?.thread === thread) current.end({ lost: toProblem(toFileLabel(current.bundle)) })
+    fail: (thread, buildProblem) => {
+      if (current?.thread === thread) current.end({ lost: buildProblem(toFileLabel(current.bundle)) })
     },
     isBusy: (thread) => current?.thread === thread,
-    close: (toProblem) => current?.end({ lost: toProblem() }),
+    close: (buildProblem) => current?.end({ lost: buildProblem() }),
   }
 }
 

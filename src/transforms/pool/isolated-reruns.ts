@@ -20,11 +20,11 @@ export function createIsolatedReruns(options: {
   most: number
   take: () => Thread | undefined
   /** A call was posted to its thread. */
-  posted: () => void
+  onPosted: () => void
   /** No thread can be started. */
-  failed: (task: Task) => void
+  onFailed: (task: Task) => void
 }): IsolatedReruns {
-  const { most, take, posted, failed } = options
+  const { most, take, onPosted, onFailed } = options
   const threads = new Set<Thread>()
   const waiting: Task[] = []
   return {
@@ -36,12 +36,12 @@ export function createIsolatedReruns(options: {
         if (task === undefined) return
         const thread = take()
         if (thread === undefined) {
-          failed(task)
+          onFailed(task)
           continue
         }
         threads.add(thread)
         thread.post(task)
-        posted()
+        onPosted()
       }
     },
     drop: (thread) => void threads.delete(thread),

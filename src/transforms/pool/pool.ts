@@ -6,13 +6,13 @@ import type { Problem } from '../../model/problem.ts'
 import { createIsolatedReruns } from './isolated-reruns.ts'
 import { type Checks, createChecks } from './checks.ts'
 import {
-  toClosedProblem,
-  toExitProblem,
+  buildShutdownProblem,
+  buildExitProblem,
   toFailedOutcome,
-  toGoneProblem,
-  toLateProblem,
-  toMemoryProblem,
-  toStartProblem,
+  buildLostThreadProblem,
+  buildTimeoutProblem,
+  buildMemoryProblem,
+  buildStartProblem,
 } from '../worker/call.ts'
 import type { BundlePost, Leaving } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
@@ -55,21 +55,21 @@ export function createPool(options: {
   let isClosed = false
 
   const events: Parameters<typeof createThread>[0]['events'] = {
-    settled: (thread, task, outcome) => {
+    onSettled: (thread, task, outcome) => {
       task.finish(outcome, false)
-      lifecycle.callEnded(thread)
+      lifecycle.handleCallEnd(thread)
     },
-    unrun: (thread, tasks) => {
+    onUnrun: (thread, tasks) => {
       for (const task of tasks) dispatch(task)
-      lifecycle.callEnded(thread)
+      lifecycle.handleCallEnd(thread)
     },
-    leaving: onLeaving,
-    checked: (thread, message) => checks.answered(thread, message),
-    gone: (thread, cause) => {
-      if (thread.isReady()) return stop(thread, undefined, (label) => toGoneProblem(label, cause, memoryMb))
-      standby.failed(cause)
-      checks.lost(thread, () => toProblemRecord(toStartProblem(cause)))
-      for (const { task } of lifecycle.remove(thread)) fail(task, toStartProblem(cause), false)
+    onLeaving: onLeaving,
+    onChecked: (thread, message) => checks.complete(thread, message),
+    onGone: (thread, cause) => {
+      if (thread.isReady()) return stop(thread, undefined, (label) => buildLostThreadProblem(label, cause, memoryMb))
+      standby.recordFailure(cause)
+      checks.fail(thread, () => toProblemRecord(buildStartProblem(cause)))
+      for (const { task } of lifecycle.remove(thread)) fail(task, buildStartProblem(cause), false)
     },
   }
   const standby = createStandby({
@@ -86,41 +86,41 @@ export function createPool(options: {
     takeChecker: standby.peek,
     timeoutMs,
     discard: (thread) => lifecycle.end(thread),
-    toStartProblem: standby.problem,
+    buildStartProblem: standby.problem,
   })
   const reruns = createIsolatedReruns({
     most: workers,
     take: standby.take,
-    posted: () => watchdog.watch(),
-    failed: (task) => fail(task, standby.problem(), false),
+    onPosted: () => watchdog.watch(),
+    onFailed: (task) => fail(task, standby.problem(), false),
   })
   const lifecycle = createThreadLifecycle({ most: workers, standby, reruns })
   const watchdog = createWatchdog({
     limits: settings,
     threads: lifecycle.working,
-    late: (thread, seq) => {
+    onLate: (thread, seq) => {
       // the thread answers, so its other calls may end
       const task = thread.take(seq)
       if (task === undefined) return
-      fail(task, toLateProblem(toFileLabel(task.bundle), timeoutMs), true)
+      fail(task, buildTimeoutProblem(toFileLabel(task.bundle), timeoutMs), true)
       lifecycle.retire(thread)
-      lifecycle.callEnded(thread)
+      lifecycle.handleCallEnd(thread)
     },
-    stuck: (thread, culprit) => stop(thread, culprit, (label) => toLateProblem(label, timeoutMs)),
-    crowded: (thread) => {
+    onStuck: (thread, culprit) => stop(thread, culprit, (label) => buildTimeoutProblem(label, timeoutMs)),
+    onCrowded: (thread) => {
       const isFree = (other: Thread) => other.isReady() && other.inFlight.size === 0 && !isBlocked(other)
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
     },
-    stalled: (thread) => {
+    onStalled: (thread) => {
       // the call may block the thread for long: the gateway and the other threads get priority
       thread.lower()
       for (const task of thread.recall()) dispatch(task)
     },
-    overMemory: (thread) => stop(thread, undefined, (label) => toMemoryProblem(label, memoryMb)),
+    onOverMemory: (thread) => stop(thread, undefined, (label) => buildMemoryProblem(label, memoryMb)),
   })
 
   function dispatch(task: Task): void {
-    if (isClosed) return fail(task, toClosedProblem(), false)
+    if (isClosed) return fail(task, buildShutdownProblem(), false)
     if (lifecycle.serving.size < workers) lifecycle.fill()
     let best = findLeastLoaded()
     if (best !== undefined && isBlocked(best)) best = lifecycle.replaceBlocked(best)
@@ -148,16 +148,16 @@ export function createPool(options: {
   }
 
   /** Terminates a thread at once. `culprit`: the number of the call that is known to be the reason. */
-  function stop(thread: Thread, culprit: number | undefined, toProblem: (label: string) => Problem): void {
+  function stop(thread: Thread, culprit: number | undefined, buildProblem: (label: string) => Problem): void {
     const wasServing = lifecycle.serving.has(thread)
     const wasRerun = reruns.threads.has(thread)
-    checks.lost(thread, (label) => toProblemRecord(toProblem(label)))
+    checks.fail(thread, (label) => toProblemRecord(buildProblem(label)))
     const begun = thread.begun()
     const inFlightCalls = lifecycle.remove(thread)
     // before its calls are dispatched again
     if (wasServing) lifecycle.fill()
     for (const { seq, task } of inFlightCalls) {
-      if (seq === culprit || (wasRerun && seq <= begun)) fail(task, toProblem(toFileLabel(task.bundle)), true)
+      if (seq === culprit || (wasRerun && seq <= begun)) fail(task, buildProblem(toFileLabel(task.bundle)), true)
       else if (wasRerun || seq <= begun) reruns.add(task)
       else dispatch(task)
     }
@@ -169,13 +169,13 @@ export function createPool(options: {
     const isKnown = seq !== undefined && thread.inFlight.has(seq)
     if (!isKnown && bundle !== undefined && (why === 'exit' || why === 'uncaught')) onStopped(bundle)
     log.warn({ why, what }, 'a transform worker is replaced')
-    if (why === 'exit') stop(thread, seq, (label) => toExitProblem(label, what))
-    else if (why === 'memory') stop(thread, undefined, (label) => toMemoryProblem(label, memoryMb))
+    if (why === 'exit') stop(thread, seq, (label) => buildExitProblem(label, what))
+    else if (why === 'memory') stop(thread, undefined, (label) => buildMemoryProblem(label, memoryMb))
     else {
       const { problem } = leaving
       const task = problem !== undefined && seq !== undefined ? thread.take(seq) : undefined
       if (task !== undefined && problem !== undefined) task.finish({ kind: 'failed', problem, log: [] }, true)
-      if (problem !== undefined) checks.lost(thread, () => problem)
+      if (problem !== undefined) checks.fail(thread, () => problem)
       lifecycle.retire(thread)
     }
   }
@@ -204,13 +204,13 @@ export function createPool(options: {
       isClosed = true
       standby.close()
       watchdog.close()
-      checks.close(() => toProblemRecord(toClosedProblem()))
+      checks.close(() => toProblemRecord(buildShutdownProblem()))
       const threads = [...lifecycle.working(), ...standby.threads()]
       const tasks = [
         ...threads.flatMap((thread) => lifecycle.remove(thread).map(({ task }) => task)),
         ...reruns.takeAll(),
       ]
-      for (const task of tasks) fail(task, toClosedProblem(), false)
+      for (const task of tasks) fail(task, buildShutdownProblem(), false)
       await lifecycle.allEnded()
     },
   }

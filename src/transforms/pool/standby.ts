@@ -1,7 +1,7 @@
 // Keeps one started thread in reserve, because a thread takes 100 ms to start. It replaces a thread that is stopped.
 import type { Log } from '../../model/log.ts'
 import type { Problem } from '../../model/problem.ts'
-import { toStartProblem } from '../worker/call.ts'
+import { buildStartProblem } from '../worker/call.ts'
 import type { Thread } from './thread.ts'
 
 /** After a thread did not start, calls fail for this long before another start is tried. */
@@ -15,7 +15,7 @@ export type Standby = {
   /** The thread is ending. If it was the standby, another one is started. */
   drop(thread: Thread): void
   /** A thread did not start. */
-  failed(cause: unknown): void
+  recordFailure(cause: unknown): void
   /** The reason why `peek` and `take` returned none. */
   problem(): Problem
   threads(): readonly Thread[]
@@ -40,17 +40,17 @@ export function createStandby(options: {
     try {
       return spawn()
     } catch (error) {
-      failed(error)
+      recordFailure(error)
       return undefined
     }
   }
 
-  function failed(cause: unknown): void {
+  function recordFailure(cause: unknown): void {
     failedStart = { at: performance.now(), cause }
     log.error({ err: cause }, 'the transform worker does not start')
   }
 
-  function warm(): void {
+  function startNext(): void {
     if (isKept) setImmediate(() => (standby ??= start()))
   }
 
@@ -59,16 +59,16 @@ export function createStandby(options: {
     take: () => {
       const taken = standby !== undefined && !isBusy(standby) ? standby : undefined
       if (taken !== undefined) standby = undefined
-      warm()
+      startNext()
       return taken ?? start()
     },
     drop: (thread) => {
       if (standby !== thread) return
       standby = undefined
-      warm()
+      startNext()
     },
-    failed,
-    problem: () => toStartProblem(failedStart?.cause),
+    recordFailure,
+    problem: () => buildStartProblem(failedStart?.cause),
     threads: () => (standby === undefined ? [] : [standby]),
     close: () => {
       isClosed = true

@@ -20,7 +20,7 @@ type ThreadLifecycle = {
   /** Gives the thread no more calls. It ends after its last call in flight. */
   retire(thread: Thread): void
   /** A call of the thread has ended. */
-  callEnded(thread: Thread): void
+  handleCallEnd(thread: Thread): void
   end(thread: Thread): void
   /** Terminates the thread, and returns its calls in flight. */
   remove(thread: Thread): InFlightCall[]
@@ -78,7 +78,7 @@ export function createThreadLifecycle({
       return fresh
     },
     retire,
-    callEnded: (thread) => {
+    handleCallEnd: (thread) => {
       if (thread.inFlight.size > 0) return
       if (retiring.has(thread) || reruns.threads.has(thread)) end(thread)
       else if (thread.isLowered()) retire(thread)

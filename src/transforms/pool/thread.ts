@@ -10,13 +10,13 @@ import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStar
 const headroomMb = 2048
 
 type ThreadEvents = {
-  settled(thread: Thread, task: Task, outcome: TransformOutcome): void
+  onSettled(thread: Thread, task: Task, outcome: TransformOutcome): void
   /** These calls did not begin. */
-  unrun(thread: Thread, tasks: Task[]): void
-  leaving(thread: Thread, leaving: Leaving): void
-  checked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
+  onUnrun(thread: Thread, tasks: Task[]): void
+  onLeaving(thread: Thread, leaving: Leaving): void
+  onChecked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
   /** The thread ended, and was not terminated. */
-  gone(thread: Thread, cause: unknown): void
+  onGone(thread: Thread, cause: unknown): void
 }
 
 export type ThreadSettings = {
@@ -114,7 +114,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     resolveReady()
     if (state.kind === 'ended') return
     state = { kind: 'ended', wasReady: isReady() }
-    events.gone(thread, why)
+    events.onGone(thread, why)
   }
 
   /** Code in the thread that gets access to this port may post anything. Then only the thread is lost, not the gateway. */
@@ -133,15 +133,15 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
       // as: serve.ts writes the text
       for (const [seq, outcome] of JSON.parse(message.outcomes) as SettledCall[]) {
         const task = inFlightCalls.take(seq)
-        if (task !== undefined) events.settled(thread, task, outcome)
+        if (task !== undefined) events.onSettled(thread, task, outcome)
       }
     } else if (message.kind === 'unrun') {
-      events.unrun(
+      events.onUnrun(
         thread,
         message.seqs.flatMap((seq) => inFlightCalls.take(seq) ?? []),
       )
-    } else if (message.kind === 'leaving') events.leaving(thread, message)
-    else if (message.kind === 'checked') events.checked(thread, message)
+    } else if (message.kind === 'leaving') events.onLeaving(thread, message)
+    else if (message.kind === 'checked') events.onChecked(thread, message)
     else if (message.kind === 'ready') {
       state = { kind: 'ready', systemId: message.systemId }
       resolveReady()

@@ -39,16 +39,16 @@ export function createWatchdog(options: {
   limits: { readonly timeoutMs: number; readonly memoryMb: number }
   threads: () => readonly Thread[]
   /** The call exceeded its time limit, and the thread answers. */
-  late: (thread: Thread, seq: number) => void
+  onLate: (thread: Thread, seq: number) => void
   /** The thread does not answer. `culprit`: the call that blocks it, if it is known. */
-  stuck: (thread: Thread, culprit: number | undefined) => void
+  onStuck: (thread: Thread, culprit: number | undefined) => void
   /** A call has blocked the thread for a while, and other calls wait. */
-  crowded: (thread: Thread) => void
+  onCrowded: (thread: Thread) => void
   /** A call blocks the thread, and no call should wait for it. */
-  stalled: (thread: Thread) => void
-  overMemory: (thread: Thread) => void
+  onStalled: (thread: Thread) => void
+  onOverMemory: (thread: Thread) => void
 }): Watchdog {
-  const { limits, threads, late, stuck, crowded, stalled, overMemory } = options
+  const { limits, threads, onLate, onStuck, onCrowded, onStalled, onOverMemory } = options
   const { timeoutMs, memoryMb } = limits
   const observations = new WeakMap<Thread, Observation>()
   let timer: NodeJS.Timeout | undefined
@@ -75,18 +75,18 @@ export function createWatchdog(options: {
       const inFlightCall = thread.inFlight.get(observation.begun + 1)
       if (inFlightCall !== undefined) inFlightCall.begunAt = Math.max(before, inFlightCall.postedAt)
     }
-    const holder = thread.inFlight.get(running)
-    if (holder !== undefined && isLate(holder, now)) return stuck(thread, running)
+    const blocking = thread.inFlight.get(running)
+    if (blocking !== undefined && isLate(blocking, now)) return onStuck(thread, running)
     const [oldest] = thread.inFlight.values()
     if (oldest === undefined) return
     if (isLate(oldest, now)) return handleLate(thread, observation, oldest, now)
     if (running === 0 || observation.isStalled || now - observation.since < crowdMs) return
     if (now - observation.since < stallMs) {
-      if (thread.inFlight.size > 1) crowded(thread)
+      if (thread.inFlight.size > 1) onCrowded(thread)
       return
     }
     observation.isStalled = true
-    stalled(thread)
+    onStalled(thread)
   }
 
   /** The time limit counts from the begin of the call, because its thread may be starting or blocked. Waiting has a limit too. */
@@ -97,11 +97,14 @@ export function createWatchdog(options: {
   function handleLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {
     const { seq, postedAt } = oldest
     if (running === 0) {
-      void askThread(thread, seq, { ifItAnswers: () => late(thread, seq), otherwise: () => stuck(thread, undefined) })
+      void askThread(thread, seq, {
+        ifItAnswers: () => onLate(thread, seq),
+        otherwise: () => onStuck(thread, undefined),
+      })
       return
     }
     // a younger call blocks the thread, and has time left: the result of the older one may only be delayed
-    if (now - postedAt >= 2 * timeoutMs + startMs) stuck(thread, undefined)
+    if (now - postedAt >= 2 * timeoutMs + startMs) onStuck(thread, undefined)
   }
 
   /** A thread without a call in its synchronous part may be idle, or blocked by code after an `await`. */
@@ -135,8 +138,8 @@ export function createWatchdog(options: {
       if (oldest !== observation.oldest) Object.assign(observation, { oldest, memoryThen: used })
       // twice the limit, because the system counts garbage too; the worker measures exactly at the end of each call
       if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
-      if (observation.running !== 0) overMemory(thread)
-      else void askThread(thread, oldest, { ifItAnswers: () => {}, otherwise: () => overMemory(thread) })
+      if (observation.running !== 0) onOverMemory(thread)
+      else void askThread(thread, oldest, { ifItAnswers: () => {}, otherwise: () => onOverMemory(thread) })
     }
   }
 

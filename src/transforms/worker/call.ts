@@ -21,29 +21,29 @@ export type Callable = {
   readonly locate: Locate
 }
 
-export function toLateProblem(label: string, timeoutMs: number): Problem {
+export function buildTimeoutProblem(label: string, timeoutMs: number): Problem {
   return new Problem('transform-timeout', `${label} did not end within ${timeoutMs} ms.`)
 }
 
-export function toClosedProblem(): Problem {
+export function buildShutdownProblem(): Problem {
   return new Problem('transform-failed', 'The gateway is shutting down.')
 }
 
-export function toMemoryProblem(label: string, memoryMb: number): Problem {
+export function buildMemoryProblem(label: string, memoryMb: number): Problem {
   return new Problem('transform-failed', `${label} used more than ${memoryMb} MB.`)
 }
 
-export function toExitProblem(label: string, how: string): Problem {
+export function buildExitProblem(label: string, how: string): Problem {
   return new Problem('transform-failed', `${label} ended its worker (${how}).`)
 }
 
-export function toGoneProblem(label: string, cause: unknown, memoryMb: number): Problem {
+export function buildLostThreadProblem(label: string, cause: unknown, memoryMb: number): Problem {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'it crashed'
-  if (code === 'ERR_WORKER_OUT_OF_MEMORY') return toMemoryProblem(label, memoryMb)
+  if (code === 'ERR_WORKER_OUT_OF_MEMORY') return buildMemoryProblem(label, memoryMb)
   return new Problem('transform-failed', `${label} ended its worker (${code}).`, { cause })
 }
 
-export function toStartProblem(cause: unknown): Problem {
+export function buildStartProblem(cause: unknown): Problem {
   const why = cause instanceof Error ? cause.message.slice(0, 200) : 'no reason given'
   return new Problem('transform-failed', 'The transform worker does not start.', { frame: why, cause })
 }
@@ -81,7 +81,7 @@ export function startCall(
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
     const value = callable.call(input, { log: (message: unknown) => addLine(log, message), replay: serves !== true })
-    return isSynchronous(value) ? toReturned(callable, value, log) : awaitResult(callable, value, log)
+    return isSynchronous(value) ? buildReturnedOutcome(callable, value, log) : awaitResult(callable, value, log)
   } catch (thrown) {
     return describeFailedCall(callable, thrown, log)
   }
@@ -98,7 +98,7 @@ function isSynchronous(value: unknown): boolean {
 
 async function awaitResult(callable: Callable, pending: unknown, log: readonly string[]): Promise<CallOutcome> {
   try {
-    return toReturned(callable, await pending, log)
+    return buildReturnedOutcome(callable, await pending, log)
   } catch (thrown) {
     return describeFailedCall(callable, thrown, log)
   }
@@ -114,7 +114,7 @@ function describeFailedCall({ label, locate }: Callable, thrown: unknown, log: r
 }
 
 /** The JSON of plain data, or the reason why the value is not plain data. */
-function toReturned({ label }: Callable, value: unknown, log: readonly string[]): CallOutcome {
+function buildReturnedOutcome({ label }: Callable, value: unknown, log: readonly string[]): CallOutcome {
   try {
     if (value === undefined) {
       const advice = "return {} to keep the mapping's action, null to skip"

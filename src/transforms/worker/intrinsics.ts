@@ -170,7 +170,7 @@ export function createIntrinsics(): Intrinsics {
     changed: () => {
       const now = tryRead()
       if (now === undefined) return 'a global'
-      for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return toName(index)
+      for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return findName(index)
       // every object inherits a property that is added there
       if (ownKeys(Object.prototype).length !== size) return 'Object.prototype'
       return countStrays() === strays ? undefined : 'Array.prototype or Function.prototype'
@@ -187,7 +187,7 @@ function tryRead(): unknown[] | undefined {
   }
 }
 
-function toName(index: number): string {
+function findName(index: number): string {
   const text = String(readAll)
   const names = text.slice(text.indexOf('[') + 1, text.lastIndexOf(']')).split(',')
   return names[index]?.trim() ?? 'a global'

@@ -3,14 +3,14 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 /** The shortest time between two checks at the ends of calls, in milliseconds. A check costs a microsecond. */
-const betweenLooksMs = 10
+const betweenChecksMs = 10
 /** The shortest time between two garbage collections, in milliseconds. One costs 5 to 50 ms. */
 const betweenCollectionsMs = 250
 
 /** Whether more than `limitMb` are in use. Garbage does not count: it is collected before the answer is yes. */
 export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   const limit = limitMb * 1024 * 1024
-  let nextLook = 0
+  let nextCheck = 0
   let nextCollection = 0
   let collect: (() => void) | undefined
   const now = performance.now.bind(performance)
@@ -21,8 +21,8 @@ export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   return {
     isOver: () => {
       const at = now()
-      if (at < nextLook) return false
-      nextLook = at + betweenLooksMs
+      if (at < nextCheck) return false
+      nextCheck = at + betweenChecksMs
       if (!isUsed() || at < nextCollection) return false
       nextCollection = at + betweenCollectionsMs
       collect ??= findCollector()

@@ -39,20 +39,20 @@ export function toPlainJson(value: unknown): string {
       return `${at}`
     }
     if (typeof at === 'number') {
-      if (!isFiniteNumber(at)) throw new NotPlain(`${toWhere(within)} is a number that JSON cannot represent`)
+      if (!isFiniteNumber(at)) throw new NotPlain(`${describePlace(within)} is a number that JSON cannot represent`)
       const text = `${at}`
       count(text.length)
       return text
     }
-    if (typeof at !== 'object') throw new NotPlain(`${toWhere(within)} is ${describeValueKind(at)}`)
-    if (isProxy(at)) throw new NotPlain(`${toWhere(within)} is a proxy`)
+    if (typeof at !== 'object') throw new NotPlain(`${describePlace(within)} is ${describeValueKind(at)}`)
+    if (isProxy(at)) throw new NotPlain(`${describePlace(within)} is a proxy`)
     let level = 0
     for (let above = within; above !== undefined; above = above.above) {
-      if (above.of === at) throw new NotPlain(`${toWhere(within)} contains itself`)
+      if (above.of === at) throw new NotPlain(`${describePlace(within)} contains itself`)
       level += 1
     }
     if (level >= depth) throw new NotPlain(`the result has more than ${depth} levels`)
-    if (!isPlain(at)) throw new NotPlain(`${toWhere(within)} is ${toClass(at)}`)
+    if (!isPlain(at)) throw new NotPlain(`${describePlace(within)} is ${describeClass(at)}`)
     count(2)
     const parent: Parent = { of: at, key: '', above: within }
     return isArray(at) ? writeItems(at, parent) : writeEntries(at, parent)
@@ -86,8 +86,8 @@ export function toPlainJson(value: unknown): string {
 /** A place in the result, and the key that is being written. */
 type Parent = { readonly of: object; key: string; readonly above: Parent | undefined }
 
-function toWhere(parent: Parent | undefined): string {
-  return parent === undefined ? 'result' : `${toWhere(parent.above)}${toStep(parent.key)}`
+function describePlace(parent: Parent | undefined): string {
+  return parent === undefined ? 'result' : `${describePlace(parent.above)}${describeStep(parent.key)}`
 }
 
 function isPlain(value: object): boolean {
@@ -96,7 +96,7 @@ function isPlain(value: object): boolean {
   return prototype === Object.prototype || prototype === null
 }
 
-function toClass(value: object): string {
+function describeClass(value: object): string {
   const maker = readOwnValue(getPrototypeOf(value), 'constructor')
   const name = readOwnValue(maker, 'name')
   return typeof name === 'string' && /^[A-Za-z_$][\w$]{0,39}$/.test(name)
@@ -113,12 +113,13 @@ function readOwnValue(source: unknown, key: string): unknown {
 /** Reads a property without running a getter, because a getter is code and may not end. */
 function readOwnKeys(source: object, parent: Parent): unknown {
   const property = getOwnPropertyDescriptor(source, parent.key)
-  if (property?.get !== undefined || property?.set !== undefined) throw new NotPlain(`${toWhere(parent)} is a getter`)
+  if (property?.get !== undefined || property?.set !== undefined)
+    throw new NotPlain(`${describePlace(parent)} is a getter`)
   return property?.value
 }
 
 /** A key may come from the payload, so only a key that looks like a name is shown. */
-function toStep(key: string): string {
+function describeStep(key: string): string {
   if (/^\d{1,6}$/.test(key)) return `[${key}]`
   return /^[A-Za-z_$][\w$]{0,39}$/.test(key) ? `.${key}` : '[…]'
 }

@@ -11,7 +11,7 @@ import { createOutcomeBatch } from './outcome-batch.ts'
 import { createLoadedBundles, type LoadedBundle, findCallable } from './loaded-bundles.ts'
 
 /** Milliseconds between two checks of the memory while calls are in flight. */
-const memoryLookMs = 50
+const memoryCheckMs = 50
 
 type Serving = {
   receive(message: ToWorker): void
@@ -47,7 +47,7 @@ export function createServing({
   const outcomes = createOutcomeBatch(post)
   const open = new Set<OpenCall>()
   let isLeaving = false
-  let looking: NodeJS.Timeout | undefined
+  let memoryTimer: NodeJS.Timeout | undefined
 
   function leave(leaving: Omit<Leaving, 'kind'>): void {
     if (isLeaving && leaving.why !== 'exit') return
@@ -57,20 +57,20 @@ export function createServing({
   }
 
   /** Checks only while calls are open, so that an idle worker sleeps. */
-  function keepLooking(): void {
-    looking ??= repeat(() => {
-      if (open.size > 0) return lookAtMemory()
-      stopRepeating(looking)
-      looking = undefined
-    }, memoryLookMs)
+  function watchMemory(): void {
+    memoryTimer ??= repeat(() => {
+      if (open.size > 0) return checkMemory()
+      stopRepeating(memoryTimer)
+      memoryTimer = undefined
+    }, memoryCheckMs)
   }
 
-  function lookAtMemory(): void {
+  function checkMemory(): void {
     if (memory.isOver()) leave({ why: 'memory', what: '', seq: undefined, bundle: undefined })
   }
 
   /** True if the shared globals did not change. */
-  function isPristine(call?: OpenCall): boolean {
+  function checkGlobals(call?: OpenCall): boolean {
     const what = isLeaving ? undefined : intrinsics.changed()
     if (what !== undefined) leave({ why: 'globals', what, seq: call?.seq, bundle: call?.bundle })
     return !isLeaving
@@ -90,7 +90,7 @@ export function createServing({
     const posts = parse(calls) as CallPost[]
     let at = 0
     // timers and promises ran since the last call
-    isPristine()
+    checkGlobals()
     outcomes.startBatch()
     for (const post of posts) {
       outcomes.flushIfDue()
@@ -121,8 +121,8 @@ export function createServing({
     const outcome = calls.run(call, startCall, callable, { head, syntax, serves, body }, call.log)
     store(sharedState, stateIndex.running, 0)
     if (outcome instanceof Promise) {
-      keepLooking()
-      isPristine(call)
+      watchMemory()
+      checkGlobals(call)
       void outcome.then((settled) => finish(call, settled))
     } else finish(call, outcome)
   }
@@ -132,15 +132,15 @@ export function createServing({
     call.isOpen = false
     open.delete(call)
     outcomes.add(call.seq, outcome)
-    isPristine(call)
-    lookAtMemory()
+    checkGlobals(call)
+    checkMemory()
   }
 
   return {
     receive: (message) => {
       if (message.kind === 'calls') runBatch(message)
       else if (message.kind === 'load') {
-        isPristine()
+        checkGlobals()
         bundles.load(message.bundle, message.timeoutMs)
       } else if (message.kind === 'check') void check(message.bundle, message.exports)
       else if (message.kind === 'ping') post({ kind: 'pong' })

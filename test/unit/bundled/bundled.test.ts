@@ -70,7 +70,7 @@ function expectNoHoles(decision: Decision, payload: JsonValue): void {
 describe.each(modules)('the bundled transform %s', (module) => {
   const fixtures = fixturesOf(module)
 
-  test('is one documented default export that imports nothing but what needs no install', async () => {
+  test('a bundled transform is one documented default export and imports only what needs no installation', async () => {
     const text = readFileSync(join(root, module), 'utf8')
     expect(text).toMatch(/^\/\*\* [A-Z].*\. \*\/\nimport \{ defineTransform \} from 'hookloom'\n/)
     const imported = [...text.matchAll(/\bimport\b.* from '(.*)'|\bimport\b|\brequire\b/g)].map(([, from]) => from)
@@ -79,13 +79,13 @@ describe.each(modules)('the bundled transform %s', (module) => {
     expect((await loading).get(`${module}#`)?.problem).toBeUndefined()
   })
 
-  test('has fixtures of every decision that it makes, sent to the path that the README names', () => {
+  test('a bundled transform has a fixture for each of its decisions, with the path of the README', () => {
     const decisions = hasSchema(module) ? ['accept', 'skip', 'refusal'] : ['accept', 'skip']
     expect(new Set(fixtures.map((fixture) => fixture.expect.decision))).toEqual(new Set(decisions))
     expect(new Set(fixtures.map(({ request }) => request.path))).toEqual(new Set([toDocumentedMatch(module).path]))
   })
 
-  test.each(fixtures)('does to the request of $name what the fixture says', async ({ request, expect: expected }) => {
+  test.each(fixtures)('the fixture $name passes', async ({ request, expect: expected }) => {
     const decision = await run(module, request)
     expect(decision.kind).toBe(expected.decision === 'refusal' ? 'refuse' : expected.decision)
     expect('problem' in decision ? decision.problem.code : undefined).toBe(expected.code)
@@ -94,7 +94,7 @@ describe.each(modules)('the bundled transform %s', (module) => {
   })
 
   test.each(fixtures.filter((fixture) => fixture.expect.decision === 'accept'))(
-    'gets the request of $name under the match that the README names',
+    'the request of $name matches the conditions of the README',
     async ({ request }) => {
       expect((await run(module, request, toDocumentedMatch(module))).kind).toBe('accept')
     },
@@ -103,13 +103,13 @@ describe.each(modules)('the bundled transform %s', (module) => {
   const foreign = hasSchema(module) ? 'payload-invalid' : 'skip'
 
   test.each([{}, [], 'text', 1, { action: 'constructor', type: 'constructor', triggerEvent: '__proto__' }])(
-    `makes nothing of %j, which is nobody’s event: ${foreign}`,
+    `a payload of no known sender (%j) is answered with ${foreign}`,
     async (payload) => {
       expect(toVerdict(await run(module, { headers: {}, payload }))).toBe(foreign)
     },
   )
 
-  test('takes no other sender’s event for its own, and never fails on one', async () => {
+  test('a bundled transform skips the events of other senders without failing', async () => {
     for (const other of modules.filter((name) => name !== module)) {
       for (const { name, request } of fixturesOf(other)) {
         expect([other, name, toVerdict(await run(module, request))]).toEqual([other, name, foreign])
@@ -118,26 +118,23 @@ describe.each(modules)('the bundled transform %s', (module) => {
   })
 })
 
-describe('the README’s table', () => {
+describe('the table of the README', () => {
   const rows = readme.split('\n').filter((line) => /^\| \[[\w-]+\.ts\]/.test(line))
   const cells = rows.map((row) => row.split(' | ').map((cell) => cell.replace(/^\| | \|$/g, '')))
 
-  test('lists the bundled transforms and no other', () => {
+  test('the table lists exactly the bundled transforms', () => {
     const listed = cells.map(([name = '']) => /^\[([\w-]+\.ts)\]\(\1\)$/.exec(name)?.[1])
     expect(listed.toSorted()).toEqual(modules.toSorted())
   })
 
-  test.each(cells)(
-    'says of %s what its first line says, and leads to the section on its technique',
-    (name, what, link) => {
-      const module = /\[(.*)\]/.exec(name ?? '')?.[1] ?? ''
-      expect(`/** ${what} */`).toBe(readFileSync(join(root, module), 'utf8').split('\n')[0])
-      const [, title = '', anchor] = /^\[(.*)\]\(#(.*)\)$/.exec(link ?? '') ?? []
-      expect(anchor).toBe(title.toLowerCase().replaceAll(' ', '-'))
-      const [, section = ''] = readme.split(`\n### ${title}\n`)
-      expect(section.split('\n#')[0]).toContain(`[${module}](${module})`)
-    },
-  )
+  test.each(cells)('the row of %s has the first line of the file and a link to its section', (name, what, link) => {
+    const module = /\[(.*)\]/.exec(name ?? '')?.[1] ?? ''
+    expect(`/** ${what} */`).toBe(readFileSync(join(root, module), 'utf8').split('\n')[0])
+    const [, title = '', anchor] = /^\[(.*)\]\(#(.*)\)$/.exec(link ?? '') ?? []
+    expect(anchor).toBe(title.toLowerCase().replaceAll(' ', '-'))
+    const [, section = ''] = readme.split(`\n### ${title}\n`)
+    expect(section.split('\n#')[0]).toContain(`[${module}](${module})`)
+  })
 })
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
@@ -147,7 +144,7 @@ const senders = [...new Set(modules.map((module) => toDocumentedMatch(module).pa
 
 describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
   test.each(senders)(
-    'of %s become messages without holes, or are skipped, and some become a message',
+    'real payloads of %s become messages without gaps or are skipped, and at least one becomes a message',
     async (sender) => {
       let accepted = 0
       for (const { name, headers, body: payload } of readAll(Captured, join(corpus, sender))) {
@@ -163,7 +160,7 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     },
   )
 
-  test('are there for most of the senders', () => {
+  test('real payloads exist for most senders', () => {
     expect(senders.length).toBeGreaterThan(3)
   })
 })

@@ -25,18 +25,18 @@ describe('the Slack transform', () => {
     { edited: { user: 'U0MIRA', ts: '1772528460.000000' } },
     { type: 'reaction_added' },
     { text: ' \n' },
-  ])('does not answer a message with %j', async (event) => {
+  ])('a Slack message with %j gets no answer', async (event) => {
     expect(await send(event)).toBe('skip')
   })
 
   test.each([{}, { type: 'app_mention' }, { subtype: 'thread_broadcast' }, { app_id: 'A0OTHER' }, { user: 'U0OWNER' }])(
-    'hears a person whose message has %j',
+    'a Slack message of a person with %j gets an answer',
     async (event) => {
       expect(await send(event)).toBe('accept')
     },
   )
 
-  test('hears nothing outside of an event callback', async () => {
+  test('a Slack request that is no event callback is skipped', async () => {
     expect(await send({}, { type: 'url_verification' })).toBe('skip')
   })
 })
@@ -49,13 +49,13 @@ describe('the Slack session', () => {
     return action?.kind === 'agent' ? action.sessionKey : undefined
   }
 
-  test('is that of the thread: a message that begins one and its answers share it, two threads do not', async () => {
+  test('the messages of a Slack thread share a session, and two threads do not', async () => {
     const first = await keyOf({ ts: '1772528400.000100' })
     expect(await keyOf({ ts: '1772528460.000200', thread_ts: '1772528400.000100' })).toBe(first)
     expect(await keyOf({ ts: '1772528460.000200' })).not.toBe(first)
   })
 
-  test('is one for all messages of a direct conversation', async () => {
+  test('all messages of a direct conversation in Slack share a session', async () => {
     const first = await keyOf({ ts: '1772528400.000100', channel_type: 'im' })
     expect(await keyOf({ ts: '1772528460.000200', channel_type: 'im' })).toBe(first)
   })
@@ -82,12 +82,12 @@ describe('the Stripe transform', () => {
     ['jpy', 1999, '1999 JPY'],
     ['kwd', 5120, '5.120 KWD'],
     ['usd', 0, '0.00 USD'],
-  ])('says an amount in %s of %d as %s', async (currency, amount, words) => {
+  ])('an amount in %s of %d is written as %s', async (currency, amount, words) => {
     const action = await send('invoice.paid', { currency, amount_paid: amount })
     expect(toText(action)).toBe(`Invoice N-1: ${words} paid\nhttps://dashboard.stripe.com/invoices/in_1`)
   })
 
-  test('asks the agent only where Stripe has made its last attempt', async () => {
+  test('the agent is asked only after the last attempt of Stripe', async () => {
     expect(await send('invoice.payment_failed', { next_payment_attempt: null })).toMatchObject({ kind: 'agent' })
     const waiting = { kind: 'wake', mode: 'next-heartbeat' }
     expect(await send('invoice.payment_failed', { next_payment_attempt: 1_772_787_600 })).toMatchObject(waiting)
@@ -104,7 +104,7 @@ describe('the Prometheus transform', () => {
     return actions.map((action) => (action.kind === 'agent' ? action.sessionKey : action.kind))
   }
 
-  test('makes one run of each alert that fires, and gives an alert the same session every time', async () => {
+  test('each firing alert of Prometheus makes one run, and an alert always has the same session', async () => {
     const pot = { status: 'firing', fingerprint: 'a1' }
     const lid = { status: 'firing', fingerprint: 'b2' }
     expect(await send([pot, { ...lid, status: 'resolved' }])).toEqual(['hook:alertmanager:a1'])

@@ -44,12 +44,12 @@ const decideMails = (messages: JsonValue, options: object = {}) =>
   decideOn(toGeneration(options), toDelivery({ source: 'gmail', messages }))
 
 describe('the gmail preset', () => {
-  test('is bundled', () => {
+  test('the gmail preset is bundled', () => {
     expect(presets.map(({ name }) => name)).toContain('gmail')
   })
 
   const files = readdirSync(folder).filter((name) => name.endsWith('.json'))
-  test.each(files)('makes of %s what the fixture says', async (file) => {
+  test.each(files)('the fixture %s of the gmail preset passes', async (file) => {
     const fixture = Fixture.parse(JSON.parse(readFileSync(new URL(file, folder), 'utf8')))
     const { payload, headers } = fixture.request
     const decision = await decideOn(toGeneration({}), toDelivery(payload, headers))
@@ -58,36 +58,36 @@ describe('the gmail preset', () => {
     expect(actions).toEqual(fixture.expect.actions)
   })
 
-  test('takes every mail of a batch: three mails are three sessions', async () => {
+  test('every mail of a batch has its own session', async () => {
     const decision = await decideMails([{ id: 'a' }, { id: 'b' }, { id: 'c' }])
     const keys = decision.kind === 'accept' ? decision.actions.map(({ sessionKey }) => sessionKey) : []
     expect(keys).toEqual(['hook:gmail:a', 'hook:gmail:b', 'hook:gmail:c'])
   })
 
-  test('works without hooks.allowRequestSessionKey, since its key begins with its own words', async () => {
+  test('the gmail preset works without hooks.allowRequestSessionKey, because its session key begins with literal text', async () => {
     const decision = await decideMails([{ id: 'a' }])
     expect(decision.kind).toBe('accept')
   })
 
-  test('is refused where the prefixes leave its key out', async () => {
+  test('the gmail preset is refused if the prefixes exclude its session key', async () => {
     const generation = toGeneration({}, { hooks: { allowedSessionKeyPrefixes: ['mine:'] } })
     const decision = await decideOn(generation, toDelivery({ messages: [{ id: 'a' }] }))
     expect(decision.kind === 'refuse' && decision.problem.code).toBe('session-key-denied')
   })
 
-  test('takes nothing but its own path', async () => {
+  test('the gmail preset takes only its own path', async () => {
     const delivery = { ...toDelivery({ source: 'gmail', messages: [{ id: 'a' }] }), path: 'mail' }
     expect((await decideOn(toGeneration({}), delivery)).kind).toBe('skip')
   })
 
-  test('lays its options on every action, and keeps mails inside the boundary unless told otherwise', async () => {
+  test('the options of the gmail preset apply to every action, and mails stay inside the boundary by default', async () => {
     const options = { model: 'acme/small', thinking: 'low', allowUnsafeExternalContent: true }
     const [plain, told] = [await decideMails([{ id: 'a' }]), await decideMails([{ id: 'a' }], options)]
     expect(plain).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
     expect(told).toMatchObject({ actions: [{ action: options }] })
   })
 
-  test('raises the body limit of its path with maxBytes, from 256 KiB to 32 MiB and no further', () => {
+  test('maxBytes raises the body limit of the path from 256 KiB to at most 32 MiB', () => {
     const limit = (options: object, path = 'gmail') => toGeneration(options).hook(path).maxBodyBytes
     expect(limit({})).toBe(6_819_200)
     expect(limit({ maxBytes: 1 })).toBe(100 * (3 + 8192))
@@ -95,7 +95,7 @@ describe('the gmail preset', () => {
     expect(limit({}, 'other')).toBe(262_144)
   })
 
-  test('has the options that hooks.gmail has for it: same keys, same defaults, same refusals', () => {
+  test('the gmail preset has the keys, defaults and refusals of hooks.gmail', () => {
     const bare = (schema: z.ZodType): unknown =>
       JSON.parse(
         JSON.stringify(z.toJSONSchema(schema, { io: 'input' }), (key, value) =>

@@ -90,8 +90,8 @@ function toTexts(value: JsonValue): string {
   return isJsonObject(value) ? Object.values(value).map(toTexts).join('') : ''
 }
 
-describe('a bundled preset', () => {
-  test('is one folder with a page, fixtures and its name on it, and every folder is listed', () => {
+describe('bundled presets', () => {
+  test('every preset is a folder with its name, a page and fixtures, and is listed', () => {
     const folders = readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
       entry.isDirectory() ? entry.name : [],
     )
@@ -104,7 +104,7 @@ describe('a bundled preset', () => {
     }
   })
 
-  test.each(fixtures)('$name makes of $file what the fixture says', async ({ name, request, expect: expected }) => {
+  test.each(fixtures)('the fixture $file of $name passes', async ({ name, request, expect: expected }) => {
     const decision = await decideOn(name, request.headers, request.payload)
     expect(decision.kind).toBe(expected.decision)
     const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
@@ -113,7 +113,7 @@ describe('a bundled preset', () => {
   })
 
   test.each(fixtures.filter(({ name }) => name !== 'generic'))(
-    '$name tells of $file without a hole in the text',
+    'the text that $name makes of $file has no gaps',
     async ({ name, request }) => {
       const decision = await decideOn(name, request.headers, request.payload)
       const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
@@ -135,13 +135,13 @@ describe('a bundled preset', () => {
     ).toEqual([])
   })
 
-  test.each(namesOf(signed))('%s asks for a proof exactly where it is given a key', (name) => {
+  test.each(namesOf(signed))('%s requires a proof only if it has a key', (name) => {
     const schemes = mappingsOf(name, keysOf(name)).map(({ verify }) => verify?.scheme)
     expect(schemes.filter((scheme) => scheme === undefined || !schemeNames.includes(scheme))).toEqual([])
     expect(mappingsOf(name).filter(({ verify }) => verify !== undefined)).toEqual([])
   })
 
-  test.each(namesOf(signed))('%s takes any path, and two of it under two paths share no mapping id', (name) => {
+  test.each(namesOf(signed))('%s takes any path, and two uses with different paths share no mapping id', (name) => {
     const here = mappingsOf(name)
     const there = mappingsOf(name, { path: 'in/there' })
     expect(new Set(here.map(({ match }) => match.path))).toEqual(new Set([name]))
@@ -150,7 +150,7 @@ describe('a bundled preset', () => {
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test.each(namesOf(signed))('%s refuses a blank key and an unknown option: neither opens the hook', (name) => {
+  test.each(namesOf(signed))('%s refuses a blank key and an unknown option', (name) => {
     const { options } = presetNamed(name)
     const key = name === 'discord' ? 'publicKey' : 'secret'
     expect(options.safeParse(keysOf(name)).success).toBe(true)
@@ -159,14 +159,14 @@ describe('a bundled preset', () => {
     }
   })
 
-  test.each(namesOf(signed))('%s keeps its sessions below a name of its own', (name) => {
+  test.each(namesOf(signed))('%s has its own prefix for sessions', (name) => {
     for (const mapping of mappingsOf(name, keysOf(name))) {
       expect(mapping.sessionKey?.startsWith(`hook:${name}:`)).toBe(true)
       expect(findMappingIssues(mapping, config, [])).toEqual([])
     }
   })
 
-  test.each(namesOf(bundled))('%s says outside the boundary what the agent does, unless the operator does', (name) => {
+  test.each(namesOf(bundled))('%s has instructions outside the boundary unless the operator sets them', (name) => {
     const isOwn = (options: object) => mappingsOf(name, options).map(({ instructions }) => instructions)
     for (const own of isOwn({}))
       expect(own).toMatch(/^(Say|Summarize) in (a few|one or two) sentences |^Summarize the mail in /)
@@ -174,29 +174,29 @@ describe('a bundled preset', () => {
     expect(presetNamed(name).options.safeParse({ instructions: ' ' }).success).toBe(false)
   })
 
-  test('with two live secrets asks for either of them', () => {
+  test('a preset with two live secrets accepts either of them', () => {
     const [mapping] = mappingsOf('github', { secrets: ['old', 'new'] })
     expect(mapping?.verify).toMatchObject({ scheme: 'github', secrets: ['old', 'new'] })
   })
 
-  test('of GitLab proves itself by the signing token where it is told so', () => {
+  test('the GitLab preset uses the signing token if the option says so', () => {
     expect(mappingsOf('gitlab', { secret: 'x' })[0]?.verify?.scheme).toBe('gitlab-token')
     expect(mappingsOf('gitlab', { secret: 'x', scheme: 'gitlab-signing' })[0]?.verify?.scheme).toBe('gitlab-signing')
   })
 
-  test('of Grafana signs the time where it names the header of the time', () => {
+  test('the Grafana preset includes the time in the signature if the option names its header', () => {
     const [mapping] = mappingsOf('grafana', { secret: 'x', header: 'X-Sum', timestampHeader: 'X-Time' })
     expect(mapping?.verify).toMatchObject({ header: 'x-sum', timestamp: { header: 'x-time', unit: 's' } })
   })
 
-  test('of Notion takes a secret that is handed over, and only where it is told so', () => {
+  test('the Notion preset accepts a secret that is handed over only if the option says so', () => {
     const tools = { fetch: () => Promise.reject(new Error('nothing is fetched')), now: () => 0 }
     const [mapping] = mappingsOf('notion', { handed: true })
     expect(mapping?.verify && createVerifier(mapping.verify, tools).scheme).toBe('notion')
     expect(mappingsOf('notion', { handed: false })[0]?.verify).toBeUndefined()
   })
 
-  test('of Twilio says that it needs the signed URL beside a secret', () => {
+  test('the Twilio preset requires the signed URL in addition to the secret', () => {
     expect(presetNamed('twilio').options.safeParse({ secret: 'x' }).success).toBe(false)
     expect(presetNamed('twilio').options.safeParse({}).success).toBe(true)
   })
@@ -221,7 +221,7 @@ describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_COR
     twilio: 4,
   }
 
-  test.each(Object.keys(leastTaken))('%s becomes messages without a hole in the text', async (name) => {
+  test.each(Object.keys(leastTaken))('the payloads of %s become messages without gaps', async (name) => {
     const at = join(corpus, name)
     expect(existsSync(at)).toBe(true)
     let taken = 0

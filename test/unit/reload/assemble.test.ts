@@ -15,20 +15,20 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true })
 })
 
-describe('a configuration is not taken', () => {
-  test('with a default recipient that its channel cannot address', async () => {
+describe('invalid configurations', () => {
+  test('a default recipient that its channel cannot address is refused', async () => {
     const channels = { telegram: { botToken: 't' }, default: { channel: 'telegram', to: 'nobody here' } }
     await expect(assemble(dir, Config.parse({ channels }))).rejects.toThrow(/^channels\.default\.to: .*nobody here/)
     const sound = { ...channels, default: { channel: 'telegram', to: '42' } }
     await expect(assemble(dir, Config.parse({ channels: sound }))).resolves.toBeDefined()
   })
 
-  test('with a command that is never given its prompt', async () => {
+  test('a command that never gets its prompt is refused', async () => {
     const runners = { mine: { kind: 'command', command: 'agent', input: 'arg', args: ['--once'] } }
     await expect(assemble(dir, Config.parse({ runners }))).rejects.toThrow(/runners\.mine/)
   })
 
-  test('with an option that a preset does not have, beside which the one that was meant is shown', async () => {
+  test('an unknown option of a preset is refused, and the most similar option is suggested', async () => {
     const ofPreset = (entry: object) => assemble(dir, Config.parse({ hooks: { presets: [entry] } }))
     await expect(ofPreset({ name: 'github', scret: 's' })).rejects.toMatchObject({
       frame: 'hooks.presets[0]: "scret" is not an option of this preset. Did you mean secret?',
@@ -40,7 +40,7 @@ describe('a configuration is not taken', () => {
     await expect(ofPreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
   })
 
-  test('with two mappings without id that would both open to the secret that one sender hands over', async () => {
+  test('two mappings without an id are refused if the secret of one sender would open both', async () => {
     const asana = { match: { path: 'x' }, verify: { scheme: 'asana' } }
     const ofMappings = (...mappings: object[]) => assemble(dir, Config.parse({ hooks: { mappings } }))
     await expect(ofMappings(asana, { ...asana, action: 'wake' })).rejects.toThrow(
@@ -50,7 +50,7 @@ describe('a configuration is not taken', () => {
     await expect(ofMappings(asana, { ...asana, match: { path: 'y' } })).resolves.toBeDefined()
   })
 
-  test('with two mappings of one id, whether a preset stands there twice or the operator took its name', async () => {
+  test('two mappings with one id are refused, whether a preset is listed twice or the operator uses its name', async () => {
     const ofHooks = (hooks: object) => assemble(dir, Config.parse({ hooks }))
     await expect(ofHooks({ presets: ['gmail', 'gmail'] })).rejects.toThrow(/"gmail"\. hooks.presets has a preset twice/)
     await expect(ofHooks({ presets: ['gmail'], mappings: [{ id: 'gmail' }] })).rejects.toThrow(

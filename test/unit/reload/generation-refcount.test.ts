@@ -3,7 +3,7 @@ import { createGenerationRefcount } from '../../../src/reload/generation-refcoun
 import { toGeneration } from '../pipeline/decide.ts'
 
 describe('a generation', () => {
-  test('is gone when it no longer serves and its last request has ended', async () => {
+  test('a generation is unused when it no longer serves and its last request has ended', async () => {
     const refcount = createGenerationRefcount()
     const generation = toGeneration([])
     const end = refcount.add(generation)
@@ -20,7 +20,7 @@ describe('a generation', () => {
     expect(order).toEqual(['request 0 ends', 'request 1 ends', 'gone'])
   })
 
-  test('is let go once by each who holds it, however often that one says so', async () => {
+  test('a reference to a generation is released once, however often its function is called', async () => {
     const refcount = createGenerationRefcount()
     const generation = toGeneration([])
     const end = refcount.add(generation)
@@ -36,7 +36,7 @@ describe('a generation', () => {
     expect(order).toEqual(['still serves', 'gone'])
   })
 
-  test('that is gone, or never was, holds nobody up', async () => {
+  test('a generation that is gone or was never counted counts as unused at once', async () => {
     const refcount = createGenerationRefcount()
     const generation = toGeneration([])
     await expect(refcount.unused(generation)).resolves.toBeUndefined()

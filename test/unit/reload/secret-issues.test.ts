@@ -36,8 +36,8 @@ async function whyNot(hooks: object): Promise<string> {
 const ofVerify = (verify: object) => whyNot({ mappings: [{ id: 'first' }, { match: { path: 'x' }, verify }] })
 const at = 'hooks.mappings[1].verify.secret must have'
 
-describe('the secret of a mapping', () => {
-  test('has 16 bytes; a shorter one is refused by its place and its length, without its value', async () => {
+describe('secrets of mappings', () => {
+  test('a secret of fewer than 16 bytes is refused with its place and its length, without its value', async () => {
     expect(await ofVerify({ scheme: 'github', secret: 'fifteen-letters' })).toBe(
       `${at} at least 16 bytes, found 15: it can be guessed. Make one with: openssl rand -hex 32. If the sender makes the secret, copy all of it.`,
     )
@@ -51,14 +51,14 @@ describe('the secret of a mapping', () => {
     ['svix', 'whsec_MTIzNDU2Nzg5MDEyMzQ1', 'base64', 15],
     ['gitlab-signing', 'MTIzNDU2Nzg5MDEyMzQ1', 'base64', 15],
     ['adyen', '00112233445566778899aabbccddee', 'hex', 15],
-  ])('of %s counts after decoding', async (scheme, secret, encoding, found) => {
+  ])('the length of a secret of %s is measured after decoding', async (scheme, secret, encoding, found) => {
     const why = await ofVerify({ scheme, secret })
     expect(why).toContain(`${at} at least 16 bytes after decoding (${encoding}), found ${found}`)
     expect(why).toContain(`openssl rand -${encoding} 32`)
     expect(why).not.toContain(secret)
   })
 
-  test('counts in the encoding that generic-hmac names', async () => {
+  test('the length of a secret of generic-hmac is measured in the encoding that it names', async () => {
     const generic = { scheme: 'generic-hmac', header: 'x-sig', secretEncoding: 'hex' }
     expect(await ofVerify({ ...generic, secret: 'ab'.repeat(15) })).toContain('after decoding (hex), found 15')
     expect(await ofVerify({ ...generic, secret: 'ab'.repeat(16) })).toBe('')
@@ -73,12 +73,12 @@ describe('the secret of a mapping', () => {
     ['monday', {}],
     ['mailgun', {}],
     ['acme', {}],
-  ])('of %s has 16 bytes too', async (scheme, settings) => {
+  ])('a secret of %s needs 16 bytes too', async (scheme, settings) => {
     expect(await ofVerify({ scheme, ...settings, secret: 'short' })).toContain(`${at} at least 16 bytes, found 5`)
     expect(await ofVerify({ scheme, ...settings, secret: 'long-enough-for-all' })).toBe('')
   })
 
-  test('of user and password has a password of 16 bytes', async () => {
+  test('a secret of user and password needs a password of 16 bytes', async () => {
     for (const scheme of ['basic', 'postmark']) {
       expect(await ofVerify({ scheme, secret: 'a-long-name-of-a-user:short' })).toContain(
         `${at} a password of at least 16 bytes, found 5`,
@@ -87,7 +87,7 @@ describe('the secret of a mapping', () => {
     }
   })
 
-  test('may be as short as its sender makes it', async () => {
+  test('a secret that the sender makes may be as short as the sender makes it', async () => {
     expect(await ofVerify({ scheme: 'strava', secret: '120475', verifyToken: 'v' })).toBe('')
     expect(await ofVerify({ scheme: 'dropbox', secret: 'abcdefghijklmno' })).toBe('')
     expect(await ofVerify({ scheme: 'dropbox', secret: 'abcdefghijklmn' })).toContain('at least 15 bytes, found 14')
@@ -95,24 +95,24 @@ describe('the secret of a mapping', () => {
     expect(await ofVerify({ scheme: 'tiny', secret: 'two' })).toContain('at least 4 bytes, found 3')
   })
 
-  test('is each of two', async () => {
+  test('each of two secrets needs 16 bytes', async () => {
     const why = await ofVerify({ scheme: 'github', secrets: ['s', 'long-enough-for-all'] })
     expect(why).toContain('hooks.mappings[1].verify.secrets[0] must have at least 16 bytes, found 1')
     expect(why).not.toContain('secrets[1]')
   })
 
-  test('of a preset is named by the place of its option, once', async () => {
+  test('a short secret of a preset is reported once, with the place of its option', async () => {
     const presets = ['gmail', { name: 'github', secret: 'short' }, { name: 'stripe', secrets: ['other', 'more'] }]
     const lines = (await whyNot({ presets })).split('\n').map((line) => line.split(' must have ')[0])
     expect(lines).toEqual(['hooks.presets[1].secret', 'hooks.presets[2].secrets[0]', 'hooks.presets[2].secrets[1]'])
   })
 })
 
-describe('a token that the operator chooses', () => {
+describe('tokens of the operator', () => {
   const hookToken = 'a-token-of-the-hooks'
   const lines = (config: object) => parseConfig(JSON.stringify(config), {}).problems
 
-  test('has 16 bytes, in each of its places', () => {
+  test('a token of the operator needs 16 bytes, wherever it is configured', () => {
     const why = 'must have at least 16 bytes, found 5: it can be guessed. Make one with: openssl rand -hex 32'
     expect(lines({ hooks: { enabled: true, token: 'short' } })).toEqual([`hooks.token ${why}`])
     expect(lines({ hooks: { enabled: true, tokens: [hookToken, 'short'] } })).toEqual([`hooks.tokens[1] ${why}`])
@@ -120,7 +120,7 @@ describe('a token that the operator chooses', () => {
     expect(lines({ hooks: { enabled: true, token: hookToken }, gateway: { token: 'another-long-one' } })).toEqual([])
   })
 
-  test('is also the secret that signs replies, after decoding', () => {
+  test('the secret that signs replies needs 16 bytes after decoding', () => {
     const ofSecret = (secret: string) =>
       lines({ channels: { webhook: { endpoints: { one: { url: 'https://x.test/', secret } } } } })
     expect(ofSecret('whsec_A')).toEqual([

@@ -9,7 +9,7 @@ import { silentLog } from '../../../src/model/log.ts'
 import { createStage } from './watch-stage.ts'
 
 describe('a watcher', () => {
-  test('reports a module, a file in a new folder, the configuration and .env', async () => {
+  test('the watcher reports a module, a file in a new folder, the configuration and .env', async () => {
     const { dir, root, reported, changes } = await createStage()
     await writeFile(join(root, 'x.ts'), '2')
     await reported('hooks/transforms/x.ts')
@@ -26,7 +26,7 @@ describe('a watcher', () => {
     expect(changes.flat()).toEqual(['hooks/transforms/x.ts'])
   })
 
-  test('reports a burst once, with all of its files', async () => {
+  test('the watcher reports a burst of saves once, with all files', async () => {
     const { root, reported, changes } = await createStage()
     await Promise.all(['a.ts', 'b.ts', 'c.json'].map((name) => writeFile(join(root, name), name)))
     await reported('hooks/transforms/c.json')
@@ -35,7 +35,7 @@ describe('a watcher', () => {
     )
   })
 
-  test('is silent on packages, dot folders, editors’ own files and everything else in the config directory', async () => {
+  test('the watcher ignores packages, dot folders, temporary files of editors and other files of the config directory', async () => {
     const { dir, root, reported, changes } = await createStage()
     for (const folder of ['node_modules/p', '.git', 'lib/.cache']) {
       await mkdir(join(root, folder), { recursive: true })
@@ -54,24 +54,27 @@ describe('a watcher', () => {
     expect([...names]).toEqual(['hooks/transforms/package.json'])
   })
 
-  test.each([false, true])('is not woken by a store beside what it watches (by a link: %s)', async (link) => {
-    // told by hand: chokidar looks at everything again where anything was written
-    const told = watch([])
-    const open = async () => {
-      setImmediate(() => told.emit('ready'))
-      return told
-    }
-    const { dir, root, reported, changes } = await createStage({ link, open })
-    await writeFile(join(dir, '.env'), 'WORD=1')
-    const tell = (directory: string, name: string) => told.emit('raw', 'change', name, { watchedPath: directory })
-    tell(dir, 'hookloom.db-wal')
-    tell(root, 'hookloom.db')
-    tell(root, 'x.ts')
-    await reported('hooks/transforms/x.ts')
-    expect(changes).toEqual([['hooks/transforms/x.ts']])
-    tell(dir, 'notes.txt')
-    await reported('.env')
-  })
+  test.each([false, true])(
+    'the watcher ignores a store next to the watched files (config directory is a link: %s)',
+    async (link) => {
+      // told by hand: chokidar looks at everything again where anything was written
+      const told = watch([])
+      const open = async () => {
+        setImmediate(() => told.emit('ready'))
+        return told
+      }
+      const { dir, root, reported, changes } = await createStage({ link, open })
+      await writeFile(join(dir, '.env'), 'WORD=1')
+      const tell = (directory: string, name: string) => told.emit('raw', 'change', name, { watchedPath: directory })
+      tell(dir, 'hookloom.db-wal')
+      tell(root, 'hookloom.db')
+      tell(root, 'x.ts')
+      await reported('hooks/transforms/x.ts')
+      expect(changes).toEqual([['hooks/transforms/x.ts']])
+      tell(dir, 'notes.txt')
+      await reported('.env')
+    },
+  )
 
   test('a new folder is reported and watched again, because chokidar reads it before it watches it', async () => {
     const events = watch([])
@@ -92,7 +95,7 @@ describe('a watcher', () => {
     expect(await added).toBe(root)
   })
 
-  test('notices by a look afterwards that a file is not as the build read it', async () => {
+  test('the watcher reports a file that changed after the build read it, even without an event', async () => {
     const inputs: BuildInput[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
     // outside of what is watched: no event will tell
@@ -108,7 +111,7 @@ describe('a watcher', () => {
     await reported('helper.ts')
   })
 
-  test('waits for the text of a file that was truncated', async () => {
+  test('the watcher waits for the content of a truncated file', async () => {
     const sizes: number[] = []
     const { root, reported } = await createStage({
       onChange: ({ changed }) => void sizes.push(...changed.map((path) => statSync(path).size)),
@@ -124,14 +127,14 @@ describe('a watcher', () => {
     expect(sizes).toContain(7)
   })
 
-  test('sees a save whose time goes back', async () => {
+  test('the watcher reports a save with an older modification time', async () => {
     const { root, reported, changes } = await createStage()
     await utimes(join(root, 'x.ts'), 1, 1)
     await reported('hooks/transforms/x.ts')
     expect(changes).toEqual([['hooks/transforms/x.ts']])
   })
 
-  test('works on a config directory that is a link', async () => {
+  test('the watcher works if the config directory is a link', async () => {
     const { root, dir, reported, changes } = await createStage({ link: true })
     await writeFile(join(root, 'x.ts'), '2')
     await reported('hooks/transforms/x.ts')
@@ -140,7 +143,7 @@ describe('a watcher', () => {
     expect(changes.flat().toSorted()).toEqual(['hookloom.jsonc', 'hooks/transforms/x.ts'])
   })
 
-  test('sees a configuration file that is a link whose target is exchanged', async () => {
+  test('the watcher reports a configuration file that is a link when its target is replaced', async () => {
     const { dir, reported, changes } = await createStage()
     for (const version of ['v1', 'v2']) {
       await mkdir(join(dir, version))
@@ -157,7 +160,7 @@ describe('a watcher', () => {
   })
 
   test.each(['ENOSPC', 'EMFILE'])(
-    'goes on by polling, with a warning, when %s says that there are no watches left',
+    'the watcher polls, and logs a warning, when %s reports that no watches are left',
     async (code) => {
       const warnings: string[] = []
       const modes: unknown[] = []
@@ -181,7 +184,7 @@ describe('a watcher', () => {
     },
   )
 
-  test('reports nothing after its end', async () => {
+  test('a closed watcher reports nothing', async () => {
     const { root, watcher, changes } = await createStage()
     await writeFile(join(root, 'x.ts'), '2')
     await watcher.close()

@@ -36,21 +36,21 @@ async function createStage(changedAt: (load: number) => number) {
 const longAgo = 0
 const soon = () => Date.now() + 60_000
 
-describe('a build some of whose files were saved while it read them', () => {
-  test('is made again, for those it read before may be older', async () => {
+describe('files that are saved during a build', () => {
+  test('a build is repeated if a file was saved while the build read files', async () => {
     const { live, serving } = await createStage((load) => (load === 2 ? soon() : longAgo))
     await live.reload()
     expect(serving()).toEqual(['3'])
   })
 
-  test('is taken in the end where something writes without end', async () => {
+  test('a build is used after many repetitions if a program keeps writing files', async () => {
     const { live, serving } = await createStage(soon)
     const { swapped } = await live.reload()
     expect(swapped).toBe(true)
     expect(serving()).not.toEqual(['1'])
   })
 
-  test('is taken at once where all were saved before', async () => {
+  test('a build is used at once if all files were saved before it', async () => {
     const { live, serving } = await createStage(() => longAgo)
     await live.reload()
     expect(serving()).toEqual(['2'])

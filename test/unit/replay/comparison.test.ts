@@ -37,24 +37,24 @@ describe('two outcomes', () => {
     ['another mapping', outcome(), outcome({ mappingId: 'b' })],
     ['another mapping', says('a'), { ...says('b'), mappingId: 'b' }],
     ['now skipped', outcome(), { ...skips, mappingId: 'b' }],
-  ] as const)('are of the class %s', (expected, before, after) => {
+  ] as const)('a comparison has the class %s', (expected, before, after) => {
     expect(between(before, after).class).toBe(expected)
   })
 
-  test('differ at the fields that differ, and an action that only one has is one difference', () => {
+  test('a comparison lists each changed field, and an action on only one side as one change', () => {
     expect(between(says('a', 'b'), says('a', 'c', 'd')).changes).toEqual([
       { path: 'actions[1].message', before: 'b', after: 'c' },
       { path: 'actions[2]', before: undefined, after: { kind: 'agent', message: 'd' } },
     ])
   })
 
-  test('that park with the same failure at another line are the same, with another failure changed', () => {
+  test('a failure at another line is the same outcome, and another failure is a change', () => {
     const at = (line: number, what = 'TypeError') => parks(`x.ts threw ${what} at transforms/x.ts:${line}:7.`)
     expect(between(at(3), at(9)).class).toBe('same')
     expect(between(at(3), at(3, 'RangeError')).changes).toMatchObject([{ path: 'problem.detail' }])
   })
 
-  test('leave out what differs between two runs of the edit, and nothing else', () => {
+  test('a comparison leaves out only what differs between two runs of the edit', () => {
     const found = between(says('a', 'x'), says('b', 'y'), says('b', 'z'))
     expect(found).toMatchObject({ class: 'changed', unstable: ['actions[1].message'] })
     expect(found.changes.map(({ path }) => path)).toEqual(['actions[0].message'])
@@ -62,7 +62,7 @@ describe('two outcomes', () => {
     expect(between(outcome(), skips, outcome())).toMatchObject({ class: 'same', changes: [], unstable: ['decision'] })
   })
 
-  test('show what was recorded where the live code differs from it', () => {
+  test('a change shows the recorded value if the live code differs from it', () => {
     const found = between(says('live'), says('edit'), says('edit'), says('recorded'))
     expect(found.changes).toEqual([{ path: 'actions[0].message', before: 'live', after: 'edit', recorded: 'recorded' }])
     expect(found.drift).toEqual([{ path: 'actions[0].message', before: 'recorded', after: 'live' }])
@@ -75,21 +75,21 @@ test('a parked delivery is the same as its record, although only the record has 
   expect(recorded && between(recorded, parks(problem.detail))).toMatchObject({ class: 'same', changes: [] })
 })
 
-test('a session key that is made for one run is no difference, and a chosen one is', () => {
+test('a generated session key is no change, and a chosen session key is one', () => {
   const key = (end: string) => planned(`hook:01a1fb45-0fdd-7713-8f98-0244159400${end}`)
   expect(toComparedAction(key('01'))).toEqual(toComparedAction(key('02')))
   expect(toComparedAction(planned('hook:a'))).not.toEqual(toComparedAction(planned('hook:b')))
 })
 
 test.each(Object.keys(JobKeys.shape))(
-  'the key %s of a mapping goes into the job, so an edit of it is a difference',
+  'an edit of the key %s of a mapping is a change, because the key goes into the job',
   (key) => {
     const edited = { ...planned(), [key]: 'edited' }
     expect(toComparedAction(edited)).toEqual({ ...toComparedAction(planned()), [key]: 'edited' })
   },
 )
 
-test('groups have the same class and paths, and deliveries that park for different reasons are different groups', () => {
+test('a group has one class and one set of paths, and deliveries that park for different reasons are in different groups', () => {
   const all = [
     between(says('a'), says('b')),
     between(says('a', 'b'), says('x', 'y')),
@@ -103,7 +103,7 @@ test('groups have the same class and paths, and deliveries that park for differe
   ])
 })
 
-test('a mapping without an id is followed when an edit moves its place', () => {
+test('a mapping without an id is recognized when an edit changes its position', () => {
   const made = (id: string, path: string) => ({
     ...Mapping.parse({ match: { path } }),
     id,

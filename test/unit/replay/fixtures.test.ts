@@ -39,8 +39,8 @@ async function run(source: string, fixture: object, mapping: Partial<MappingInpu
 const request = { path: 'x', payload: { n: 1 } }
 const hello = 'export default ({ payload }) => ({ message: `n is ${payload.n}`, name: "N" })'
 
-describe('a fixture', () => {
-  test('of the bundled transforms does what it says, under whatever path its mapping is', async () => {
+describe('fixtures', () => {
+  test('the fixtures of the bundled transforms pass, whatever path the mapping has', async () => {
     const module = 'github-pull-request.ts'
     const files = await readFixtures(bundled, module)
     expect(files.map(({ name }) => name)).toEqual(readdirSync(join(bundled, 'github-pull-request.fixtures')).toSorted())
@@ -57,8 +57,8 @@ describe('a fixture', () => {
       'fields of the mapping',
       { decision: 'accept', actions: [{ kind: 'agent', channel: 'slack', message: 'n is 1' }] },
     ],
-    ['the decision alone', { decision: 'accept' }],
-  ])('holds that names %s', async (_what, expected) => {
+    ['only the decision', { decision: 'accept' }],
+  ])('a fixture that expects %s passes', async (_what, expected) => {
     expect(await run(hello, { request, expect: expected }, { channel: 'slack' })).toMatchObject({ ok: true })
   })
 
@@ -67,11 +67,11 @@ describe('a fixture', () => {
     [{ decision: 'accept', actions: [{ to: 'me' }] }, 'actions[0].to: expected "me", got nothing'],
     [{ decision: 'accept', actions: [] }, 'actions: expected 0, got 1'],
     [{ decision: 'skip' }, 'decision: expected skip, got accept'],
-  ])('that expects %j says where it differs', async (expected, line) => {
+  ])('a fixture that expects %j reports where the result differs', async (expected, line) => {
     expect(await run(hello, { request, expect: expected })).toMatchObject({ ok: false, diff: [line] })
   })
 
-  test('shows of long texts the place where they part', async () => {
+  test('a difference of long texts is shown from shortly before its place', async () => {
     const long = 'a'.repeat(500)
     const source = `export default () => ({ message: '${long}b' })`
     const outcome = await run(source, { request, expect: { decision: 'accept', actions: [{ message: `${long}c` }] } })
@@ -79,7 +79,7 @@ describe('a fixture', () => {
     expect(line).toMatch(/^actions\[0\]\.message from character 481: expected "a{20}c", got "a{20}b"$/)
   })
 
-  test('passes policy as a delivery does: a key that is not allowed parks', async () => {
+  test('a fixture obeys policy as a delivery does: a session key that is not allowed parks', async () => {
     const source = 'export default () => ({ message: "m", sessionKey: "main" })'
     const hooks = { allowedSessionKeyPrefixes: ['hook:'] }
     const failed = await run(source, { request, expect: { decision: 'accept' } }, {}, hooks)
@@ -88,7 +88,7 @@ describe('a fixture', () => {
     expect(await run(source, { request, expect: expected }, {}, hooks)).toMatchObject({ ok: true })
   })
 
-  test('is run through the mapping whose conditions hold', async () => {
+  test('a fixture runs through the first mapping that matches', async () => {
     const source = 'export const a = () => ({ message: "a" })\nexport const b = () => ({ message: "b" })'
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.ts': source })
@@ -100,14 +100,14 @@ describe('a fixture', () => {
     expect(await runFixture(parts, 'x.ts', file)).toMatchObject({ ok: true })
   })
 
-  test('runs for a module that no mapping names yet', async () => {
+  test('a fixture of a module without a mapping runs', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.ts': hello })
     const file = toFile({ request, expect: { decision: 'accept', actions: [{ message: 'n is 1' }] } })
     expect(await runFixture(await createParts(root, []), 'x.ts', file)).toMatchObject({ ok: true })
   })
 
-  test('sees the same moment and ids each time', async () => {
+  test('a fixture gets the same time and ids at each run', async () => {
     const source = 'export default ({ receivedAt, deliveryId }) => ({ message: `${receivedAt} ${deliveryId}` })'
     const one = await run(source, { request, expect: { decision: 'accept' } })
     const other = await run(source, { request, expect: { decision: 'accept' } })
@@ -115,8 +115,8 @@ describe('a fixture', () => {
   })
 })
 
-describe('the fixture files of a module', () => {
-  test('are read in order; what is no fixture says why', async () => {
+describe('fixture files', () => {
+  test('fixture files are read in order, and an invalid one gives its reason', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, {
       'pr/x.fixtures/b.json': JSON.stringify({ request, expect: { decision: 'skip' } }),
@@ -132,7 +132,7 @@ describe('the fixture files of a module', () => {
     expect(await readFixtures(root, 'other.ts')).toEqual([])
   })
 
-  test('have limits: one over 1 MB and those behind the 200th are told, and a link out of the root is not followed', async () => {
+  test('a fixture over 1 MB, more than 200 fixtures, and a link out of the root are reported', async () => {
     const { root, configDir } = await createConfigDir()
     const text = JSON.stringify({ request, expect: { decision: 'skip' } })
     const many = Array.from({ length: 201 }, (_, n) => [`x.fixtures/${String(n).padStart(3, '0')}.json`, text])
@@ -148,8 +148,8 @@ describe('the fixture files of a module', () => {
   })
 })
 
-describe('an update of a fixture', () => {
-  test('leaves one that holds as it is', async () => {
+describe('updates of fixtures', () => {
+  test('an update does not change a fixture that passes', async () => {
     const folder = join(bundled, 'github-pull-request.fixtures')
     const text = readFileSync(join(folder, 'opened.json'), 'utf8')
     const fixture = parseFixture(text)
@@ -158,7 +158,7 @@ describe('an update of a fixture', () => {
     expect(updateFixture(text, { decision: decision ?? 'park', actions })).toBe(text)
   })
 
-  test('keeps the request byte for byte, and of an action the fields that were expected, in their order', () => {
+  test('an update keeps the bytes of the request, and the expected fields of an action in their order', () => {
     const head = '{\n  "request": { "path": "x",   "payload": { "b": 1.0, "a": 12345678901234567890 } },\n  "expect": '
     const before = `${head}{ "decision": "accept", "actions": [{ "name": "N", "message": "old" }] }\n}\n`
     const actual = { decision: 'accept', actions: [{ kind: 'agent', message: 'new', name: 'N' }] } as const
@@ -169,7 +169,7 @@ describe('an update of a fixture', () => {
     )
   })
 
-  test('makes one hold that did not', async () => {
+  test('an updated fixture passes', async () => {
     const before = { request, expect: { decision: 'skip' } }
     const { actual } = await run(hello, before)
     if (actual === undefined) throw new Error('it was not run')

@@ -4,7 +4,7 @@ import { schemes } from '../../../src/pipeline/senders.ts'
 
 const clean = (payload: string) => withoutSecrets({ headers: {}, query: {}, payload: { text: payload } }, [])
 
-describe('a URL in a request that is kept', () => {
+describe('URLs in kept requests', () => {
   test.each([
     ['https://ada:s3cret@ci.example/build', 'https://[removed]@ci.example/build'],
     ['https://s3cret@ci.example/build', 'https://[removed]@ci.example/build'],
@@ -23,7 +23,7 @@ describe('a URL in a request that is kept', () => {
       'see (https://u:s3cret@x.example), or\nhttps://y.example',
       'see (https://[removed]@x.example), or\nhttps://y.example',
     ],
-  ])('%s loses its secret', (url, safe) => {
+  ])('the URL %s loses its secret', (url, safe) => {
     const { payload, removed } = clean(url)
     expect(payload).toEqual({ text: safe })
     expect(removed).toEqual(['payload.text'])
@@ -35,18 +35,18 @@ describe('a URL in a request that is kept', () => {
     'https://a.example/@ada/notes?page_token_type=x',
     'https://a.example:8080/a@b?to=https%3A%2F%2Fb.example%2Fc',
     'mailto:ada@example.org',
-  ])('%s stays as it was sent', (url) => {
+  ])('the URL %s does not change', (url) => {
     expect(clean(url)).toMatchObject({ payload: { text: url }, removed: [] })
   })
 
-  test('of an attacker costs neither stack nor minutes', () => {
+  test('a hostile URL exhausts neither the stack nor the time', () => {
     const nested = 'https://a.example/?u='.repeat(50_000)
     expect(clean(nested).removed).toEqual(['payload.text'])
     expect(clean(`${'a.'.repeat(200_000)}x`).removed).toEqual([])
     for (const mark of '?&#;:/@=') expect(clean(`https://a.example/${mark.repeat(500_000)}`).payload).toBeDefined()
   })
 
-  test('loses its secret in headers and in the query as well', () => {
+  test('URLs in headers and in the query lose their secrets', () => {
     const url = 'https://ada:s3cret@ci.example/'
     const { headers, query } = withoutSecrets({ headers: { referer: url }, query: { from: url }, payload: null }, [])
     expect(headers).toEqual({ referer: 'https://[removed]@ci.example/' })
@@ -54,7 +54,7 @@ describe('a URL in a request that is kept', () => {
   })
 })
 
-describe('the proof of a sender', () => {
+describe('proofs of senders', () => {
   const headers = schemes.flatMap((scheme) => {
     const { secretHeaders = [] } = scheme
     // the header of Amazon SNS is the kind of the message; its signature is in the body
@@ -62,21 +62,21 @@ describe('the proof of a sender', () => {
     return [...named, ...secretHeaders]
   })
 
-  test.each([...new Set(headers)])('in the header %s is removed, however the header is called', (name) => {
+  test.each([...new Set(headers)])('the proof in the header %s is removed', (name) => {
     const kept = withoutSecrets({ headers: { [name]: 's3cret-proof' }, query: {}, payload: null }, [])
     expect(kept.removed).toEqual([`headers.${name}`])
     expect([undefined, removedMark]).toContain(kept.headers[name])
   })
 })
 
-describe('a known secret', () => {
-  test('that begins with another one is removed whole', () => {
+describe('known secrets', () => {
+  test('a secret that begins with another secret is removed completely', () => {
     const secrets = ['abcdef', 'abcdef123456']
     const { payload } = withoutSecrets({ headers: {}, query: {}, payload: 'abcdef123456, abcdef' }, secrets)
     expect(payload).toBe(`${removedMark}, ${removedMark}`)
   })
 
-  test('is removed from the names of fields and parameters as well', () => {
+  test('a secret is removed from the names of fields and parameters', () => {
     const request = { headers: {}, query: { 'q-abcdef': '1' }, payload: { 'p-abcdef': 'see abcdef' } }
     expect(withoutSecrets(request, ['abcdef'])).toMatchObject({
       query: { [`q-${removedMark}`]: '1' },
@@ -86,7 +86,7 @@ describe('a known secret', () => {
   })
 })
 
-describe('a token that no configuration has', () => {
+describe('tokens of unknown owners', () => {
   const word = (length: number) => 'a1B2c3D4'.repeat(20).slice(0, length)
   const hex = (length: number) => '0123456789abcdef'.repeat(8).slice(0, length)
   const tokens = [
@@ -121,13 +121,13 @@ describe('a token that no configuration has', () => {
     `-----BEGIN PRIVATE KEY-----\n${word(64)} and no end`,
   ]
 
-  test.each(tokens)('%s is removed, wherever a text has it', (token) => {
+  test.each(tokens)('the token %s is removed from any place in a text', (token) => {
     expect(clean(`see "${token}"`).payload).toEqual({ text: expect.stringMatching(/^see "\[removed\]"?$/) })
     const elsewhere = { headers: { 'x-note': token }, query: { note: token }, payload: { [token]: [token] } }
     expect(JSON.stringify(withoutSecrets(elsewhere, []))).not.toContain(token.slice(10, 30))
   })
 
-  test('of a header that a text quotes is removed, without the word before it', () => {
+  test('a token of a quoted header is removed, but not the word before it', () => {
     expect(clean(`curl -H 'Authorization: Bearer ${word(20)}'`).payload).toEqual({
       text: `curl -H 'Authorization: Bearer [removed]'`,
     })
@@ -143,11 +143,11 @@ describe('a token that no configuration has', () => {
     'AKIA is a prefix, and so is ghp_',
     '01a1fb45-0fdd-7713-8f98-02441594b06c',
     '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----',
-  ])('is not seen in %j', (text) => {
+  ])('no token is found in %j', (text) => {
     expect(clean(text)).toMatchObject({ payload: { text }, removed: [] })
   })
 
-  test('costs no minutes where an attacker writes beginnings of tokens', () => {
+  test('many beginnings of tokens are searched in linear time', () => {
     for (const start of [
       'eyJ',
       'eyJaaaaaaaaaa.',

@@ -66,7 +66,7 @@ const useOf = (...names: number[]) =>
   `import { ${names.map((n) => `n${n}`).join(', ')} } from 'big'\nexport default () => ${names.map((n) => `n${n}()`).join(' + ')}`
 
 describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s)', (kind) => {
-  test('is read whole once; a later save reads the files of the names that it imports', async () => {
+  test('a barrel is read completely once, and a later save reads only the files of the imported names', async () => {
     const { save } = await createStage(kind, { size: 300 })
     const first = await save(useOf(7))
     expect(first).toMatchObject({ value: 7 })
@@ -84,20 +84,23 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     ],
     ['import()', `export default async () => (await import('big')).n3()`, 3],
     ['require', `export default () => require('big').n4()`, 4],
-    ['a name behind a template', 'export default async () => (await import(`big`)).n5()', 5],
+    ['a name in a template text', 'export default async () => (await import(`big`)).n5()', 5],
     ['a re-export', `export { n6 as default } from 'big'`, 6],
-    ['a star of its own', `export * from 'big'\nimport { n1 } from 'big'\nexport default () => n1()`, 1],
+    ['a star export', `export * from 'big'\nimport { n1 } from 'big'\nexport default () => n1()`, 1],
     ['a renamed name', `import { n2 as two } from 'big'\nexport default () => two()`, 2],
-    ['its name as text', `import { n2 } from 'big'\nexport default () => 'big' + n2()`, 'big2'],
-  ])('means the same after a save that uses it by %s', async (_, text, value) => {
-    const { save } = await createStage(kind)
-    await save(useOf(7))
-    await save(useOf(7))
-    expect(await save(text)).toMatchObject({ value })
-    expect(await save(useOf(7))).toMatchObject({ value: 7 })
-  })
+    ['a text with its name', `import { n2 } from 'big'\nexport default () => 'big' + n2()`, 'big2'],
+  ])(
+    'a trimmed build means the same as a full one after a save that uses the package by %s',
+    async (_, text, value) => {
+      const { save } = await createStage(kind)
+      await save(useOf(7))
+      await save(useOf(7))
+      expect(await save(text)).toMatchObject({ value })
+      expect(await save(useOf(7))).toMatchObject({ value: 7 })
+    },
+  )
 
-  test('has all that a new file of the module imports from it, and another package', async () => {
+  test('a trimmed build has everything that a new file or another package imports from the barrel', async () => {
     const { save } = await createStage(kind)
     await save(useOf(7))
     const more = { 'lib.ts': `import { n20 } from 'big'\nexport const twenty = n20()` }
@@ -112,7 +115,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     expect(await save(withOther, other)).toMatchObject({ value: 37 })
   })
 
-  test('says of a name that it does not have what a first build says', async () => {
+  test('a name that the package does not export gives the same error as in a first build', async () => {
     const { save } = await createStage(kind)
     await save(useOf(7))
     const { problem } = await save(`import { gone } from 'big'\nexport default () => gone()`)
@@ -121,7 +124,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     )
   })
 
-  test('is read anew when it changes', async () => {
+  test('a barrel that changed is read again', async () => {
     const { save } = await createStage(kind)
     await save(useOf(7))
     await save(useOf(7))
@@ -134,7 +137,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     expect(await save(useOf(7))).toMatchObject({ value: 'new' })
   })
 
-  test('keeps its effects, unless it declares that it has none', async () => {
+  test('a package keeps its side effects unless it declares that it has none', async () => {
     const { save } = await createStage(kind, { sideEffects: undefined })
     await save(useOf(7))
     expect((await save(useOf(7))).files).toHaveLength(few + 3)
@@ -148,7 +151,7 @@ test('a barrel with an effect of its own is built whole', async () => {
   expect((await save(useOf(7))).files).toHaveLength(few + 3)
 })
 
-describe('an import inside a package', () => {
+describe('imports inside a package', () => {
   const manifest = '{"name":"p","type":"module","main":"./index.js"}'
 
   test.each([
@@ -162,7 +165,7 @@ describe('an import inside a package', () => {
     ['an addon', './addon.node', /"addon\.node" is a native addon/],
     ['a URL', 'https://example.com/x.js', /"https:\/\/example\.com\/x\.js" is not a file of the transforms directory/],
     ['a URL behind an alias', '#far', /"#far" is not a file of the transforms directory|Could not resolve "#far"/],
-  ])('does not reach %s', async (_, specifier, why) => {
+  ])('an import inside a package cannot reach %s', async (_, specifier, why) => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, {
       'outside.js': 'export default 1',

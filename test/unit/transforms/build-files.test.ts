@@ -11,24 +11,27 @@ async function makePipe(path: string): Promise<void> {
   execFileSync('mkfifo', [path])
 }
 
-describe('a source map comment in a file of a module', () => {
+describe('source map comments', () => {
   const comments = [
     '//# sourceMappingURL=map.json',
     '//@ sourceMappingURL=./map.json',
     '/*# sourceMappingURL=map.json */',
   ]
 
-  test.each(comments)('%s is not followed: a pipe of that name does not stop the build', async (comment) => {
-    const { root } = await createConfigDir()
-    await writeFiles(root, { 'x.ts': `import './lib/y.js'\nexport default () => ({ a: 1 })\n${comment}` })
-    await writeFiles(root, { 'lib/y.js': `globalThis.y = 1\n${comment}\n` })
-    await makePipe(join(root, 'map.json'))
-    await makePipe(join(root, 'lib/map.json'))
-    const { code } = await buildModule({ root, file: join(root, 'x.ts') })
-    expect(code).toContain('globalThis.y = 1')
-  })
+  test.each(comments)(
+    'the comment %s is not followed: a pipe with that name does not stop the build',
+    async (comment) => {
+      const { root } = await createConfigDir()
+      await writeFiles(root, { 'x.ts': `import './lib/y.js'\nexport default () => ({ a: 1 })\n${comment}` })
+      await writeFiles(root, { 'lib/y.js': `globalThis.y = 1\n${comment}\n` })
+      await makePipe(join(root, 'map.json'))
+      await makePipe(join(root, 'lib/map.json'))
+      const { code } = await buildModule({ root, file: join(root, 'x.ts') })
+      expect(code).toContain('globalThis.y = 1')
+    },
+  )
 
-  test('brings no file from outside into the bundle or its source map', async () => {
+  test('a source map comment brings no outside file into the bundle or its source map', async () => {
     const { configDir, root } = await createConfigDir()
     const outside = join(configDir, 'secret.map')
     const map = { version: 3, sources: ['s.ts'], sourcesContent: ['the secret'], mappings: 'AAAA', names: [] }
@@ -46,7 +49,7 @@ describe('a source map comment in a file of a module', () => {
     }
   })
 
-  test('keeps its bytes where it is text of the program', async () => {
+  test('a source map comment inside a text of the program does not change', async () => {
     const { root } = await createConfigDir()
     const text = '//# sourceMappingURL=map.json'
     await writeFiles(root, { 'x.ts': `export default () => ({ message: '${text}' })` })
@@ -54,9 +57,9 @@ describe('a source map comment in a file of a module', () => {
   })
 })
 
-describe('a build reads regular files only', () => {
+describe('regular files', () => {
   test.each(['package.json', 'lib/package.json', 'node_modules/p/package.json', 'node_modules/p/deep/package.json'])(
-    'a pipe at %s is named, and does not stop the build',
+    'a pipe at %s is reported, and does not stop the build',
     async (path) => {
       const { root } = await createConfigDir()
       await writeFiles(root, {
@@ -72,7 +75,7 @@ describe('a build reads regular files only', () => {
     },
   )
 
-  test('a package.json that is a device or lies outside is not read', async () => {
+  test('a package.json that is a device or outside the root is not read', async () => {
     for (const [target, why] of [
       ['/dev/zero', 'is not a regular file'],
       ['../../package.json', 'is outside the transforms directory'],
@@ -101,7 +104,7 @@ describe('a build reads regular files only', () => {
     }
   })
 
-  test('a tsconfig.json is never read, whatever it is', async () => {
+  test('a tsconfig.json is never read, not even one that is a pipe', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, {
       'x.ts': `import './lib/y.ts'`,
@@ -115,7 +118,7 @@ describe('a build reads regular files only', () => {
   })
 })
 
-describe('a build that does not end', () => {
+describe('builds that do not end', () => {
   /** Which file a package means is known from inside esbuild only, which then reads the package.json beside it. */
   async function makeEndless() {
     const { root } = await createConfigDir()
@@ -129,7 +132,7 @@ describe('a build that does not end', () => {
     return root
   }
 
-  test('fails when its time is up and says so, and the next build works', async () => {
+  test('a build fails at its time limit, and the next build works', async () => {
     const root = await makeEndless()
     await expect(buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })).rejects.toMatchObject({
       code: 'transform-build-failed',
@@ -138,7 +141,7 @@ describe('a build that does not end', () => {
     await buildModule({ root, file: join(root, 'good.ts') })
   })
 
-  test('takes no other build down that runs beside it', async () => {
+  test('a build that reaches its time limit does not stop a parallel build', async () => {
     const root = await makeEndless()
     const endless = buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })
     const beside = Array.from({ length: 50 }, () => buildModule({ root, file: join(root, 'good.ts') }))

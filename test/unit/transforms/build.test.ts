@@ -16,8 +16,8 @@ async function problemOf(files: Record<string, string>, around: Record<string, s
   return { message, frame }
 }
 
-describe('a module that does not build', () => {
-  test('is told with file, line and the code around it, relative to the transforms directory', async () => {
+describe('build failures', () => {
+  test('a build failure shows file, line and code frame, with paths relative to the transforms directory', async () => {
     const { message, frame } = await problemOf({
       'x.ts': `import './lib/y.ts'`,
       'lib/y.ts': 'const a = 1\nconst = 2\n',
@@ -27,7 +27,7 @@ describe('a module that does not build', () => {
     expect(frame).toContain('const = 2')
   })
 
-  test('because a file is missing is told with the import', async () => {
+  test('a missing file is reported with its import', async () => {
     const { message, frame } = await problemOf({ 'x.ts': `\nimport './gone.ts'` })
     expect(message).toBe('transforms/x.ts does not build at x.ts:2: Could not resolve "./gone.ts".')
     expect(frame).toContain(`import './gone.ts'`)
@@ -36,14 +36,17 @@ describe('a module that does not build', () => {
   test.each([
     ['ms', 'ms'],
     ['@scope/name/deep.js', '@scope/name'],
-  ])('because the package of %s is not installed says what to run, and where', async (specifier, name) => {
-    const { message } = await problemOf({ 'x.ts': `import '${specifier}'` })
-    expect(message).toBe(
-      `transforms/x.ts does not build at x.ts:1: Could not resolve "${specifier}". Run "npm install ${name}" in hooks/transforms.`,
-    )
-  })
+  ])(
+    'the failure of %s without its package names the command that installs it, and the folder',
+    async (specifier, name) => {
+      const { message } = await problemOf({ 'x.ts': `import '${specifier}'` })
+      expect(message).toBe(
+        `transforms/x.ts does not build at x.ts:1: Could not resolve "${specifier}". Run "npm install ${name}" in hooks/transforms.`,
+      )
+    },
+  )
 
-  test('because it was deleted meanwhile is missing', async () => {
+  test('a module that was deleted before the build is reported as missing', async () => {
     const { root } = await createConfigDir()
     await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toMatchObject({
       code: 'transform-missing',
@@ -55,7 +58,7 @@ describe('a module that does not build', () => {
 describe('an import', () => {
   const secret = { 'secret.js': `export default 'secret'`, 'hooks/transforms-evil/x.js': '', 'hooks/y.json': '{}' }
   test.each(['../../secret.js', '../transforms-evil/x.js', '../y.json', '/etc/passwd', './out/secret.js', './out.js'])(
-    'cannot reach %s outside the transforms directory',
+    'an import cannot reach %s outside the transforms directory',
     async (path) => {
       const { configDir, root } = await createConfigDir()
       await writeFiles(configDir, secret)
@@ -76,7 +79,7 @@ describe('an import', () => {
     },
   )
 
-  test('cannot reach a package outside the transforms directory, also by a symlink or by the config of a directory above', async () => {
+  test('an import cannot reach a package outside the transforms directory, by symlink or by the config of a parent directory', async () => {
     const around = { 'node_modules/far/index.js': '', 'node_modules/far/package.json': '{"name":"far"}' }
     const { message } = await problemOf({ 'x.ts': `import 'far'` }, around)
     expect(message).toBe(
@@ -95,12 +98,12 @@ describe('an import', () => {
     await expect(buildModule({ root, file: join(root, 'x.ts') })).rejects.toThrow('"far" is not installed')
   })
 
-  test.each(['https://example.com/x.js', 'data:text/javascript,0'])('cannot be %s', async (path) => {
+  test.each(['https://example.com/x.js', 'data:text/javascript,0'])('an import of %s fails', async (path) => {
     const { message } = await problemOf({ 'x.ts': `import '${path}'` })
     expect(message).toContain(`"${path}" is not a file of the transforms directory`)
   })
 
-  test('cannot be a native addon or a style sheet', async () => {
+  test('an import of a native addon or a style sheet fails', async () => {
     expect((await problemOf({ 'x.ts': `import './a.node'`, 'a.node': 'x' })).message).toContain(
       '"./a.node" is a native addon, which a transform cannot load',
     )
@@ -110,8 +113,8 @@ describe('an import', () => {
   })
 })
 
-describe('a bundle', () => {
-  test('names every file that it was made of, as it was when it was read', async () => {
+describe('bundles', () => {
+  test('a bundle lists every file that the build read, with its state at that time', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, {
       'x.ts': `import './a.mjs'\nimport w from './w.json'\nimport type { T } from './types.ts'\nimport { defineTransform } from 'hookloom'\nexport default [w, defineTransform]`,
@@ -127,7 +130,7 @@ describe('a bundle', () => {
     }
   })
 
-  test('has the same hash for the same code anywhere, and another one for another', async () => {
+  test('bundles of the same code have the same hash in any directory, and other code has another hash', async () => {
     const hashes: string[] = []
     for (const n of [1, 1, 2]) {
       const { root } = await createConfigDir()
@@ -139,7 +142,7 @@ describe('a bundle', () => {
     expect(hashes[2]).not.toBe(hashes[0])
   })
 
-  test('is complete: it works after its files are gone, and leaves nothing in the directory', async () => {
+  test('a bundle works after its files are deleted, and the build writes no files', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.ts': `import a from './a.ts'\nexport default () => a`, 'a.ts': `export default 'a'` })
     const { code } = await buildModule({ root, file: join(root, 'x.ts') })

@@ -3,8 +3,8 @@ import { createConfigDir, load, runModule, toCall, writeFiles } from './stage.ts
 
 const adviceOnNothing = "return {} to keep the mapping's action, null to skip"
 
-describe('what a transform is given', () => {
-  test('is the delivery, and a log', async () => {
+describe('the input of a transform', () => {
+  test('a transform gets the delivery and a log', async () => {
     const text = `export default (input, { log }) => { log('seen'); return { ...input, keys: Object.keys(input).sort() } }`
     const { kind, ...rest } = await runModule(text, { payload: { a: [1, { b: null }] } })
     const { source: _source, event: _event, ...head } = toCall({}).head
@@ -19,7 +19,7 @@ describe('what a transform is given', () => {
     })
   })
 
-  test('is its own copy: what it does to it is not seen by the next call, nor by the caller', async () => {
+  test('a transform gets a copy: neither the next call nor the caller sees its changes', async () => {
     const text = `export default (input) => {
       const before = JSON.stringify([input.payload, input.headers])
       input.payload.n = 2; input.headers.evil = '1'; delete input.query; input.payload.list.push(1)
@@ -36,8 +36,8 @@ describe('what a transform is given', () => {
   })
 })
 
-describe('a transform that throws', () => {
-  test('is told with type and source line; the message stays with the operator', async () => {
+describe('exceptions', () => {
+  test('an exception is reported with its type and source line, and only the operator sees its message', async () => {
     const text = `type Payload = { user?: { name: string } }
 
 const shout = (word: string | undefined): string => {
@@ -62,7 +62,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     })
   })
 
-  test('is told with the line also after an await, and keeps its log', async () => {
+  test('an exception after an await is reported with its line, and keeps the log', async () => {
     const text = `export default async (_, { log }) => {\n  log('before')\n  await new Promise(setImmediate)\n  throw new Error('late')\n}`
     expect(await runModule(text)).toMatchObject({
       problem: { detail: 'transforms/x.ts threw an Error at x.ts:4.' },
@@ -111,7 +111,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     ['a stack overflow', `const f = () => f() + 1; return f()`, 'a RangeError at x.ts:1', /Maximum call stack/],
   ]
   test.each(thrown)(
-    '%s is one failure of this delivery, without its text in the detail',
+    '%s fails only this delivery, and its text is not in the detail',
     async (_, thrower, detail, frame) => {
       const outcome = await runModule(`export default () => { ${thrower} }`)
       expect(outcome).toEqual({
@@ -126,7 +126,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     },
   )
 
-  test('a message of 10 MB is cut, and its own lines do not pass for the stack', async () => {
+  test('a message of 10 MB is cut, and its lines are not taken for the stack', async () => {
     const text = `export default () => {\n  throw new Error('x'.repeat(10_000_000) + '\\n    at fake (/etc/passwd:1:1)')\n}`
     const outcome = await runModule(text)
     expect(outcome).toMatchObject({ problem: { detail: 'transforms/x.ts threw an Error at x.ts:2.' } })
@@ -134,8 +134,8 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
   })
 })
 
-describe('a transform that takes its time', () => {
-  test('has timed out when it never ends', async () => {
+describe('slow transforms', () => {
+  test('a transform that never ends times out', async () => {
     expect(await runModule('export default () => new Promise(() => {})', { timeoutMs: 60 })).toEqual({
       kind: 'failed',
       problem: { code: 'transform-timeout', detail: 'transforms/x.ts did not end within 60 ms.' },
@@ -143,12 +143,12 @@ describe('a transform that takes its time', () => {
     })
   })
 
-  test('has returned when it ends in time', async () => {
+  test('a slow transform that ends in time returns its result', async () => {
     const text = 'export default () => new Promise((done) => setTimeout(done, 5, "done"))'
     expect(await runModule(text)).toMatchObject({ kind: 'returned', value: 'done' })
   })
 
-  test('and rejects after its time is up harms nobody', async () => {
+  test('a transform that rejects after its time limit has no effect', async () => {
     const text = `export default (_, { log }) => new Promise((_, reject) => setTimeout(() => { log('late'); reject(1); globalThis.rejected?.() }, 80))`
     const rejected = new Promise<void>((resolve) => void vi.stubGlobal('rejected', resolve))
     const outcome = await runModule(text, { timeoutMs: 60 })
@@ -158,7 +158,7 @@ describe('a transform that takes its time', () => {
   })
 })
 
-describe('a result', () => {
+describe('results', () => {
   const plain = [
     'null',
     '{}',
@@ -170,14 +170,14 @@ describe('a result', () => {
     '({ a: [1.5, "é", { b: null }] })',
     '"y".repeat(262_142)',
   ]
-  test.each(plain)('%s is plain data and is given on as it is', async (code) => {
+  test.each(plain)('the result %s is plain data and is returned unchanged', async (code) => {
     // the same expression, evaluated here
     const value: unknown = new Function(`return ${code}`)()
     expect(await runModule(`export default () => (${code})`)).toEqual({ kind: 'returned', value, log: [] })
     expect(await runModule(`export default async () => (${code})`)).toEqual({ kind: 'returned', value, log: [] })
   })
 
-  test('drops fields that are undefined, and keeps `__proto__` as the data that it is', async () => {
+  test('a result loses fields that are undefined, and keeps `__proto__` as data', async () => {
     const outcome = await runModule(
       `export default () => ({ a: undefined, ...JSON.parse('{"o":{"__proto__":{"evil":1}}}') })`,
     )
@@ -230,7 +230,7 @@ describe('a result', () => {
     ['({ toJSON: () => 1 })', 'result.toJSON is a function'],
     ['({ a: new Proxy({}, { ownKeys() { while (true); } }) })', 'result.a is a proxy'],
   ]
-  test.each(bad)('%s is no plain data, and its place and kind are told', async (code, reason) => {
+  test.each(bad)('the result %s is refused with the place and kind of what is not plain data', async (code, reason) => {
     const detail =
       reason === ''
         ? `transforms/x.ts returned nothing: ${adviceOnNothing}.`
@@ -240,7 +240,7 @@ describe('a result', () => {
     expect(await runModule(`export default async () => (${code})`)).toEqual(expected)
   })
 
-  test('that is a thenable whose `then` throws is a failure', async () => {
+  test('a result whose `then` throws is a failure', async () => {
     const outcome = await runModule(`export default () => ({ get then() { throw new TypeError('no') } })`)
     expect(outcome).toMatchObject({
       problem: { code: 'transform-failed', detail: 'transforms/x.ts threw a TypeError at x.ts:1.' },
@@ -248,8 +248,8 @@ describe('a result', () => {
   })
 })
 
-describe('the log', () => {
-  test('keeps 100 lines of 500 characters', async () => {
+describe('logs of calls', () => {
+  test('a log keeps 100 lines of 500 characters', async () => {
     const outcome = await runModule(
       `export default (_, { log }) => { for (let i = 0; i < 5000; i++) log(i + 'x'.repeat(100_000)); return {} }`,
     )
@@ -258,7 +258,7 @@ describe('the log', () => {
     expect(outcome.log[99]).toMatch(/^99x/)
   })
 
-  test('takes anything without failing the delivery', async () => {
+  test('a log line of any type does not fail the delivery', async () => {
     const text = `export default (_, { log }) => {
       for (const line of [1, null, undefined, Symbol('s'), {}, Object.create(null), { toString() { throw 1 } }]) log(line)
       return {}

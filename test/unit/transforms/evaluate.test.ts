@@ -14,7 +14,7 @@ async function valueOf(files: Record<string, string | Uint8Array>, name?: string
 
 const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
   [
-    'TypeScript with an enum, a namespace and parameter properties is in full TypeScript',
+    'enums, namespaces and parameter properties of TypeScript work',
     {
       'x.ts': `enum Mode { Now = 'now' }
         namespace Words { export const hello = 'hi' }
@@ -70,7 +70,7 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
     },
   ],
   [
-    'a byte order mark, a hash-bang and CRLF are no part of the code',
+    'a byte order mark, a hash-bang and CRLF are accepted',
     { 'x.ts': `\uFEFF#!/usr/bin/env node\r\nexport default () => ({\r\n  text: 'hi1', mode: 'now' })\r\n` },
   ],
   [
@@ -88,7 +88,7 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
     },
   ],
   [
-    'a package in the root’s own node_modules is bundled, CommonJS and ESM',
+    'CommonJS and ESM packages in the node_modules of the root are bundled',
     {
       'x.ts': `import { hi } from 'greeter'\nimport mode from '@scope/mode'\nexport default () => ({ text: hi(), mode })`,
       'node_modules/greeter/package.json': '{"name":"greeter","main":"lib/main.js"}',
@@ -98,7 +98,7 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
     },
   ],
   [
-    'the builtins of Node are there, with and without their prefix',
+    'the built-in modules of Node can be imported with and without their prefix',
     {
       'x.ts': `import { basename } from 'node:path'\nimport os from 'os'\nimport * as crypto from 'node:crypto'
         export default () => ({ text: basename('/a/hi1'), mode: typeof os.EOL === 'string' && crypto.randomUUID() ? 'now' : '' })`,
@@ -120,18 +120,18 @@ const answers: [title: string, files: Record<string, string | Uint8Array>][] = [
     },
   ],
   [
-    'an export that is called `then` does not make the module a promise',
+    'an export with the name `then` does not make the module a promise',
     { 'x.ts': `export const then = () => {}\nexport default () => ({ text: 'hi1', mode: 'now' })` },
   ],
   [
-    'a package that tries for an optional dependency goes on without it',
+    'a package works without its optional dependency',
     {
       'x.cjs': `let text = 'hi1'; try { text = require('not-there') } catch {}\nmodule.exports = () => ({ text, mode: 'now' })`,
     },
   ],
 ]
 
-describe('a module becomes a function', () => {
+describe('modules', () => {
   test.each(answers)('%s', async (_, files) => {
     expect(await valueOf(files)).toEqual({ text: 'hi1', mode: 'now' })
   })
@@ -147,13 +147,13 @@ describe('a module becomes a function', () => {
   })
 })
 
-describe('which export is called', () => {
+describe('the export that a mapping calls', () => {
   const files = {
     'x.ts': `export default () => 'default'\nexport const transform = () => 'transform'\nexport const other = () => 'other'\nexport const word = 'no'`,
   }
-  test('the named one, if the mapping names one', async () => expect(await valueOf(files, 'other')).toBe('other'))
-  test('`default`, if none is named', async () => expect(await valueOf(files)).toBe('default'))
-  test('`transform`, if there is no default', async () => {
+  test('the export that the mapping names is called', async () => expect(await valueOf(files, 'other')).toBe('other'))
+  test('`default` is called if the mapping names no export', async () => expect(await valueOf(files)).toBe('default'))
+  test('`transform` is called if there is no default export', async () => {
     expect(await valueOf({ 'x.ts': `export function transform() { return 'transform' }` })).toBe('transform')
   })
 
@@ -161,13 +161,13 @@ describe('which export is called', () => {
     ['x.ts', 'x'],
     ['pull-request.ts', 'pullRequest'],
     ['git/pull_request.v2.mts', 'pullRequestV2'],
-  ])('without a default, that of the name of the file: %s exports %s', async (file, name) => {
+  ])('the export with the name of the file is called if there is no default: %s exports %s', async (file, name) => {
     const { root } = await createConfigDir()
     await writeFiles(root, { [file]: `export const helper = () => 'other'\nexport const ${name} = () => 'own'` })
     expect(await (await load(root, file)).run(toCall({}))).toMatchObject({ value: 'own' })
   })
 
-  test('a named export that is not there is said with those that are', async () => {
+  test('a missing named export is reported with the names of the existing ones', async () => {
     expect(await valueOf(files, 'missing')).toMatchObject({
       code: 'transform-load-failed',
       detail:
@@ -177,7 +177,7 @@ describe('which export is called', () => {
     expect(await valueOf(files, 'word')).toMatchObject({ detail: expect.stringContaining('found a string') })
   })
 
-  test('an object instead of a function is said with the usual mistake', async () => {
+  test('an export that is no function is reported with the likely mistake', async () => {
     const detail = 'transforms/x.ts must export a function, found an object. Did you forget "export default"?'
     expect(await valueOf({ 'x.ts': 'export default { map: 1 }' })).toMatchObject({
       code: 'transform-load-failed',
@@ -188,7 +188,7 @@ describe('which export is called', () => {
     })
   })
 
-  test('two exports of one module share what the module keeps', async () => {
+  test('two exports of one module share the state of the module', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.ts': `let n = 0\nexport const a = () => ++n\nexport const b = () => ++n` })
     const refs = [
@@ -203,8 +203,8 @@ describe('which export is called', () => {
   })
 })
 
-describe('a module that throws while it loads', () => {
-  test('is told with the line of the source that threw', async () => {
+describe('exceptions while a module loads', () => {
+  test('an exception at the top level is reported with its source line', async () => {
     const text = `import { boom } from './boom.ts'\n\ninterface Unused { a: string }\n\nexport default () => boom`
     const boom = `type Wide = { a: string }\n\nconst settings: Wide | undefined = JSON.parse('null')\n\nexport const boom: string = settings.a\n`
     expect(await valueOf({ 'x.ts': text, 'boom.ts': boom })).toEqual({
@@ -221,7 +221,7 @@ describe('a module that throws while it loads', () => {
     })
   })
 
-  test('because only the engine sees that it is not JavaScript is told with its line, too', async () => {
+  test('a syntax error that only the engine finds is reported with its line', async () => {
     const text = `type A = string\nconst a: A = 'a'\nexport default () => [a, /(/]`
     expect(await valueOf({ 'x.ts': text })).toMatchObject({
       code: 'transform-load-failed',
@@ -230,7 +230,7 @@ describe('a module that throws while it loads', () => {
     })
   })
 
-  test('or exports a trap becomes a stand-in', async () => {
+  test('a module whose export throws becomes a stand-in', async () => {
     const trap = `const { proxy, revoke } = Proxy.revocable({}, {})\nrevoke()\nexport default proxy`
     expect(await valueOf({ 'x.ts': trap })).toMatchObject({ code: 'transform-load-failed' })
     expect(await valueOf({ 'x.ts': `throw new Proxy(new Error(), { getPrototypeOf() { throw 1 } })` })).toMatchObject({
@@ -238,20 +238,20 @@ describe('a module that throws while it loads', () => {
     })
   })
 
-  test('also after an await', async () => {
+  test('an exception after a top-level await is reported', async () => {
     expect(await valueOf({ 'x.ts': `await 1\nthrow new RangeError('late')\nexport default () => 1` })).toMatchObject({
       detail: 'transforms/x.ts does not load: it threw a RangeError at x.ts:2.',
     })
   })
 
-  test('or never ends is given up at the time limit', async () => {
+  test('a module whose top level never ends fails at the time limit', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'x.ts': `await new Promise(() => {})\nexport default () => 1` })
     const { problem } = await load(root, 'x.ts', undefined, 20)
     expect(problem).toMatchObject({ detail: 'transforms/x.ts was not loaded within 20 ms.' })
   })
 
-  test('does not keep another module from loading, and fails each of its own deliveries', async () => {
+  test('a module that throws does not keep another one from loading, and fails each of its own deliveries', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'bad.ts': `throw 'no'`, 'good.ts': `export default () => 'fine'` })
     const refs = [{ module: 'bad.ts' }, { module: 'good.ts' }, { module: 'gone.ts' }]

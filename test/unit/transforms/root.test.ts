@@ -11,7 +11,7 @@ import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
 const outsider = `globalThis.leaked = true\nexport default () => 'leaked'`
 
 describe('the transforms directory', () => {
-  test('is hooks/transforms of the config directory, or a directory in it', async () => {
+  test('the transforms directory is hooks/transforms of the config directory, or a directory in it', async () => {
     const { configDir, root } = await createConfigDir()
     await mkdir(join(root, 'team'))
     expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
@@ -23,7 +23,7 @@ describe('the transforms directory', () => {
     }
   })
 
-  test('may be missing: its modules are', async () => {
+  test('a missing transforms directory is no error, and its modules are reported as missing', async () => {
     const { configDir, root } = await createConfigDir()
     await rm(join(configDir, 'hooks'), { recursive: true })
     expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)
@@ -42,7 +42,7 @@ describe('the transforms directory', () => {
     },
   )
 
-  test('is refused when a symlink leads out of the config directory, and taken when it stays inside', async () => {
+  test('a transforms directory behind a symlink is refused outside the config directory, and accepted inside it', async () => {
     const { configDir, root } = await createConfigDir()
     await mkdir(join(configDir, 'elsewhere'))
     await mkdir(join(root, 'real'))
@@ -62,7 +62,7 @@ describe('the transforms directory', () => {
     })
   })
 
-  test('may lie behind a symlink to the whole config directory', async () => {
+  test('a config directory that is a symlink is accepted', async () => {
     const { configDir, root } = await createConfigDir()
     const other = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-link-')))
     onTestFinished(() => rm(other, { recursive: true }))
@@ -71,8 +71,8 @@ describe('the transforms directory', () => {
   })
 })
 
-describe('a module path', () => {
-  test('is relative to the transforms directory and has its extension', async () => {
+describe('module paths', () => {
+  test('a module path is relative to the transforms directory and has an extension', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'a/x.ts': '', 'y.mjs': '' })
     expect(await resolveModule(root, 'a/x.ts')).toBe(join(root, 'a/x.ts'))
@@ -121,12 +121,12 @@ describe('a module path', () => {
     expect(globalThis).not.toHaveProperty('leaked')
   })
 
-  test('without an extension is answered with those that there are', async () => {
+  test('a module path without an extension is refused with the list of extensions', async () => {
     const { root } = await createConfigDir()
     await expect(resolveModule(root, 'x')).rejects.toThrow('must end in one of .ts .mts .js .mjs .cjs.')
   })
 
-  test('that names no file is missing, not wrong', async () => {
+  test('a module path without a file is reported as missing, not as invalid', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, { 'file.ts': '' })
     for (const module of ['x.ts', 'no/such/x.ts', 'file.ts/x.ts']) {
@@ -137,7 +137,7 @@ describe('a module path', () => {
     }
   })
 
-  test('that is a symlink is judged by where it leads', async () => {
+  test('a module path that is a symlink is judged by its target', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(root, { 'inside.ts': `export default () => 'inside'` })
     await writeFiles(configDir, { 'outside.ts': outsider, 'hooks/transforms-evil/x.ts': outsider })
@@ -163,7 +163,7 @@ describe('a module path', () => {
     ['x.mjs', 'export default () => module.constructor.createRequire(FILE)(FILE)()'],
     ['x.mjs', 'export default async () => (await jitiImport(FILE)).default()'],
     ['x.mjs', 'export default async () => (await import(FILE)).default()'],
-  ])('that computes the name of a file outside cannot load it: %s, %s', async (name, text) => {
+  ])('a module cannot load an outside file by a computed name: %s, %s', async (name, text) => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside.cjs': `globalThis.leaked = true; module.exports = () => 'leaked'` })
     const file = `[${JSON.stringify(configDir)}, 'outside.cjs'].join('/')`
@@ -173,7 +173,7 @@ describe('a module path', () => {
   })
 
   // nothing tells a hard link from a file; whoever can make one in the root can as well copy the file there
-  test('may be a hard link to a file outside', async () => {
+  test('a module may be a hard link to a file outside', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside.ts': `export default () => 'linked'` })
     await link(join(configDir, 'outside.ts'), join(root, 'x.ts'))
@@ -181,8 +181,8 @@ describe('a module path', () => {
   })
 })
 
-describe('a file that is swapped for a symlink', () => {
-  test('between check and read is never read', async () => {
+describe('files that are swapped for symlinks', () => {
+  test('a file that is swapped for a symlink between check and read is not read', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside/x.ts': 'secret' })
     await writeFiles(root, { 'real/x.ts': 'harmless' })
@@ -214,7 +214,7 @@ describe('a file that is swapped for a symlink', () => {
     expect(seen).toContain('Error: is outside the transforms directory')
   }, 120_000)
 
-  test('is refused also when it is a directory on the way', async () => {
+  test('a parent directory that is swapped for a symlink is refused', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFile(join(configDir, 'x.ts'), 'secret')
     await symlink(configDir, join(root, 'up'))
@@ -222,7 +222,7 @@ describe('a file that is swapped for a symlink', () => {
     await expect(readInside(root, root)).rejects.toThrow('outside')
   })
 
-  test('for a directory or a pipe is no file, and nobody waits for the pipe’s writer', async () => {
+  test('a file that is swapped for a directory or a pipe is refused, without waiting for a writer', async () => {
     const { root } = await createConfigDir()
     await mkdir(join(root, 'folder.ts'))
     execFileSync('mkfifo', [join(root, 'pipe.ts')])

@@ -14,12 +14,12 @@ function createClock() {
     onHalfOpen: () => {},
     onRecovered: (module) => void clock.recovered.push(module),
   })
-  const strike = (isTrial = false) => breakers.ended(x, { stopped: true, isTrial })
+  const strike = (isTrial = false) => breakers.recordEnd(x, { stopped: true, isTrial })
   return Object.assign(clock, { breakers, strike })
 }
 
-describe('a breaker', () => {
-  test('opens at the third strike within a minute, for its module alone, and says until when', () => {
+describe('breakers', () => {
+  test('a breaker opens at the third strike within a minute, for its module only, and reports until when', () => {
     const { breakers, strike } = createClock()
     strike()
     strike()
@@ -34,7 +34,7 @@ describe('a breaker', () => {
     breakers.close()
   })
 
-  test('stays closed when the strikes are further apart', () => {
+  test('a breaker stays closed if the strikes are further apart', () => {
     const clock = createClock()
     for (let n = 0; n < 10; n++) {
       clock.strike()
@@ -43,7 +43,7 @@ describe('a breaker', () => {
     }
   })
 
-  test('lets one call through after a minute, and closes when that one ends', () => {
+  test('an open breaker admits one call after a minute, and closes when that call ends', () => {
     const clock = createClock()
     for (let n = 0; n < 3; n++) clock.strike()
     clock.now += minute - 1
@@ -51,14 +51,14 @@ describe('a breaker', () => {
     clock.now += 1
     expect(clock.breakers.admit(x)).toBe('trial')
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
-    clock.breakers.ended(x, { stopped: false, isTrial: false })
+    clock.breakers.recordEnd(x, { stopped: false, isTrial: false })
     expect(clock.recovered).toEqual([])
-    clock.breakers.ended(x, { stopped: false, isTrial: true })
+    clock.breakers.recordEnd(x, { stopped: false, isTrial: true })
     expect(clock.recovered).toEqual(['x.ts'])
     expect(clock.breakers.admit(x)).toBe('free')
   })
 
-  test('is open for another minute when the one call is stopped, too', () => {
+  test('a breaker stays open for another minute if the trial call is stopped', () => {
     const clock = createClock()
     for (let n = 0; n < 3; n++) clock.strike()
     clock.now += minute
@@ -76,11 +76,11 @@ describe('a breaker', () => {
   })
 })
 
-describe('code that keeps ending its worker', () => {
+describe('code that ends its worker again and again', () => {
   const bad = `import { existsSync } from 'node:fs'
     export default () => existsSync(import.meta.dirname + '/mended') ? 'fine' : process.exit(1)`
 
-  test('gets no worker after the third time, and one call after a minute', async () => {
+  test('code that ended three workers gets no call for a minute, and then one', async () => {
     const recovered: string[] = []
     let now = Date.now()
     const stage = await createStage({ clock: () => now, workers: 1 })
@@ -102,7 +102,7 @@ describe('code that keeps ending its worker', () => {
     expect(await resultOf(modules['bad.ts'])).toBe('fine')
   })
 
-  test('starts anew with a new version: late time-outs of the old one do not count against it', async () => {
+  test('late timeouts of an old version do not count against the new one', async () => {
     const stage = await createStage({ workers: 1, timeoutMs: 300 })
     await stage.write({ 'slow.ts': `export default () => new Promise(() => {})` })
     const { 'slow.ts': old } = await stage.load('slow.ts')
@@ -115,7 +115,7 @@ describe('code that keeps ending its worker', () => {
     expect(await resultOf(mended)).toBe('mended')
   })
 
-  test('gets its workers back when it is saved', async () => {
+  test('code that is saved again is called again at once', async () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'bad.ts': bad })
     const before = await stage.load('bad.ts')

@@ -5,8 +5,8 @@ import { silentLog } from '../../../src/model/log.ts'
 import { load as loadHere, toCall } from './stage.ts'
 import { createStage, resultOf, run, toLoaded } from './runtime-stage.ts'
 
-describe('a call in a worker', () => {
-  test('comes to what it comes to in this thread, whatever it returns or throws', async () => {
+describe('calls in a worker', () => {
+  test('a call in a worker has the same outcome as in the main thread, whatever it returns or throws', async () => {
     const codes = [
       '42',
       'null',
@@ -49,7 +49,7 @@ describe('a call in a worker', () => {
     }
   })
 
-  test('leaves the bytes that it was given where they were, few or many', async () => {
+  test('a call does not take the bytes of the body from its caller, whatever their size', async () => {
     const { write, load } = await createStage()
     await write({
       'x.ts': `export default ({ payload }) => { const n = payload.length; payload.length = 0; return n }`,
@@ -67,7 +67,7 @@ describe('a call in a worker', () => {
     }
   })
 
-  test('gets its own answer among hundreds of its turn, of all sizes', async () => {
+  test('each of hundreds of calls in one turn gets its own outcome', async () => {
     const { write, load } = await createStage()
     await write({
       'x.ts': `export default async ({ payload, deliveryId }) => { if (payload.n % 3 === 0) await 1; return [payload.n, payload.text.length, deliveryId] }`,
@@ -81,7 +81,7 @@ describe('a call in a worker', () => {
     await Promise.all(calls)
   })
 
-  test('refuses a body that does not parse, as the sender’s fault', async () => {
+  test('a body that does not parse is refused as an error of the sender', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': 'export default () => 1' })
     const transform = toLoaded((await load('x.ts'))['x.ts'])
@@ -90,7 +90,7 @@ describe('a call in a worker', () => {
   })
 })
 
-describe('what one call changes', () => {
+describe('changes of globals', () => {
   test.each([
     ['JSON.parse', 'JSON.parse = () => ({ evil: true })'],
     ['Object.prototype', 'Object.prototype.evil = true'],
@@ -102,7 +102,7 @@ describe('what one call changes', () => {
     ['process', 'delete globalThis.process'],
     ['a getter that throws', `Object.defineProperty(globalThis, 'setTimeout', { get() { throw 1 } })`],
     ['JSON.parse, after an await', 'await 1; JSON.parse = () => ({ evil: true })'],
-  ])('is not seen by the next: %s', async (_, code) => {
+  ])('the next call does not see this change: %s', async (_, code) => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'good.ts': `const fetched = fetch; const DateThen = Date
@@ -127,7 +127,7 @@ describe('what one call changes', () => {
     'Object.keys = () => ["evil"]',
     'String.prototype.slice = Array.prototype.map = Array.prototype.join = () => "evil"',
     'Number.isFinite = () => false',
-  ])('is no part of its own outcome: %s', async (code) => {
+  ])('a changed global does not alter the outcome of the call: %s', async (code) => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'good.ts': `export default (_, { log }) => { log('said'); ${code}; return { a: [1, 'two', { b: null }] } }`,
@@ -145,14 +145,14 @@ describe('what one call changes', () => {
     expect(await run(modules['thrower.ts'])).toMatchObject({ kind: 'failed', problem, log: ['said'] })
   })
 
-  test('in its own module may be seen by its next: the worker stays', async () => {
+  test('a change inside a module may be seen by its next call, and does not replace the worker', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': 'let n = 0\nexport default () => { globalThis.mine = 1; return ++n }' })
     const modules = await load('x.ts')
     expect([await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]).toEqual([1, 2])
   })
 
-  test('a module that changes a global object while it loads is named in the log, and works', async () => {
+  test('a module that changes a global object while it loads is logged, and works', async () => {
     const warnings: string[] = []
     const log = { ...silentLog, warn: (_: object, message: string) => void warnings.push(message) }
     const { write, load } = await createStage({ log, workers: 1 })
@@ -165,8 +165,8 @@ describe('what one call changes', () => {
   })
 })
 
-describe('what a transform posts', () => {
-  test('over the port of its thread reaches nobody, and its call goes on', async () => {
+describe('messages of transforms', () => {
+  test('a message to parentPort has no effect, and the call continues', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'x.ts': `import { parentPort, workerData } from 'node:worker_threads'
@@ -186,7 +186,7 @@ describe('what a transform posts', () => {
   })
 
   test.each(['null', '{ kind: "outcomes", outcomes: "{" }', '{ kind: "unrun" }'])(
-    'over a port that it was not given ends its worker, and nobody else: %s',
+    'an invalid message to the gateway ends only its worker: %s',
     async (message) => {
       const { write, load } = await createStage({ workers: 1 })
       await write({
@@ -205,21 +205,21 @@ describe('what a transform posts', () => {
 
 describe('the environment of a transform', () => {
   const text = 'export default () => ({ ...process.env })'
-  test('is empty where no variable is named', async () => {
+  test('the environment of a transform is empty if the configuration names no variable', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': text })
     expect(Object.keys(process.env).length).toBeGreaterThan(0)
     expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({})
   })
 
-  test('holds the variables that are named, as far as they are set', async () => {
+  test('the environment of a transform has the named variables that are set', async () => {
     const env = pickEnv(['API_BASE', 'UNSET'], { API_BASE: 'https://example.com', HOOKLOOM_TOKEN: 'secret' })
     const { write, load } = await createStage({ env })
     await write({ 'x.ts': text })
     expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({ API_BASE: 'https://example.com' })
   })
 
-  test('that no worker starts with fails calls with a reason, and hangs nobody', async () => {
+  test('an environment with which no worker starts fails calls with a reason', async () => {
     const { write, load } = await createStage({ env: { NODE_OPTIONS: '--no-such-option' } })
     await write({ 'x.ts': text })
     const transform = toLoaded((await load('x.ts'))['x.ts'])
@@ -229,8 +229,8 @@ describe('the environment of a transform', () => {
   })
 })
 
-describe('what a transform prints', () => {
-  test('goes to the log of its call, also after an await, and not to that of another', async () => {
+describe('printed text', () => {
+  test('printed text goes into the log of its own call, even after an await', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'x.ts': `export default async ({ payload }, { log }) => {

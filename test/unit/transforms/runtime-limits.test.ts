@@ -13,13 +13,13 @@ export default async ({ payload }) => {
 }`
 const begins = (stage: Stage) => readFileSync(join(stage.root, 'noted'), 'utf8').trim().split(' ')
 
-describe('a transform that does not end', () => {
+describe('transforms that do not end', () => {
   test.each([
     ['loops', 'export default () => { while (true); }'],
     ['loops after an await', 'export default async () => { await 1; while (true); }'],
     ['never settles', 'export default () => new Promise(() => {})'],
-    ['turns microtasks for ever', 'export default async () => { for (;;) await 1 }'],
-  ])('and %s has timed out, while others are served at once and after it', async (_, bad) => {
+    ['runs microtasks without end', 'export default async () => { for (;;) await 1 }'],
+  ])('a transform that %s times out, and other calls are served at once', async (_, bad) => {
     const { write, load } = await createStage({ timeoutMs: 250 })
     await write({ 'good.ts': good, 'bad.ts': bad })
     const modules = await load('good.ts', 'bad.ts')
@@ -34,7 +34,7 @@ describe('a transform that does not end', () => {
     expect(await resultOf(modules['good.ts'], { n: 5 })).toEqual({ n: 5 })
   })
 
-  test('keeps nobody waiting even where it holds the only worker', async () => {
+  test('a transform that blocks the only worker delays no other call', async () => {
     const { write, load } = await createStage({ timeoutMs: 15_000, workers: 1 })
     await write({ 'good.ts': good, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await load('good.ts', 'bad.ts')
@@ -45,7 +45,7 @@ describe('a transform that does not end', () => {
     expect(order).toEqual(['{"n":1}', '{"n":2}', '{"n":3}'])
   })
 
-  test('leaves one that is slow and ends in time alone', async () => {
+  test('a slow transform that ends in time is not stopped', async () => {
     const { write, load, runtime } = await createStage({ timeoutMs: 5000, workers: 1 })
     await write({
       'slow.ts': `export default () => { const end = Date.now() + 150; while (Date.now() < end); return 'slow' }`,
@@ -55,7 +55,7 @@ describe('a transform that does not end', () => {
     expect(runtime.state().threads).toBeLessThanOrEqual(3)
   })
 
-  test('lets those that wait behind it go elsewhere, where each runs once', async () => {
+  test('calls behind a blocked one move to another worker and run once', async () => {
     const stage = await createStage({ timeoutMs: 15_000, workers: 1 })
     await stage.write({
       'noted.ts': noted,
@@ -72,8 +72,8 @@ describe('a transform that does not end', () => {
   })
 })
 
-describe('the calls that were in flight in a worker that was stopped', () => {
-  test('run again once, and those that had not begun run once in all', async () => {
+describe('calls in flight in a stopped worker', () => {
+  test('calls that had begun run again once, and calls that had not begun run once', async () => {
     const stage = await createStage({ timeoutMs: 400, workers: 1 })
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await stage.load('noted.ts', 'bad.ts')
@@ -86,7 +86,7 @@ describe('the calls that were in flight in a worker that was stopped', () => {
     expect(begins(stage).toSorted()).toEqual(['1', '1', '2'])
   })
 
-  test('each run alone: where nobody knows which one was to blame, only the one that fails alone has failed', async () => {
+  test('calls that run again run alone, so only the guilty one fails', async () => {
     const stage = await createStage({ timeoutMs: 400, workers: 1 })
     await stage.write({
       'noted.ts': noted,
@@ -102,7 +102,7 @@ describe('the calls that were in flight in a worker that was stopped', () => {
     expect(begins(stage).length).toBeLessThanOrEqual(4)
   })
 
-  test('run again after the process was to exit, too', async () => {
+  test('calls in flight run again after process.exit in their worker', async () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => process.exit(1)' })
     const modules = await stage.load('noted.ts', 'bad.ts')
@@ -112,8 +112,8 @@ describe('the calls that were in flight in a worker that was stopped', () => {
   })
 })
 
-describe('a transform that would end the process', () => {
-  test('ends its worker however it tries, and others are served', async () => {
+describe('transforms that would end the process', () => {
+  test('a transform that tries to end the process ends only its worker', async () => {
     const ways = {
       'process.exit': ['process.exit(0)', 'await 1; process.exit()'],
       'process.abort': ['process.abort()'],
@@ -134,37 +134,44 @@ describe('a transform that would end the process', () => {
     }
   })
 
-  test('may ask whether a process is there', async () => {
+  test('a transform may test whether a process exists', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': 'export default () => process.kill(process.pid, 0)' })
     expect(await resultOf((await load('x.ts'))['x.ts'])).toBe(true)
   })
 })
 
-describe('a transform that takes all memory', () => {
+describe('transforms that use too much memory', () => {
   test.each([
-    ['in a list', 'const all = []; for (;;) all.push({ n: [1, 2, 3] })'],
-    ['in a map, whose growth alone would end a process', 'const all = new Map(); for (let n = 0; ; n++) all.set(n, n)'],
-    ['in buffers', 'const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))'],
+    ['with a list', 'const all = []; for (;;) all.push({ n: [1, 2, 3] })'],
     [
-      'in buffers, bit by bit',
+      'with a map, whose growth alone would end the process',
+      'const all = new Map(); for (let n = 0; ; n++) all.set(n, n)',
+    ],
+    ['with buffers', 'const all = []; for (;;) all.push(Buffer.alloc(1e6, 1))'],
+    [
+      'slowly with buffers',
       'const all = []; for (;;) { all.push(Buffer.alloc(1e6, 1)); await new Promise(setImmediate) }',
     ],
     [
-      'in texts, bit by bit',
+      'slowly with texts',
       `const all = []; for (;;) { all.push(JSON.stringify('x'.repeat(1e6))); await new Promise(setImmediate) }`,
     ],
-  ])('%s is stopped, and others are served', { timeout: 60_000 }, async (_, code) => {
-    // on a busy machine it takes long to fill the memory: a call that holds its thread gets the lowest priority
-    const { write, load } = await createStage({ timeoutMs: 45_000, memoryMb: 32 })
-    await write({ 'good.ts': good, 'bad.ts': `export default async () => { ${code} }` })
-    const modules = await load('good.ts', 'bad.ts')
-    const both = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
-    expect(await both).toEqual(['transforms/bad.ts used more than 32 MB.', { n: 1 }])
-    expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
-  })
+  ])(
+    'a transform that fills its memory %s is stopped, and other calls are served',
+    { timeout: 60_000 },
+    async (_, code) => {
+      // on a busy machine it takes long to fill the memory: a call that holds its thread gets the lowest priority
+      const { write, load } = await createStage({ timeoutMs: 45_000, memoryMb: 32 })
+      await write({ 'good.ts': good, 'bad.ts': `export default async () => { ${code} }` })
+      const modules = await load('good.ts', 'bad.ts')
+      const both = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
+      expect(await both).toEqual(['transforms/bad.ts used more than 32 MB.', { n: 1 }])
+      expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
+    },
+  )
 
-  test('may use some of it, and leave garbage behind', async () => {
+  test('a transform below the memory limit that leaves garbage is not stopped', async () => {
     const { write, load } = await createStage({ memoryMb: 64, workers: 1 })
     await write({
       'x.ts': `export default async () => {
@@ -176,11 +183,11 @@ describe('a transform that takes all memory', () => {
   })
 })
 
-describe('what is thrown where nothing catches it', () => {
+describe('uncaught exceptions', () => {
   test.each([
     ['in a timer', `setTimeout(() => { throw new TypeError('secret') }, 5); await new Promise(() => {})`],
     ['in a promise that nobody awaits', `Promise.reject(new TypeError('secret')); await new Promise(() => {})`],
-  ])('%s fails the call that it came from, and no other', async (_, code) => {
+  ])('an exception %s fails only its own call', async (_, code) => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'good.ts': `export default ({ payload }) => new Promise((done) => setTimeout(done, 30, payload))`,
@@ -195,7 +202,7 @@ describe('what is thrown where nothing catches it', () => {
     expect(await resultOf(modules['good.ts'], { n: 2 })).toEqual({ n: 2 })
   })
 
-  test('after the call has ended harms nobody', async () => {
+  test('an exception after the end of its call fails no call', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'late.ts': `export default () => { setTimeout(() => { throw new Error('late') }, 5); return 'fine' }`,

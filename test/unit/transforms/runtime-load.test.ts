@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { createStage, resultOf, toLoaded } from './runtime-stage.ts'
 
-describe('a module that did not change', () => {
-  test('is not built again, and keeps its state; one that did is live', async () => {
+describe('unchanged modules', () => {
+  test('an unchanged module is not built again and keeps its state, and a changed one goes live', async () => {
     const { write, load, runtime } = await createStage({ workers: 1 })
     await write({ 'a.ts': 'let n = 0\nexport default () => ++n', 'b.ts': `export default () => 'old'` })
     const before = await load('a.ts', 'b.ts')
@@ -17,7 +17,7 @@ describe('a module that did not change', () => {
     expect(after['b.ts']?.hash).not.toBe(before['b.ts']?.hash)
   })
 
-  test('is not built again because another was saved by renaming', async () => {
+  test('a module is not built again when another one is saved by rename', async () => {
     const { write, load, runtime, root } = await createStage()
     await write({
       'a.ts': `import { x } from './lib/x.ts'\nexport default () => x`,
@@ -33,14 +33,14 @@ describe('a module that did not change', () => {
 
   test.each([
     ['a helper was saved', { 'lib/mode.js': `export const mode = 'saved'` }, 'saved'],
-    ['a nearer meaning of an import appeared', { 'lib/mode.ts': `export const mode = 'nearer'` }, 'nearer'],
-    ['JSON that it reads was saved', { 'words.json': '{"word":"saved"}' }, 'saved'],
+    ['a nearer file for an import was created', { 'lib/mode.ts': `export const mode = 'nearer'` }, 'nearer'],
+    ['a JSON file that it imports was saved', { 'words.json': '{"word":"saved"}' }, 'saved'],
     [
       'a package was installed',
       { 'node_modules/said/package.json': '{"main":"b.js"}', 'node_modules/said/b.js': `exports.said = 'b'` },
       'b',
     ],
-  ])('has changed when %s', async (_, files, expected) => {
+  ])('a module is built again when %s', async (_, files, expected) => {
     const { write, load, runtime } = await createStage()
     await write({
       'x.ts': `import { mode } from './lib/mode'\nimport words from './words.json'\nimport { said } from 'said'
@@ -58,8 +58,8 @@ describe('a module that did not change', () => {
   })
 })
 
-describe('a transform of an earlier load', () => {
-  test('runs its own code, for as long as somebody has it', async () => {
+describe('transforms of an earlier load', () => {
+  test('a transform of an earlier load runs its own code as long as it is referenced', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': `export default () => 'first'` })
     const first = await load('x.ts')
@@ -70,7 +70,7 @@ describe('a transform of an earlier load', () => {
     }
   })
 
-  test('goes on when the next one does not load, which fails with the reason until it is mended', async () => {
+  test('an earlier transform keeps working when the next version fails to load', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': `export default () => 'good'`, 'y.ts': `export default () => 'other'` })
     const good = await load('x.ts', 'y.ts')
@@ -85,8 +85,8 @@ describe('a transform of an earlier load', () => {
   })
 })
 
-describe('a module that harms while it loads', () => {
-  test('does so in no worker that serves, and each says what it did', async () => {
+describe('modules that fail while they load', () => {
+  test('a module that fails while it loads affects no serving worker, and its problem gives the reason', async () => {
     const { write, load } = await createStage({ timeoutMs: 300 })
     await write({
       'good.ts': `let n = 0\nexport default () => ++n`,
@@ -111,7 +111,7 @@ describe('a module that harms while it loads', () => {
     expect(await resultOf(modules['good.ts'])).toEqual(expect.any(Number))
   })
 
-  test('is told apart from the others of its module: one export may be there, and another not', async () => {
+  test('exports of one module are checked separately: one may exist and another may not', async () => {
     const { write, runtime, root, settings } = await createStage()
     await write({ 'x.ts': 'export const a = () => 1' })
     const refs = [
@@ -129,7 +129,7 @@ describe('a module that harms while it loads', () => {
   })
 })
 
-test('zod is there with nothing installed, and a version beside the modules goes first', async () => {
+test('zod needs no installation, and an installed version has priority', async () => {
   const { write, load } = await createStage()
   await write({
     'x.ts': `import { z } from 'zod'\nexport default () => z.object({ a: z.string() }).parse({ a: 'b', c: 1 })`,

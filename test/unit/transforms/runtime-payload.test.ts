@@ -10,7 +10,7 @@ export default defineTransform({
 })`
 
 describe('a transform with a payload schema', () => {
-  test('gets the payload as the schema gives it back, and all else as it is', async () => {
+  test('a transform with a payload schema gets the parsed payload, and everything else unchanged', async () => {
     const { write, load } = await createStage()
     await write({ 'x.ts': checked })
     expect(await run((await load('x.ts'))['x.ts'], { user: { name: 'ann', secret: 1 } })).toMatchObject({
@@ -27,14 +27,14 @@ describe('a transform with a payload schema', () => {
     ],
     [{ other: 'SECRET' }, 'The payload does not fit: user: expected an object, found nothing.'],
     [['SECRET'], 'The payload does not fit: expected an object, found an array.'],
-  ])('refuses %j with the path and what was expected, and no value', async (payload, detail) => {
+  ])('the payload %j is refused with the path and the expectation, without the value', async (payload, detail) => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': checked })
     const outcome = await run((await load('x.ts'))['x.ts'], payload)
     expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
   })
 
-  test('may bring any schema that has a safeParse; what its errors look like does not matter', async () => {
+  test('any schema with a safeParse works, whatever its errors look like', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'x.ts': `import { defineTransform } from 'hookloom'
@@ -52,7 +52,7 @@ describe('a transform with a payload schema', () => {
     })
   })
 
-  test('whose own code throws has failed, and nobody is refused', async () => {
+  test('an exception in the code of a schema is a failure, not a refusal', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({ 'x.ts': checked.replace('payload.user.name.toUpperCase()', `(() => { throw new Error('no') })()`) })
     expect(await run((await load('x.ts'))['x.ts'], { user: { name: 'ann' } })).toMatchObject({ kind: 'failed' })

@@ -13,23 +13,26 @@ function nicenessOf(id: number): number {
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
 }
 
-test.skipIf(!isLinux)('one thread is lowered, and no other (skipped: threads have no niceness here)', async () => {
-  const worker = new Worker(
-    `const { parentPort } = require('node:worker_threads')
+test.skipIf(!isLinux)(
+  'only the thread of a blocking call gets a low priority (skipped: threads have no niceness here)',
+  async () => {
+    const worker = new Worker(
+      `const { parentPort } = require('node:worker_threads')
      const id = require('node:fs').readlinkSync('/proc/thread-self').split('/').at(-1)
      parentPort.on('message', () => {})
      parentPort.postMessage(Number(id))`,
-    { eval: true },
-  )
-  const [id] = await once(worker, 'message')
-  const own = readThreadId() ?? 0
-  const before = nicenessOf(own)
-  expect(nicenessOf(Number(id))).toBe(before)
-  lowerPriority(Number(id))
-  expect(nicenessOf(Number(id))).toBe(19)
-  expect(nicenessOf(own)).toBe(before)
-  await worker.terminate()
-  // it is gone, and nothing is thrown
-  lowerPriority(Number(id))
-  lowerPriority(undefined)
-})
+      { eval: true },
+    )
+    const [id] = await once(worker, 'message')
+    const own = readThreadId() ?? 0
+    const before = nicenessOf(own)
+    expect(nicenessOf(Number(id))).toBe(before)
+    lowerPriority(Number(id))
+    expect(nicenessOf(Number(id))).toBe(19)
+    expect(nicenessOf(own)).toBe(before)
+    await worker.terminate()
+    // it is gone, and nothing is thrown
+    lowerPriority(Number(id))
+    lowerPriority(undefined)
+  },
+)

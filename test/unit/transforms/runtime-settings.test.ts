@@ -4,8 +4,8 @@ import { createStage, resultOf } from './runtime-stage.ts'
 const good = 'export default () => process.env.WORD ?? null\n'
 const slow = 'export default () => new Promise((done) => setTimeout(done, 300, process.env.WORD ?? null))\n'
 
-describe('threads whose settings have changed', () => {
-  test('are replaced at the next load; a transform of an earlier load keeps its environment, and no thread is left over', async () => {
+describe('threads with changed settings', () => {
+  test('threads with old settings are replaced at the next load, and an earlier transform keeps its environment', async () => {
     const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, workers: 1 })
     await write({ 'good.ts': good, 'slow.ts': slow })
     const before = await load('good.ts', 'slow.ts')
@@ -19,7 +19,7 @@ describe('threads whose settings have changed', () => {
     expect(runtime.state().threads).toBeLessThanOrEqual(2)
   })
 
-  test('keep running while transforms that serve have the old settings, and end when others serve', async () => {
+  test('threads with old settings run while their transforms serve, and end when others serve', async () => {
     const { write, load, runtime, settings } = await createStage({ env: { WORD: 'old' }, timeoutMs: 300, workers: 1 })
     await write({ 'good.ts': good, 'endless.ts': 'export default () => new Promise(() => {})\n' })
     const before = await load('good.ts', 'endless.ts')
@@ -35,7 +35,7 @@ describe('threads whose settings have changed', () => {
     expect(runtime.state().serving).toHaveLength(1)
   })
 
-  test('have the memory limit of the newest load', async () => {
+  test('threads have the memory limit of the newest load', async () => {
     const stage = await createStage({ memoryMb: 512, workers: 1 })
     const hog = `export default async () => {
       const all = []
@@ -48,7 +48,7 @@ describe('threads whose settings have changed', () => {
     expect(await resultOf((await stage.load('hog.ts'))['hog.ts'])).toBe('transforms/hog.ts used more than 32 MB.')
   })
 
-  test('are as many as the newest load wants, even if that is fewer', async () => {
+  test('the newest load sets the number of threads, even to a lower one', async () => {
     const stage = await createStage({ workers: 3 })
     await stage.write({ 'good.ts': good })
     await stage.load('good.ts')
