@@ -5,7 +5,7 @@ import {
   type Delivery,
   type DeliveryHead,
   maxSourceChars,
-  senderSecrets,
+  isSecretHeader,
 } from '../model/delivery.ts'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { type SentBody, chooseSyntax } from '../model/body-syntax.ts'
@@ -149,7 +149,7 @@ export function dropCredentials(
   // `all` has no prototype
   for (const name in all) {
     if (credentialHeaders.has(name)) continue
-    headers[name] = senderSecrets.has(name) || secretHeaders.has(name) ? '[secret]' : (all[name] ?? '')
+    headers[name] = isSecretHeader(name) || secretHeaders.has(name) ? '[secret]' : (all[name] ?? '')
   }
   return headers
 }

@@ -48,6 +48,47 @@ export function toShownFields(record: DeliveryRecord): ShownFields {
   }
 }
 
+/** A queued job whose last attempt failed. */
+export function isFailing({ state, attempts }: Pick<Job, 'state' | 'attempts'>): boolean {
+  return state === 'queued' && attempts > 0
+}
+
+/** In characters. */
+const longestContent = 200
+
+/**
+ * What a delivery is about, in one line: the error of a parked, dead or failing one, why one was skipped, and the first line of the
+ * message or text of all others.
+ */
+export function describeContent({ state, mappingId, problem, log, jobs }: DeliveryRecord): string {
+  if (problem !== undefined && (state === 'parked' || state === 'dropped')) {
+    // "<error>: <message>\n  at <file>:<line>:<column>\n<excerpt>"; a message may have more lines
+    const [, line, place] = /^([^\n]*)[^]*?\n {2}at ([^\n]+?:\d+):\d+/.exec(problem.frame?.slice(0, 4_000) ?? '') ?? []
+    return readFirstLine(line === undefined ? problem.detail : `${line} · ${place}`)
+  }
+  if (state === 'skipped') {
+    if (mappingId === undefined) return 'No mapping matched.'
+    const logged = log.at(-1)
+    return readFirstLine(`The mapping "${mappingId}" made no action${logged === undefined ? '.' : `: ${logged}`}`)
+  }
+  const failed = jobs.find((job) => job.state === 'dead' || isFailing(job))
+  if (failed?.lastError !== undefined) return readFirstLine(failed.lastError)
+  const [first, ...others] = jobs
+  if (first === undefined) return ''
+  const count = others.length === 0 ? '' : `${jobs.length} actions: `
+  return readFirstLine(`${count}${readText(first.planned)}`)
+}
+
+function readText(planned: Planned): string {
+  if (planned.kind === 'agent') return planned.action.message
+  return planned.kind === 'wake' ? planned.action.text : ''
+}
+
+function readFirstLine(text: string): string {
+  const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * longestContent)) ?? []
+  return line.length > longestContent ? `${line.slice(0, longestContent)}…` : line
+}
+
 /** A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. */
 export function toJobFields(job: Job): JobFields {
   const { id, planned, state, attempts, lastError } = job

@@ -34,7 +34,7 @@ export function createOperatorCheck({
     if (given.kind === 'none' || expected === undefined) return undefined
     if (given.kind === 'token' && keys.isForm(given.token)) {
       if (keys.isValid(given.token)) return 'page'
-      // not counted: pages that stayed open over a restart would lock out the operator, and nobody guesses 256 bits
+      // not counted: pages that stay open after their key ended would lock out the operator, and nobody guesses 256 bits
       throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
     }
     if (check?.token !== expected) check = { token: expected, matches: createSecretSet([expected]) }

@@ -1,52 +1,58 @@
-// What an operator does with a delivery. Each action says what it did, in the words of the gateway.
+// What an operator does with a delivery. Each action shows its result, in the words of the gateway.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { CapturedFields } from '../model/api-replay-types.ts'
 import type { RequestFields, RetryFields, ShownDelivery } from '../model/api-types.ts'
 import { post } from './api.ts'
 import { isCopyable, toCurl } from './curl.ts'
+import { markUnseen } from './format.ts'
+import { formatJson, parseJson } from './json.ts'
 import { go } from './place.ts'
-import { markUnseen } from './visible.ts'
+
+/** How long a drop can be undone. The gateway deletes the request of a dropped delivery, so the page waits before it asks. */
+const undoMs = 5_000
+
+export type Said = { readonly text: string; readonly isBad: boolean }
 
 type ActionsProps = {
   readonly delivery: ShownDelivery
   readonly request: RequestFields | undefined
   readonly hooksUrl: string
+  readonly said: Said
+  readonly onSay: (said: Said) => void
   readonly onDone: () => void
 }
 
-export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): JSX.Element {
+export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: ActionsProps): JSX.Element {
   const { deliveryId, state, jobs } = delivery
-  const [said, setSaid] = useState<{ text: string; isBad: boolean }>({ text: '', isBad: false })
   const [isBusy, setBusy] = useState(false)
   const [edited, setEdited] = useState<string>()
   const [isNaming, setNaming] = useState(false)
+  const menu = useRef<HTMLDetailsElement>(null)
   const path = `/api/deliveries/${encodeURIComponent(deliveryId)}`
   const isOpen = state === 'parked' || state === 'pending'
   const canRetry = isOpen || jobs.some((job) => job.state === 'dead')
-
-  // the form that had the focus is gone after a capture
-  const opener = useRef<HTMLButtonElement>(null)
-  const isCaptured = useRef(false)
-  useEffect(() => {
-    if (isBusy || !isCaptured.current) return
-    isCaptured.current = false
-    if (document.activeElement === document.body) opener.current?.focus()
-  }, [isBusy])
+  const canDrop = isOpen || jobs.some((job) => job.state === 'queued' || job.state === 'dead')
 
   useEffect(() => {
-    setSaid({ text: '', isBad: false })
+    onSay({ text: '', isBad: false })
     setEdited(undefined)
     setNaming(false)
+    closeMenu()
   }, [deliveryId])
 
+  function closeMenu(): void {
+    if (menu.current !== null) menu.current.open = false
+  }
+
   async function act(work: () => Promise<string>): Promise<void> {
+    closeMenu()
     setBusy(true)
     try {
-      setSaid({ text: await work(), isBad: false })
+      onSay({ text: await work(), isBad: false })
       onDone()
     } catch (error) {
-      setSaid({ text: error instanceof Error ? error.message : 'It failed.', isBad: true })
+      onSay({ text: error instanceof Error ? error.message : 'It failed.', isBad: true })
     } finally {
       setBusy(false)
     }
@@ -56,11 +62,6 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
     act(async () => {
       const { state: now, jobs: queued } = await post<RetryFields>(`${path}/retry`)
       return queued.length > 0 ? `${queued.length} queued again.` : `It ran again and is ${now}.`
-    })
-  const drop = () =>
-    act(async () => {
-      await post(`${path}/drop`)
-      return 'It is dropped.'
     })
   const runAgain = (body?: string) =>
     act(async () => {
@@ -73,61 +74,75 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
     act(async () => {
       const made = await post<CapturedFields>(`${path}/capture`, name === '' ? {} : { name })
       setNaming(false)
-      isCaptured.current = true
+      // the form that had the focus is gone
+      menu.current?.querySelector('summary')?.focus()
       const removed = made.removed.length === 0 ? '' : ` Removed: ${made.removed.join(', ')}.`
       const note = made.note === null ? '' : ` It fails until the code is fixed: ${made.note}`
       return `Created ${made.file}. It expects the decision ${made.decision}.${removed}${note}`
     })
-  const copy = (what: string, text: string) =>
+  const copyCurl = (copied: RequestFields) =>
     act(async () => {
-      await navigator.clipboard.writeText(text)
-      return `${what} is in the clipboard.`
+      await navigator.clipboard.writeText(toCurl(copied, hooksUrl, delivery.hook))
+      const signed =
+        ' The signature covers the id of the delivery, so the gateway answers it as a duplicate: use "run again".'
+      return `The curl command is in the clipboard.${copied.hasSignedId ? signed : ''}`
     })
 
+  const retryButton = (
+    <button type="button" class="primary" id="retry" disabled={!canRetry || isBusy} onClick={retry}>
+      retry <kbd>r</kbd>
+    </button>
+  )
+  const againButton = (
+    <button
+      type="button"
+      class={canRetry ? '' : 'primary'}
+      disabled={request === undefined || isBusy}
+      onClick={() => runAgain()}
+    >
+      run again
+    </button>
+  )
   return (
     <div class="actions">
       <div role="group" aria-label="Actions">
-        <button type="button" id="retry" disabled={!canRetry || isBusy} onClick={retry} title="r">
-          retry
-        </button>
-        <button type="button" disabled={!isOpen || isBusy} onClick={drop}>
-          drop
-        </button>
-        <button type="button" disabled={request === undefined || isBusy} onClick={() => runAgain()}>
-          run again
-        </button>
-        <button
-          type="button"
-          disabled={request?.encoding !== 'utf8' || isBusy}
-          aria-expanded={edited !== undefined}
-          onClick={() => setEdited(edited === undefined ? request?.body : undefined)}
-        >
-          edit and send
-        </button>
-        <button
-          type="button"
-          id="copy-curl"
-          disabled={request === undefined || !isCopyable(request)}
-          onClick={() => request && copy('The curl command', toCurl(request, hooksUrl, delivery.hook))}
-          title="c"
-        >
-          copy as curl
-        </button>
-        <button
-          type="button"
-          ref={opener}
-          disabled={request === undefined || delivery.madeBy?.kind !== 'transform' || isBusy}
-          aria-expanded={isNaming}
-          onClick={() => setNaming(!isNaming)}
-          title="Writes the request, without its secrets, as a test of the transform"
-        >
-          capture as fixture
-        </button>
-        {request !== undefined && (
-          <button type="button" onClick={() => copy('The payload', request.body)}>
-            copy payload
-          </button>
-        )}
+        {canRetry ? retryButton : againButton}
+        <details class="menu" ref={menu}>
+          <summary>more</summary>
+          <div>
+            {canRetry && againButton}
+            <button
+              type="button"
+              disabled={request?.encoding !== 'utf8' || isBusy}
+              onClick={() => {
+                closeMenu()
+                setEdited(request?.body)
+              }}
+            >
+              edit and send
+            </button>
+            <button
+              type="button"
+              id="copy-curl"
+              disabled={request === undefined || !isCopyable(request)}
+              onClick={() => request && copyCurl(request)}
+            >
+              copy as curl <kbd>c</kbd>
+            </button>
+            <button
+              type="button"
+              disabled={request === undefined || delivery.madeBy?.kind !== 'transform' || isBusy}
+              onClick={() => {
+                closeMenu()
+                setNaming(true)
+              }}
+              title="Writes the request, without its secrets, as a test of the transform"
+            >
+              capture as fixture
+            </button>
+          </div>
+        </details>
+        {canDrop && <Drop key={deliveryId} path={path} onSay={onSay} onDone={onDone} />}
       </div>
       <p class={said.isBad ? 'said bad' : 'said'} role="status">
         {markUnseen(said.text)}
@@ -135,6 +150,53 @@ export function Actions({ delivery, request, hooksUrl, onDone }: ActionsProps): 
       {isNaming && <FixtureForm isBusy={isBusy} onName={capture} />}
       {edited !== undefined && <Editor body={edited} isBusy={isBusy} onSend={runAgain} />}
     </div>
+  )
+}
+
+type DropProps = { readonly path: string; readonly onSay: (said: Said) => void; readonly onDone: () => void }
+
+/** Drops after some seconds, or at once when another delivery is opened. */
+function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
+  const [isWaiting, setWaiting] = useState(false)
+  const isWanted = useRef(false)
+
+  async function drop(): Promise<void> {
+    isWanted.current = false
+    const said = await post(`${path}/drop`).then(
+      () => ({ text: 'It is dropped.', isBad: false }),
+      (error: unknown) => ({ text: error instanceof Error ? error.message : 'It failed.', isBad: true }),
+    )
+    setWaiting(false)
+    onSay(said)
+    onDone()
+  }
+
+  useEffect(() => {
+    if (!isWaiting) return
+    isWanted.current = true
+    const timer = setTimeout(() => void drop(), undoMs)
+    return () => clearTimeout(timer)
+  }, [isWaiting])
+  useEffect(() => () => void (isWanted.current && post(`${path}/drop`).catch(() => undefined)), [])
+
+  if (!isWaiting) {
+    return (
+      <button type="button" class="apart" onClick={() => setWaiting(true)}>
+        drop
+      </button>
+    )
+  }
+  return (
+    <button
+      type="button"
+      class="apart"
+      onClick={() => {
+        isWanted.current = false
+        setWaiting(false)
+      }}
+    >
+      undo the drop
+    </button>
   )
 }
 
@@ -182,9 +244,6 @@ function FixtureForm({ isBusy, onName }: { isBusy: boolean; onName: (name: strin
 }
 
 function formatBody(body: string): string {
-  try {
-    return JSON.stringify(JSON.parse(body), undefined, 2)
-  } catch {
-    return body
-  }
+  const node = parseJson(body)
+  return node === undefined ? body : formatJson(node)
 }

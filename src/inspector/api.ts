@@ -1,5 +1,5 @@
 // The admin API, called with the key of this tab.
-import { forgetKey, readKey } from './key.ts'
+import { forgetKey, provesKey, readKey } from './key.ts'
 
 /** A refusal of the gateway, in its own words. */
 export class ApiError extends Error {
@@ -11,24 +11,48 @@ export class ApiError extends Error {
 }
 
 /** Called when the key is no longer valid. */
-let over: (why: string) => void = () => {}
+let onExpired: (why: string) => void = () => {}
 export function onKeyExpired(listener: (why: string) => void): void {
-  over = listener
+  onExpired = listener
+}
+
+/** The proof of the gateway since the last cut. Undefined: no key may be sent before it has proved that it made the key. */
+let proof: { readonly key: string; readonly isGiven: Promise<boolean> } | undefined
+
+/** Called when the connection was lost: another program may have the port now. */
+export function doubtGateway(): void {
+  proof = undefined
+}
+
+async function requireProof(key: string): Promise<void> {
+  if (proof?.key !== key) proof = { key, isGiven: provesKey(key) }
+  const asked = proof
+  const isGiven = await asked.isGiven.catch((error: unknown) => {
+    if (proof === asked) doubtGateway()
+    throw error
+  })
+  if (!isGiven) throw refuseKey('The key of this page is no longer valid.')
+}
+
+function refuseKey(sentence: string): ApiError {
+  forgetKey()
+  onExpired(sentence)
+  return new ApiError(401, sentence)
 }
 
 export async function callApi(path: string, init: RequestInit = {}): Promise<Response> {
-  const answer = await fetch(path, {
-    ...init,
-    headers: { ...init.headers, authorization: `Bearer ${readKey() ?? ''}` },
-  })
+  const key = readKey() ?? ''
+  await requireProof(key)
+  const answer = await fetch(path, { ...init, headers: { ...init.headers, authorization: `Bearer ${key}` } }).catch(
+    (error: unknown) => {
+      doubtGateway()
+      throw error
+    },
+  )
   if (answer.ok) return answer
   const text = await answer.text()
   const sentence = readError(text) ?? `The gateway answered ${answer.status}.`
-  if (answer.status === 401) {
-    forgetKey()
-    over(sentence)
-  }
-  throw new ApiError(answer.status, sentence)
+  throw answer.status === 401 ? refuseKey(sentence) : new ApiError(answer.status, sentence)
 }
 
 function readError(text: string): string | undefined {
@@ -42,7 +66,7 @@ function readError(text: string): string | undefined {
 
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const answer = await callApi(path, signal === undefined ? {} : { signal })
-  // as: types.ts has the answers of the gateway that serves this page
+  // as: api-types.ts has the answers of the gateway that serves this page
   return (await answer.json()) as T
 }
 

@@ -1,16 +1,15 @@
-// The frame of the page: the views, the keyboard, and what is announced.
+// The frame of the page: the views, the keyboard, and the announcements for screen readers.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { StatusFields } from '../model/api-types.ts'
-import { DeliveryView } from './delivery.tsx'
+import type { HealthFields, StatusFields } from '../model/api-types.ts'
+import { OpenedView } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'
 import { Help, useKeys } from './keys.tsx'
-import { FilterBar, List } from './list.tsx'
+import { FilterBar, List, useListItems } from './list.tsx'
 import { go, type PagePlace, usePlace, type View, views } from './place.ts'
-import { RefusalView } from './refusal.tsx'
 import { ReplayView } from './replay.tsx'
-import { toRowState } from './rows.ts'
+import { findRowState, type ListItem } from './rows.ts'
 import { Sessions } from './sessions.tsx'
 
 const names: Readonly<Record<View, string>> = {
@@ -24,28 +23,51 @@ export function App(): JSX.Element {
   const place = usePlace()
   const feed = useFeed(place)
   const health = useHealth(`${feed.status?.lastReloadAt ?? ''}`)
+  const items = useListItems(feed, place)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const focusList = () => document.getElementById('list')?.focus()
 
+  /** Chooses the row that is `by` rows further down. Only the list has rows. */
   const step = (by: number) => {
-    const { rows } = feed
+    if (place.view !== 'list') return
+    const rows = items.filter(({ kind }) => kind !== 'day')
     const chosen = rows.findIndex(({ id }) => id === place.id)
     const next = rows[chosen < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, chosen + by))]
-    if (next !== undefined) go({ id: next.id, view: 'list' }, { replaces: place.id !== '' })
+    if (next !== undefined) go({ id: next.id }, { replaces: place.id !== '' })
     focusList()
   }
+  /** Elsewhere, the arrow keys scroll. */
+  const stepInList = (by: number): 'unused' | undefined => {
+    const { activeElement } = document
+    if (place.view !== 'list' || (activeElement !== document.body && activeElement?.id !== 'list')) return 'unused'
+    step(by)
+    return undefined
+  }
   const press = (id: string) => () => document.getElementById(id)?.click()
-  const show = (view: View) => () => go({ view })
+  const show = (view: View) => () => {
+    go({ view })
+    // so that the arrow keys scroll it
+    requestAnimationFrame(() => document.getElementById(view === 'list' ? 'list' : 'view')?.focus())
+  }
   useKeys({
     j: () => step(1),
     k: () => step(-1),
-    ArrowDown: () => step(1),
-    ArrowUp: () => step(-1),
-    Enter: () => (place.id === '' ? step(0) : document.getElementById('detail')?.focus()),
+    ArrowDown: () => stepInList(1),
+    ArrowUp: () => stepInList(-1),
+    Enter: () => {
+      if (place.view !== 'list') return 'unused'
+      if (place.id === '') step(0)
+      else document.getElementById('detail')?.focus()
+      return undefined
+    },
     Escape: () => (document.activeElement?.id === 'list' ? go({ id: '' }) : focusList()),
     '/': () => {
+      const focusSearch = () => document.getElementById('search')?.focus()
+      // at once if possible: the next key is a letter of the search already
+      if (place.view === 'list') return focusSearch()
       go({ view: 'list' })
-      requestAnimationFrame(() => document.getElementById('search')?.focus())
+      requestAnimationFrame(focusSearch)
+      return undefined
     },
     '?': () => setHelpOpen(true),
     r: press('retry'),
@@ -69,7 +91,7 @@ export function App(): JSX.Element {
               type="button"
               key={view}
               aria-current={view === place.view ? 'page' : undefined}
-              onClick={show(view)}
+              onClick={() => go({ view })}
             >
               {names[view]}
             </button>
@@ -81,7 +103,7 @@ export function App(): JSX.Element {
         </button>
       </header>
       <main>
-        {place.view === 'list' && <ListView feed={feed} place={place} hooksUrl={health?.hooksUrl ?? ''} />}
+        {place.view === 'list' && <ListView feed={feed} place={place} items={items} health={health} />}
         {place.view === 'replay' && <ReplayView place={place} status={feed.status} isConnected={feed.isConnected} />}
         {place.view === 'sessions' && <Sessions place={place} version={count} />}
         {place.view === 'health' && <Health health={health} />}
@@ -92,24 +114,32 @@ export function App(): JSX.Element {
   )
 }
 
-function ListView({ feed, place, hooksUrl }: { feed: Feed; place: PagePlace; hooksUrl: string }): JSX.Element {
-  const row = feed.rows.find(({ id }) => id === place.id)
+type ListViewProps = {
+  feed: Feed
+  place: PagePlace
+  items: readonly ListItem[]
+  health: HealthFields | undefined
+}
+
+function ListView({ feed, place, items, health }: ListViewProps): JSX.Element {
+  const { id } = place
   return (
     <>
       <h2 class="sr">Deliveries</h2>
-      <FilterBar place={place} feed={feed} />
-      <div class={`split${place.id === '' ? '' : ' has-detail'}`}>
-        <List feed={feed} place={place} />
-        {place.id !== '' && (
+      <FilterBar place={place} feed={feed} health={health} />
+      <div class={`split${id === '' ? '' : ' has-detail'}`}>
+        <List feed={feed} place={place} items={items} />
+        {id !== '' && (
           <article id="detail" tabIndex={-1} aria-label="The chosen delivery">
             <button type="button" class="back" onClick={() => go({ id: '' })}>
               ← list
             </button>
-            {row?.kind === 'refusal' ? (
-              <RefusalView refusal={row.refusal} />
-            ) : (
-              <DeliveryView id={place.id} version={feed.changed.get(place.id) ?? 0} hooksUrl={hooksUrl} />
-            )}
+            <OpenedView
+              id={id}
+              isRefusal={items.find((item) => item.id === id)?.kind === 'refusal'}
+              version={feed.changed.get(id) ?? 0}
+              hooksUrl={health?.hooksUrl ?? ''}
+            />
           </article>
         )}
       </div>
@@ -138,13 +168,13 @@ function Status({ feed, status }: { feed: Feed; status: StatusFields | undefined
 
 const sayEveryMs = 2_000
 
-/** Says how many came, at most every two seconds: a busy gateway must not talk without end. */
+/** Announces how many rows are new, at most every two seconds: a busy gateway must not talk without end. */
 function Announcer({ feed }: { feed: Feed }): JSX.Element {
   const [said, setSaid] = useState('')
   const newest = useRef('')
   const rows = useRef(feed.rows)
   rows.current = feed.rows
-  // the rows that were there at first are no news
+  // the rows of the first reading are not new
   useEffect(() => {
     newest.current ||= feed.rows[0]?.id ?? ''
   }, [feed.rows])
@@ -155,7 +185,7 @@ function Announcer({ feed }: { feed: Feed }): JSX.Element {
       const known = rows.current.findIndex(({ id }) => id === newest.current)
       if (newest.current !== '') {
         const added = rows.current.slice(0, known < 0 ? rows.current.length : known)
-        const bad = added.filter((row) => ['parked', 'dead', 'refused'].includes(toRowState(row))).length
+        const bad = added.filter((row) => ['parked', 'dead', 'refused'].includes(findRowState(row))).length
         setSaid(`${added.length} new${bad > 0 ? `, ${bad} need a look` : ''}`)
       }
       newest.current = first.id

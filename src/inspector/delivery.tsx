@@ -1,43 +1,51 @@
-// One delivery: how it went through the pipe, what came, what was asked, and what the sender was told.
+// One delivery: its way through the pipe, the request, the prompts and replies of its runs, and the answer to the sender.
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
-import type { RequestFields, RunFields, ShownDelivery } from '../model/api-types.ts'
-import { Actions } from './actions.tsx'
-import { get } from './api.ts'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
+import type { RefusalFields, RequestFields, RunFields, ShownDelivery } from '../model/api-types.ts'
+import { Actions, type Said } from './actions.tsx'
+import { ApiError, get } from './api.ts'
+import { formatCount, formatDuration, markUnseen } from './format.ts'
 import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
-import { LongText, Line } from './text.tsx'
-import { markUnseen } from './visible.ts'
-import { Tree } from './tree.tsx'
+import { RefusalView } from './refusal.tsx'
+import { countJobs, findState, glyphs } from './rows.ts'
+import { Age, Line, LongText, useNow } from './text.tsx'
+import { PayloadView } from './tree.tsx'
 
-type Shown = {
-  readonly delivery: ShownDelivery
-  readonly request: RequestFields | undefined
-  readonly runs: readonly RunFields[]
+type Opened =
+  | {
+      readonly kind: 'delivery'
+      readonly id: string
+      readonly delivery: ShownDelivery
+      readonly request: RequestFields | undefined
+      readonly runs: readonly RunFields[]
+    }
+  | { readonly kind: 'refusal'; readonly id: string; readonly refusal: RefusalFields }
+
+type OpenedProps = {
+  readonly id: string
+  /** Whether the list has it as a refusal; a bookmark may name either. */
+  readonly isRefusal: boolean
+  readonly version: number
+  readonly hooksUrl: string
 }
 
-export function DeliveryView({
-  id,
-  version,
-  hooksUrl,
-}: {
-  id: string
-  version: number
-  hooksUrl: string
-}): JSX.Element {
-  const [shown, setShown] = useState<Shown>()
+export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): JSX.Element {
+  const [opened, setOpened] = useState<Opened>()
   const [problem, setProblem] = useState('')
-  const [reading, setReading] = useState(0)
+  const [readings, setReadings] = useState(0)
 
   useEffect(() => {
     const ended = new AbortController()
-    void load(ended.signal)
+    // a refusal never changes
+    if (opened?.kind !== 'refusal' || opened.id !== id) void load(ended.signal)
     return () => ended.abort()
-  }, [id, version, reading])
+  }, [id, version, readings])
+  useLayoutEffect(() => document.getElementById('detail')?.scrollTo(0, 0), [opened?.id])
 
   async function load(signal: AbortSignal): Promise<void> {
     try {
-      setShown(await read(id, signal))
+      setOpened(await readOpened(id, isRefusal, signal))
       setProblem('')
     } catch (error) {
       if (!signal.aborted) setProblem(error instanceof Error ? error.message : 'It could not be read.')
@@ -45,46 +53,34 @@ export function DeliveryView({
   }
 
   if (problem !== '') return <p class="empty bad">{problem}</p>
-  // the delivery before stays until the next one is there: nothing jumps
-  if (shown === undefined) return <p class="empty">Reading …</p>
-  const { delivery, request, runs } = shown
+  // the previous one stays until the next one is read, so nothing jumps
+  if (opened === undefined) return <p class="empty">Reading …</p>
+  if (opened.kind === 'refusal') return <RefusalView refusal={opened.refusal} />
+  return <Delivery {...opened} hooksUrl={hooksUrl} onDone={() => setReadings(readings + 1)} />
+}
+
+type DeliveryProps = Extract<Opened, { kind: 'delivery' }> & {
+  readonly hooksUrl: string
+  readonly onDone: () => void
+}
+
+function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps): JSX.Element {
+  const [said, setSaid] = useState<Said>({ text: '', isBad: false })
+  const copy = (what: string, text: string) =>
+    void navigator.clipboard.writeText(text).then(
+      () => setSaid({ text: `${what} is in the clipboard.`, isBad: false }),
+      () => setSaid({ text: 'The browser does not allow to copy.', isBad: true }),
+    )
   return (
     <>
-      <header class="title">
-        <h2>
-          <button type="button" class="link" onClick={() => go({ hook: delivery.hook, id })} title="Only this hook">
-            <Line text={delivery.hook} most={80} />
-          </button>{' '}
-          {delivery.source !== null && (
-            <button
-              type="button"
-              class="link dim"
-              onClick={() => go({ source: delivery.source ?? '' })}
-              title="Only this source"
-            >
-              <Line text={delivery.sourceName ?? delivery.source} most={60} />
-            </button>
-          )}{' '}
-          <span class="dim">
-            <Line text={delivery.event ?? ''} most={80} />
-          </span>
-        </h2>
-        <code class="id">{delivery.deliveryId}</code>
-      </header>
-      <Actions delivery={delivery} request={request} hooksUrl={hooksUrl} onDone={() => setReading(reading + 1)} />
-      {delivery.problem !== null && (
-        <section class="problem" aria-label="Problem">
-          <p>
-            <b>{delivery.problem.code}</b> <Line text={delivery.problem.detail} most={2_000} />
-          </p>
-          {delivery.problem.frame !== undefined && <LongText text={delivery.problem.frame} label="Code frame" />}
-        </section>
-      )}
+      <Title delivery={delivery} onCopy={copy} />
+      <Actions delivery={delivery} request={request} hooksUrl={hooksUrl} said={said} onSay={setSaid} onDone={onDone} />
+      <Reason delivery={delivery} />
       <Pipe delivery={delivery} />
       {runs.map((run) => (
         <Run key={run.jobId} run={run} />
       ))}
-      <Payload request={request} />
+      <Payload request={request} onCopy={copy} />
       {request !== undefined && <Headers request={request} />}
       <Part title={`Answer to the sender: ${delivery.answer.status}`}>
         <LongText text={delivery.answer.body === '' ? '(no body)' : delivery.answer.body} label="Answer" />
@@ -93,17 +89,98 @@ export function DeliveryView({
   )
 }
 
+type TitleProps = { readonly delivery: ShownDelivery; readonly onCopy: (what: string, text: string) => void }
+
+function Title({ delivery, onCopy }: TitleProps): JSX.Element {
+  const { deliveryId, hook, source, sourceName, event, jobs, receivedAt } = delivery
+  const at = Date.parse(receivedAt)
+  const now = useNow(at)
+  const state = findState({ state: delivery.state, jobs: countJobs(jobs) })
+  const steps = jobs.flatMap((job) => job.steps.map((step) => Date.parse(step.at)))
+  const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
+  return (
+    <header class="title">
+      <h2>
+        <span class={`state ${state}`}>
+          <span aria-hidden="true">{glyphs[state]}</span> {state}
+        </span>{' '}
+        <button type="button" class="link" onClick={() => go({ hook })} title="Only this hook">
+          <Line text={hook} most={80} />
+        </button>{' '}
+        {source !== null && (
+          <button type="button" class="link dim" onClick={() => go({ source })} title="Only this source">
+            <Line text={sourceName ?? source} most={60} />
+          </button>
+        )}{' '}
+        <span class="dim">
+          <Line text={event ?? ''} most={80} />
+        </span>
+      </h2>
+      <p class="dim">
+        <Age at={at} now={now} /> ago{isDone && `, took ${formatDuration(Math.max(...steps) - at)}`}{' '}
+        <button
+          type="button"
+          class="link id"
+          title="Copy the id"
+          onClick={() => onCopy(`The id ${deliveryId}`, deliveryId)}
+        >
+          {deliveryId}
+        </button>
+      </p>
+    </header>
+  )
+}
+
+/** Why it is parked, or why a run is dead or will be tried again. */
+function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDelivery }): JSX.Element | null {
+  const failed = jobs.find((job) => job.lastError !== null && job.state !== 'done' && job.state !== 'dropped')
+  if (problem !== null && state !== 'accepted') {
+    return (
+      <section class="problem" aria-label="Problem">
+        <p>
+          <b>{problem.code}</b> <Line text={problem.detail} most={2_000} />
+        </p>
+        {problem.frame !== undefined && <LongText text={problem.frame} label="Code frame" />}
+      </section>
+    )
+  }
+  if (failed === undefined) return null
+  const tries = failed.attempts === 1 ? 'after 1 try' : `after ${failed.attempts} tries`
+  return (
+    <section class={`problem${failed.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
+      <p>
+        <b>{failed.state === 'dead' ? `dead ${tries}` : `will be tried again ${tries}`}</b>{' '}
+        <Line text={failed.lastError ?? ''} most={2_000} />
+      </p>
+    </section>
+  )
+}
+
 /** Runs whose texts are read: a delivery with `forEach` can have two hundred. */
 const mostRuns = 10
 
-async function read(id: string, signal: AbortSignal): Promise<Shown> {
+async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): Promise<Opened> {
+  const [first, second] = isRefusal ? [readRefusal, readDelivery] : [readDelivery, readRefusal]
+  return first(id, signal).catch((error: unknown) => {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    // both may be unknown: the first sentence is about what was probably meant
+    return second(id, signal).catch(() => Promise.reject(error))
+  })
+}
+
+async function readRefusal(id: string, signal: AbortSignal): Promise<Opened> {
+  const { refusal } = await get<{ refusal: RefusalFields }>(`/api/refusals/${encodeURIComponent(id)}`, signal)
+  return { kind: 'refusal', id, refusal }
+}
+
+async function readDelivery(id: string, signal: AbortSignal): Promise<Opened> {
   const delivery = await get<ShownDelivery>(`/api/deliveries/${encodeURIComponent(id)}`, signal)
   const request = delivery.isRequestKept
     ? await get<RequestFields>(`/api/deliveries/${encodeURIComponent(id)}/request`, signal).catch(() => undefined)
     : undefined
   const ids = delivery.jobs.flatMap(({ runId }) => runId ?? []).slice(0, mostRuns)
   const runs = await Promise.all(ids.map((run) => get<RunFields>(`/api/runs/${encodeURIComponent(run)}`, signal)))
-  return { delivery, request, runs }
+  return { kind: 'delivery', id, delivery, request, runs }
 }
 
 function Part({
@@ -143,7 +220,12 @@ function Run({ run }: { run: RunFields }): JSX.Element | null {
   )
 }
 
-function Payload({ request }: { request: RequestFields | undefined }): JSX.Element {
+type PayloadProps = {
+  readonly request: RequestFields | undefined
+  readonly onCopy: (what: string, text: string) => void
+}
+
+function Payload({ request, onCopy }: PayloadProps): JSX.Element {
   if (request === undefined) {
     return (
       <Part title="Payload">
@@ -153,20 +235,12 @@ function Payload({ request }: { request: RequestFields | undefined }): JSX.Eleme
       </Part>
     )
   }
-  const value = request.encoding === 'utf8' ? toJson(request.body) : undefined
+  const { body, encoding } = request
   return (
-    <Part title={`Payload, ${request.body.length.toLocaleString('en')} characters`}>
-      {value === undefined ? <LongText text={request.body} label="Payload" /> : <Tree value={value} />}
+    <Part title={`Payload, ${formatCount(body.length)} characters`}>
+      {encoding === 'utf8' ? <PayloadView text={body} onCopy={onCopy} /> : <LongText text={body} label="Payload" />}
     </Part>
   )
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function Headers({ request }: { request: RequestFields }): JSX.Element {

@@ -1,6 +1,6 @@
 // Two values next to each other, line by line: what only one of them has is marked, and what both have is left out but for two lines.
 import type { JSX } from 'preact'
-import { markUnseen } from './visible.ts'
+import { markUnseen } from './format.ts'
 
 /** `noted`: only in the record, where the live code differs from it. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }

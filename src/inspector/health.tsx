@@ -6,7 +6,7 @@ import { get } from './api.ts'
 import { toEditorUrl } from './pipe.tsx'
 import { go } from './place.ts'
 import { Plot } from './plot.tsx'
-import { formatDuration } from './rows.ts'
+import { formatCount, formatDuration } from './format.ts'
 import { Line, LongText, Time } from './text.tsx'
 
 const everyMs = 5_000
@@ -34,7 +34,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
   if (health === undefined) return <p class="empty">Reading …</p>
   const { problems, store, minutes } = health
   return (
-    <div class="health" tabIndex={-1}>
+    <div class="health" id="view" tabIndex={-1}>
       <section aria-label="Live code">
         <h2>Live code</h2>
         <p class={health.degraded ? 'warn' : 'good'}>
@@ -100,8 +100,8 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
             minutes={minutes}
             isStacked={false}
             series={[
-              { name: 'p50', of: ({ latencyMs }) => latencyMs?.p50 ?? 0 },
-              { name: 'p95', of: ({ latencyMs }) => latencyMs?.p95 ?? 0 },
+              { name: 'p50', of: ({ latencyMs }) => latencyMs?.p50 },
+              { name: 'p95', of: ({ latencyMs }) => latencyMs?.p95 },
             ]}
           />
           <Plot
@@ -137,7 +137,7 @@ function Queues({ health }: { health: HealthFields }): JSX.Element {
     ['queued', String(jobs.queued)],
     ['running', String(jobs.running)],
     ['oldest due', age],
-    ['bytes waiting', store.waitingBytes.toLocaleString('en')],
+    ['bytes waiting', formatCount(store.waitingBytes)],
   ]
   return (
     <section aria-label="Queues">

@@ -1,7 +1,7 @@
 // The key of this tab. A link of `hookloom open` has a code that works once; it is exchanged for a key, which stays in sessionStorage.
 const name = 'hookloom-key'
 
-/** Removes the code from the address before anything else runs: it must not stay in the history. */
+/** Removes the code from the address, and so from the history, before anything else runs. */
 export function takeCode(): string | undefined {
   const code = /^#k=([\w-]{20,100})$/.exec(location.hash)?.[1]
   if (code !== undefined) history.replaceState(null, '', '/')
@@ -18,3 +18,30 @@ export async function exchangeCode(code: string): Promise<void> {
 
 export const readKey = (): string | null => sessionStorage.getItem(name)
 export const forgetKey = (): void => sessionStorage.removeItem(name)
+
+const keyForm = /^hlk_([\w-]{64})$/
+const publicBytes = 16
+
+/**
+ * Whether the program on this port is a gateway that made the key, without showing it the key: another program may have taken the port
+ * while the gateway was down. A key is a public part and its signature by the gateway; the gateway signs a random text with that signature.
+ */
+export async function provesKey(key: string): Promise<boolean> {
+  const text = keyForm.exec(key)?.[1]
+  if (text === undefined) return false
+  const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (each) => each.charCodeAt(0))
+  const challenge = toHex(crypto.getRandomValues(new Uint8Array(32)))
+  const answer = await fetch('/api/page/proof', {
+    method: 'POST',
+    body: JSON.stringify({ key: toHex(bytes.slice(0, publicBytes)), challenge }),
+  })
+  const { proof }: { proof?: string } = await answer.json()
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+  const signature = await crypto.subtle.importKey('raw', bytes.slice(publicBytes), algorithm, false, ['sign'])
+  const expected = await crypto.subtle.sign('HMAC', signature, new TextEncoder().encode(`proof ${challenge}`))
+  return proof === toHex(new Uint8Array(expected))
+}
+
+function toHex(bytes: Uint8Array): string {
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 
 const keys: readonly (readonly [key: string, meaning: string])[] = [
-  ['j  k', 'the next, the previous delivery'],
+  ['j  k  ↓  ↑', 'the next, the previous delivery'],
   ['Enter', 'read the chosen delivery'],
   ['Esc', 'back to the list'],
   ['/', 'search'],
@@ -15,8 +15,18 @@ const keys: readonly (readonly [key: string, meaning: string])[] = [
   ['?', 'this help'],
 ]
 
-/** While one types, only Escape is a key of the page. */
-export function useKeys(actions: Readonly<Record<string, () => void>>): void {
+const storageName = 'hookloom-keys'
+
+/** Keys of one character can be turned off: speech input types them by accident. */
+const areLettersOff = (): boolean => localStorage.getItem(storageName) === 'off'
+
+function turnLetters(isOn: boolean): void {
+  if (isOn) localStorage.removeItem(storageName)
+  else localStorage.setItem(storageName, 'off')
+}
+
+/** An action returns `unused` if the key keeps its usual meaning. In a text field, only Escape is a key of the page. */
+export function useKeys(actions: Readonly<Record<string, () => unknown>>): void {
   const now = useRef(actions)
   now.current = actions
   useEffect(() => {
@@ -27,13 +37,13 @@ export function useKeys(actions: Readonly<Record<string, () => void>>): void {
       const { target } = event
       const isTyping = target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)
       if (isTyping && event.key !== 'Escape') return
+      if (event.key.length === 1 && areLettersOff()) return
       const isPressable = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement
       if (event.key === 'Enter' && (isPressable || (target instanceof HTMLElement && target.tagName === 'SUMMARY')))
         return
       const action = now.current[event.key]
-      if (action === undefined) return
+      if (action === undefined || action() === 'unused') return
       event.preventDefault()
-      action()
     }
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
@@ -59,6 +69,16 @@ export function Help({ isOpen, onClose }: { isOpen: boolean; onClose: () => void
           </>
         ))}
       </dl>
+      <p>
+        <label>
+          <input
+            type="checkbox"
+            defaultChecked={!areLettersOff()}
+            onChange={({ currentTarget }) => turnLetters(currentTarget.checked)}
+          />{' '}
+          keys of one character
+        </label>
+      </p>
       <button type="button" onClick={onClose}>
         close
       </button>

@@ -1,46 +1,60 @@
 // The live list. Only the rows in sight are in the document, each of one height, so thousands of rows stay smooth and nothing jumps.
 import type { JSX } from 'preact'
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { HealthFields } from '../model/api-types.ts'
 import type { Feed } from './feed.ts'
-import { go, type PagePlace } from './place.ts'
-import { type ListRow, describeRow, toRowState, formatTook } from './rows.ts'
-import { Line, formatClock } from './text.tsx'
+import { formatCount, formatLongDay } from './format.ts'
+import { go, type PagePlace, stateFilters } from './place.ts'
+import { describeRow, findRowState, formatTook, glyphs, type ListItem, type ListRow, toListItems } from './rows.ts'
+import { Age, Line, useNow } from './text.tsx'
 
-const states = ['', 'parked', 'dead', 'refused', 'accepted', 'skipped', 'pending', 'dropped'] as const
-const rowHeight = 30
-const narrowHeight = 48
+/** Rows above and below those in sight that are in the document. */
 const spare = 8
 
-export function List({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
-  const { rows } = feed
-  const box = useRef<HTMLDivElement>(null)
-  const [view, setView] = useState({ top: 0, height: 800, isNarrow: false })
-  const height = view.isNarrow ? narrowHeight : rowHeight
-  const chosen = rows.findIndex(({ id }) => id === place.id)
-  const first = Math.max(0, Math.floor(view.top / height) - spare)
-  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / height) + spare)
+/** What the list shows. On the filter `refused`, each refusal is a row of its own. */
+export function useListItems({ rows }: Feed, { state }: PagePlace): readonly ListItem[] {
+  // the heads of the days change at midnight
+  const today = new Date().toDateString()
+  return useMemo(() => toListItems(rows, state !== 'refused'), [rows, state, today])
+}
 
+type ListProps = { feed: Feed; place: PagePlace; items: readonly ListItem[] }
+
+export function List({ feed, place, items }: ListProps): JSX.Element {
+  const box = useRef<HTMLDivElement>(null)
+  const sheet = useRef<HTMLDivElement>(null)
+  // `height`: of a row. The style sheet decides it, by the width of the list
+  const [view, setView] = useState({ top: 0, size: 800, height: 30 })
+  const { height } = view
+  const now = useNow(feed.rows[0]?.at ?? 0)
+  const chosen = items.findIndex(({ id }) => id === place.id)
+  const first = Math.max(0, Math.floor(view.top / height) - spare)
+  const last = Math.min(items.length, Math.ceil((view.top + view.size) / height) + spare)
+
+  const measure = () => {
+    if (box.current === null || sheet.current === null) return
+    const { scrollTop, clientHeight } = box.current
+    const styled = Number.parseFloat(getComputedStyle(sheet.current).getPropertyValue('--row'))
+    setView({ top: scrollTop, size: clientHeight, height: Math.round(styled) || 30 })
+  }
   useLayoutEffect(() => {
-    const { current } = box
-    if (current === null) return
-    const measure = () =>
-      setView({ top: current.scrollTop, height: current.clientHeight, isNarrow: current.clientWidth < 620 })
+    if (box.current === null) return
     measure()
     const observer = new ResizeObserver(measure)
-    observer.observe(current)
+    observer.observe(box.current)
     return () => observer.disconnect()
   }, [])
 
-  // rows that come while one reads further down must not move what one reads
+  // new rows must not move the rows that somebody reads further down
   const anchor = useRef<string | undefined>(undefined)
   useLayoutEffect(() => {
     const { current } = box
-    const index = rows.findIndex(({ id }) => id === anchor.current)
+    const index = items.findIndex(({ id }) => id === anchor.current)
     if (current !== null && index > 0 && current.scrollTop > height) {
       const offset = current.scrollTop % height
       current.scrollTop = index * height + offset
     }
-  }, [rows])
+  }, [items])
 
   useEffect(() => {
     const { current } = box
@@ -51,56 +65,88 @@ export function List({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Ele
   }, [place.id, height])
 
   function onScroll({
-    currentTarget: { scrollTop, clientHeight, clientWidth, scrollHeight },
+    currentTarget: { scrollTop, clientHeight, scrollHeight },
   }: {
     currentTarget: HTMLElement
   }): void {
-    setView({ top: scrollTop, height: clientHeight, isNarrow: clientWidth < 620 })
-    anchor.current = scrollTop > height ? rows[Math.floor(scrollTop / height)]?.id : undefined
-    if (scrollTop + clientHeight > scrollHeight - 20 * height) feed.older()
+    measure()
+    anchor.current = scrollTop > height ? items[Math.floor(scrollTop / height)]?.id : undefined
+    if (scrollTop + clientHeight > scrollHeight - 20 * height) feed.loadOlder()
   }
 
+  const isEmpty = items.length === 0
+  // a list box without options is an error for screen readers
+  const role = isEmpty
+    ? { role: 'region', 'aria-label': 'Deliveries' }
+    : {
+        role: 'listbox',
+        'aria-label': 'Deliveries, newest first',
+        ...(chosen >= first && chosen < last ? { 'aria-activedescendant': `row-${place.id}` } : {}),
+      }
   return (
-    <div
-      class="list"
-      ref={box}
-      onScroll={onScroll}
-      role="listbox"
-      aria-label="Deliveries, newest first"
-      {...(chosen >= first && chosen < last ? { 'aria-activedescendant': `row-${place.id}` } : {})}
-      tabIndex={0}
-      id="list"
-    >
-      {rows.length === 0 && <Empty feed={feed} place={place} />}
-      <div style={{ height: `${rows.length * height}px`, position: 'relative' }} role="presentation">
-        {rows.slice(first, last).map((row, at) => (
-          <RowLine
-            key={row.id}
-            row={row}
-            top={(first + at) * height}
-            height={height}
-            isChosen={row.id === place.id}
-            position={first + at + 1}
-            count={rows.length}
-          />
-        ))}
+    <div class="list-pane">
+      {!isEmpty && <Heads />}
+      {/* as: `role` has one of two valid sets of attributes */}
+      <div class="list" ref={box} onScroll={onScroll} tabIndex={0} id="list" {...(role as { role: 'listbox' })}>
+        {isEmpty && <Empty feed={feed} place={place} />}
+        <div class="rows" ref={sheet} style={{ height: `${items.length * height}px` }} role="presentation">
+          {items.slice(first, last).map((item, at) => {
+            const top = (first + at) * height
+            return item.kind === 'day' ? (
+              <div class="day" role="presentation" key={item.id} style={{ top: `${top}px`, height: `${height}px` }}>
+                {formatLongDay(item.at, now)}
+              </div>
+            ) : (
+              <RowLine
+                key={item.id}
+                row={item}
+                now={now}
+                style={{ top: `${top}px`, height: `${height}px` }}
+                isChosen={item.id === place.id}
+                position={first + at + 1}
+                count={items.length}
+              />
+            )
+          })}
+        </div>
       </div>
     </div>
   )
 }
 
-type LineProps = { row: ListRow; top: number; height: number; isChosen: boolean; position: number; count: number }
+function Heads(): JSX.Element {
+  return (
+    <div class="heads row" aria-hidden="true">
+      <span class="outcome">state</span>
+      <span class="hook">hook and event</span>
+      <span class="source">sender</span>
+      <span class="summary">about</span>
+      <span class="took">took</span>
+      <span class="age">age</span>
+    </div>
+  )
+}
 
-function RowLine({ row, top, height, isChosen, position, count }: LineProps): JSX.Element {
-  const outcome = toRowState(row)
+type LineProps = {
+  row: ListRow
+  now: number
+  style: { top: string; height: string }
+  isChosen: boolean
+  position: number
+  count: number
+}
+
+function RowLine({ row, now, style, isChosen, position, count }: LineProps): JSX.Element {
+  const state = findRowState(row)
   const [source, hook, event] =
     row.kind === 'refusal'
       ? [row.refusal.client, row.refusal.hook ?? row.refusal.path, String(row.refusal.status)]
       : [row.delivery.sourceName ?? row.delivery.source ?? '', row.delivery.hook, row.delivery.event ?? '']
+  const isQuiet = row.kind === 'refusal' && row.isStranger
   return (
     <div
-      class={`row ${outcome}${isChosen ? ' chosen' : ''}`}
-      style={{ top: `${top}px`, height: `${height}px` }}
+      class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}`}
+      style={style}
       role="option"
       id={`row-${row.id}`}
       aria-selected={isChosen}
@@ -108,21 +154,28 @@ function RowLine({ row, top, height, isChosen, position, count }: LineProps): JS
       aria-setsize={count}
       onClick={() => go({ id: row.id })}
     >
-      <span class="time">{formatClock(row.at)}</span>
-      <span class="outcome">{outcome}</span>
+      <span class="outcome">
+        <span class="glyph" aria-hidden="true">
+          {glyphs[state]}
+        </span>{' '}
+        {state}
+      </span>
       <span class="hook">
-        <Line text={hook} most={60} />
+        <Line text={hook} most={60} />{' '}
+        <span class="dim">
+          <Line text={event} most={60} />
+        </span>
       </span>
       <span class="source">
         <Line text={source} most={40} />
       </span>
-      <span class="event">
-        <Line text={event} most={60} />
-      </span>
-      <span class="became">
-        <Line text={describeRow(row)} most={160} />
+      <span class="summary">
+        <Line text={describeRow(row)} most={240} />
       </span>
       <span class="took">{formatTook(row)}</span>
+      <span class="age">
+        <Age at={row.at} now={now} />
+      </span>
     </div>
   )
 }
@@ -131,7 +184,7 @@ function Empty({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
   const isFiltered = [place.state, place.hook, place.source, place.q].some((value) => value !== '')
   if (feed.problem !== '') return <p class="empty bad">{feed.problem}</p>
   if (feed.isLoading) return <p class="empty">Reading …</p>
-  if (isFiltered) return <p class="empty">Nothing fits these filters. New deliveries that fit appear here.</p>
+  if (isFiltered) return <p class="empty">Nothing matches these filters. New deliveries that match appear here.</p>
   return (
     <p class="empty">
       No delivery yet. Send one: <code>hookloom send &lt;hook&gt; &lt;file&gt;</code>
@@ -139,7 +192,10 @@ function Empty({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
   )
 }
 
-export function FilterBar({ place, feed }: { place: PagePlace; feed: Feed }): JSX.Element {
+type FilterBarProps = { place: PagePlace; feed: Feed; health: HealthFields | undefined }
+
+export function FilterBar({ place, feed, health }: FilterBarProps): JSX.Element {
+  const counts: Readonly<Record<string, number | undefined>> = { ...health?.deliveries, dead: health?.jobs.dead }
   return (
     <div class="filters" role="search">
       <input
@@ -153,15 +209,10 @@ export function FilterBar({ place, feed }: { place: PagePlace; feed: Feed }): JS
         onInput={({ currentTarget }) => go({ q: currentTarget.value }, { replaces: true })}
       />
       <div class="states" role="group" aria-label="State">
-        {states.map((state) => (
-          <button
-            type="button"
-            key={state}
-            class={state === '' ? '' : state}
-            aria-pressed={place.state === state}
-            onClick={() => go({ state })}
-          >
+        {stateFilters.map((state) => (
+          <button type="button" key={state} aria-pressed={place.state === state} onClick={() => go({ state })}>
             {state === '' ? 'all' : state}
+            {(counts[state] ?? 0) > 0 && <span class="count">{formatCount(counts[state] ?? 0)}</span>}
           </button>
         ))}
       </div>

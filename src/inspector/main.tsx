@@ -5,7 +5,24 @@ import { onKeyExpired } from './api.ts'
 import { App } from './app.tsx'
 import { exchangeCode, readKey, takeCode } from './key.ts'
 
-const code = takeCode()
+/** Set while the page is shown. Undefined hides the notice. */
+let showNotice: (why: string | undefined) => void = () => {}
+
+// registered before the page reads its address, so that the code is removed first
+const firstCode = takeCode()
+addEventListener('hashchange', () => {
+  const code = takeCode()
+  if (code !== undefined) void openLink(code).then((problem) => showNotice(problem))
+})
+
+/** Resolves to why there is no key; undefined if there is one. A link that does not work leaves a valid key as it is. */
+async function openLink(code: string): Promise<string | undefined> {
+  const problem = await exchangeCode(code).then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? error.message : 'The gateway does not answer.'),
+  )
+  return readKey() === null ? problem : undefined
+}
 
 function KeyNotice({ why }: { why: string }): JSX.Element {
   return (
@@ -14,26 +31,21 @@ function KeyNotice({ why }: { why: string }): JSX.Element {
       {why !== '' && <p role="alert">{why}</p>}
       <p>
         Run <code>hookloom open</code> in a terminal. It opens this page with a new key, which is valid for twelve hours
-        in this tab.
+        in this tab. You can also paste the link into this tab.
       </p>
     </main>
   )
 }
 
-function Page({ problem }: { problem: string }): JSX.Element {
-  const [why, setWhy] = useState(readKey() === null ? problem : undefined)
+function Page({ problem }: { problem: string | undefined }): JSX.Element {
+  const [why, setWhy] = useState(problem)
+  showNotice = setWhy
   onKeyExpired(setWhy)
   return why === undefined ? <App /> : <KeyNotice why={why} />
 }
 
 async function start(): Promise<void> {
-  let problem = ''
-  if (code !== undefined) {
-    problem = await exchangeCode(code).then(
-      () => '',
-      (error: unknown) => (error instanceof Error ? error.message : 'The gateway does not answer.'),
-    )
-  }
+  const problem = firstCode === undefined ? (readKey() === null ? '' : undefined) : await openLink(firstCode)
   const root = document.getElementById('page')
   if (root === null) return
   root.replaceChildren()

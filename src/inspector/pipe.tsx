@@ -1,8 +1,8 @@
-// The pipe as a picture: one stage under the other, each with what it decided.
+// The pipe as a picture: its stages in order, each with its decision.
 import type { ComponentChildren, JSX } from 'preact'
 import type { JobFields, ShownDelivery } from '../model/api-types.ts'
 import { go } from './place.ts'
-import { formatDuration, formatTimes } from './rows.ts'
+import { formatDuration, formatTimes } from './format.ts'
 import { Line, Time } from './text.tsx'
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
@@ -48,7 +48,8 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
         {isSettled ? `after ${formatDuration(Date.parse(settledAt) - Date.parse(receivedAt))}` : 'it waits'}
       </Stage>
       {jobs.map((job) => (
-        <JobStage key={job.jobId} job={job} since={receivedAt} />
+        // the reason of a single run is above the pipe
+        <JobStage key={job.jobId} job={job} since={receivedAt} showsError={jobs.length > 1} />
       ))}
     </ol>
   )
@@ -109,7 +110,9 @@ export function toEditorUrl(file: string, line: number): string {
   return `vscode://file/${file.replace(/^\//, '').split('/').map(encodeURIComponent).join('/')}:${line}`
 }
 
-function JobStage({ job, since }: { job: JobFields; since: string }): JSX.Element {
+type JobStageProps = { readonly job: JobFields; readonly since: string; readonly showsError: boolean }
+
+function JobStage({ job, since, showsError }: JobStageProps): JSX.Element {
   const mark = job.state === 'dead' ? 'bad' : job.state === 'done' ? 'done' : 'idle'
   return (
     <Stage name={job.kind === 'wake' ? 'event' : job.kind} mark={mark}>
@@ -124,7 +127,7 @@ function JobStage({ job, since }: { job: JobFields; since: string }): JSX.Elemen
         <b class={job.state}>{job.state}</b>
         {job.attempts > 1 && <span class="dim"> attempt {job.attempts}</span>}
       </p>
-      {job.lastError !== null && job.state !== 'done' && (
+      {showsError && job.lastError !== null && job.state !== 'done' && (
         <p class="warn">
           <Line text={job.lastError} most={1_000} />
         </p>

@@ -1,10 +1,12 @@
 // What the page shows, in the fragment of its address: it can be kept as a bookmark, and never reaches a server or its log.
 import { useEffect, useState } from 'preact/hooks'
+import type { Filters } from './rows.ts'
 
 export const views = ['list', 'replay', 'sessions', 'health'] as const
 export type View = (typeof views)[number]
 
-export type Filters = { readonly state: string; readonly hook: string; readonly source: string; readonly q: string }
+/** The states of a row; nothing for all. */
+export const stateFilters = ['', 'parked', 'dead', 'refused', 'waiting', 'done', 'skipped', 'dropped'] as const
 
 /** `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. */
 export type PagePlace = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }
@@ -18,7 +20,7 @@ function readPlace(): PagePlace {
     id: text('id'),
     session: text('session'),
     last: text('last'),
-    state: text('state'),
+    state: stateFilters.find((each) => each === text('state')) ?? '',
     hook: text('hook'),
     source: text('source'),
     q: text('q'),
@@ -30,10 +32,10 @@ function toHash(place: Partial<PagePlace>): string {
   return `#${new URLSearchParams(filled.map(([name, value]) => [name, String(value)])).toString()}`
 }
 
-/** `replaces`: the step before is not worth a step back, as while one types. */
+/** `replaces`: without a new entry in the history, for example for each letter of a search. */
 export function go(change: Partial<PagePlace>, { replaces = false } = {}): void {
   const hash = toHash({ ...readPlace(), ...change })
-  // a step back must lead to another place
+  // each entry of the history must be another place
   if (replaces || hash === (location.hash || '#')) history.replaceState(null, '', hash)
   else history.pushState(null, '', hash)
   dispatchEvent(new Event('popstate'))

@@ -1,9 +1,10 @@
-// A small plot of the last sixty minutes: stacked bars, or lines. The numbers are also a table for those who do not see it.
+// A small plot of the last sixty minutes: stacked bars, or points.
 import type { JSX } from 'preact'
 import type { MinuteFields } from '../model/api-types.ts'
-import { formatClock } from './text.tsx'
+import { formatClock, formatCount } from './format.ts'
 
-type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number }
+/** `of`: undefined for a minute without traffic. */
+type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number | undefined }
 
 const width = 240
 const height = 60
@@ -21,7 +22,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
   const now = Math.floor(Date.now() / minuteMs) * minuteMs
   const bars = minutes.flatMap((minute) => {
     const at = span - 1 - (now - Date.parse(minute.at)) / minuteMs
-    return at >= 0 && at < span ? [{ at, minute, values: series.map(({ of }) => of(minute)) }] : []
+    return at >= 0 && at < span ? [{ at, minute, values: series.map(({ of }) => of(minute) ?? 0) }] : []
   })
   const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0)
   const most = Math.max(1, ...bars.map(({ values }) => (isStacked ? sum(values) : Math.max(...values))))
@@ -30,11 +31,12 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
   return (
     <figure class="plot">
       <figcaption>
-        {title} <span class="dim">up to {most.toLocaleString('en')}</span>
+        {title} <span class="dim">up to {formatCount(most)}</span>
       </figcaption>
       <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
         {bars.map(({ at, values, minute }) =>
           values.map((value, index) => {
+            if (!isStacked && series[index]?.of(minute) === undefined) return null
             const below = isStacked ? sum(values.slice(0, index)) : 0
             return (
               <rect
@@ -54,7 +56,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
           <li key={name}>
             <i class={`series-${index}`} /> {name}{' '}
             <span class="dim">
-              {isStacked ? sum(minutes.map(of)).toLocaleString('en') : of(minutes.at(-1) ?? none)}
+              {isStacked ? formatCount(sum(minutes.map((minute) => of(minute) ?? 0))) : findLast(minutes, of)}
             </span>
           </li>
         ))}
@@ -66,11 +68,8 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
   )
 }
 
-const none: MinuteFields = {
-  at: '',
-  deliveries: { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0, duplicate: 0 },
-  refused: 0,
-  runs: { done: 0, retried: 0, dead: 0 },
-  reloads: { live: 0, refused: 0 },
-  latencyMs: null,
+/** The value of the last minute that has one. */
+function findLast(minutes: readonly MinuteFields[], of: Series['of']): string {
+  const last = minutes.findLast((minute) => of(minute) !== undefined)
+  return last === undefined ? 'no traffic' : String(of(last))
 }

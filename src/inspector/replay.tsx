@@ -70,7 +70,7 @@ export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Ele
       <p class={problem === '' ? 'said' : 'said bad'} role="status">
         {problem !== '' ? problem : describeReport(report, isBusy)}
       </p>
-      <div class="report" tabIndex={0} aria-busy={isBusy} aria-label="Result of the replay" role="region">
+      <div class="report" id="view" tabIndex={0} aria-busy={isBusy} aria-label="Result of the replay" role="region">
         {shown}
       </div>
     </div>

@@ -1,10 +1,20 @@
 // The rows of the list: deliveries and refusals, newest first, in one order. It is bounded, so that a page that stays open stays small.
-import type { DeliveryRow, RefusalFields } from '../model/api-types.ts'
-import type { Filters } from './place.ts'
+import type { DeliveryRow, JobFields, RefusalFields } from '../model/api-types.ts'
+import { formatDuration, formatTimes } from './format.ts'
 
-export type ListRow =
-  | { readonly kind: 'delivery'; readonly id: string; readonly at: number; readonly delivery: DeliveryRow }
-  | { readonly kind: 'refusal'; readonly id: string; readonly at: number; readonly refusal: RefusalFields }
+export type ListRow = { readonly id: string; readonly at: number } & (
+  | { readonly kind: 'delivery'; readonly delivery: DeliveryRow }
+  /** `times`: how many refusals the row stands for. `isStranger`: it is noise of the network. */
+  | {
+      readonly kind: 'refusal'
+      readonly refusal: RefusalFields
+      readonly times: number
+      readonly isStranger: boolean
+    }
+)
+
+/** `state`: a word of a row; empty for all. */
+export type Filters = { readonly state: string; readonly hook: string; readonly source: string; readonly q: string }
 
 export const maxRows = 5_000
 
@@ -19,6 +29,8 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
   id: refusal.requestId,
   at: refusal.receivedAt,
   refusal,
+  times: 1,
+  isStranger: isStranger(refusal),
 })
 
 /** The rows with the new and changed ones. A row that no longer fits the filters leaves. */
@@ -33,22 +45,23 @@ export function mergeRows(rows: readonly ListRow[], changed: readonly ListRow[],
   })
   const added = [...news.values()].filter((row) => matchesFilters(row, filters))
   if (added.length === 0) return kept
-  return [...added, ...kept].toSorted(byNewest).slice(0, maxRows)
+  return [...added, ...kept].toSorted(compareByTime).slice(0, maxRows)
 }
 
-/** Ids are in the order of their time, and break the ties of a millisecond. */
-function byNewest(one: ListRow, other: ListRow): number {
+/** The newest first. Ids are in the order of their time, and break the ties of a millisecond. */
+function compareByTime(one: ListRow, other: ListRow): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1)
 }
 
-/** The filters of the API, for rows that come by the stream. */
+/** The filters of the API and those of the page, for rows that come by the stream. */
 export function matchesFilters(row: ListRow, { state, hook, source, q }: Filters): boolean {
   const word = q.trim().toLowerCase()
+  const fitsState = state === '' || (state === 'waiting' ? waitingStates : [state]).includes(findRowState(row))
   if (row.kind === 'refusal') {
     const { refusal } = row
     const text = `${refusal.hook ?? refusal.path}\n${refusal.code}`.toLowerCase()
     return (
-      (state === '' || state === 'refused') &&
+      fitsState &&
       source === '' &&
       (hook === '' || hook === refusal.hook) &&
       (text.includes(word) || row.id.startsWith(word))
@@ -57,53 +70,114 @@ export function matchesFilters(row: ListRow, { state, hook, source, q }: Filters
   const { delivery } = row
   const text = [delivery.hook, delivery.source, delivery.event, delivery.mappingId].join('\n').toLowerCase()
   return (
-    (state === '' || state === delivery.state || (state === 'dead' && delivery.jobs.dead > 0)) &&
+    fitsState &&
     (hook === '' || hook === delivery.hook) &&
     (source === '' || source === delivery.source) &&
     (text.includes(word) || row.id.startsWith(word))
   )
 }
 
-type RowState = 'parked' | 'dead' | 'refused' | 'failing' | 'waiting' | 'done' | 'skipped' | 'dropped'
+export type RowState =
+  | 'parked'
+  | 'dead'
+  | 'refused'
+  | 'failing'
+  | 'waiting'
+  | 'running'
+  | 'done'
+  | 'skipped'
+  | 'dropped'
 
-/** One word for what became of it: what needs a person first. */
-export function toRowState(row: ListRow): RowState {
-  if (row.kind === 'refusal') return 'refused'
-  const { state, jobs } = row.delivery
+/** What the filter `waiting` shows: everything that has not ended. */
+const waitingStates: readonly string[] = ['failing', 'waiting', 'running'] satisfies RowState[]
+
+export function findRowState(row: ListRow): RowState {
+  return row.kind === 'refusal' ? 'refused' : findState(row.delivery)
+}
+
+/** One word for what became of a delivery: what needs a person first. */
+export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>): RowState {
   if (state === 'parked' || state === 'skipped' || state === 'dropped') return state
   if (jobs.dead > 0) return 'dead'
   if (jobs.failing > 0) return 'failing'
-  return state === 'pending' || jobs.queued + jobs.running > 0 ? 'waiting' : 'done'
+  if (jobs.running > 0) return 'running'
+  if (state === 'pending' || jobs.queued > 0) return 'waiting'
+  return jobs.dropped > 0 ? 'dropped' : 'done'
+}
+
+/** The counts of a list for the jobs of one delivery. */
+export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
+  const count = (isCounted: (job: JobFields) => boolean) => jobs.filter(isCounted).length
+  return {
+    queued: count(({ state }) => state === 'queued'),
+    running: count(({ state }) => state === 'running'),
+    done: count(({ state }) => state === 'done'),
+    dead: count(({ state }) => state === 'dead'),
+    failing: count(({ state, attempts }) => state === 'queued' && attempts > 0),
+    dropped: count(({ state }) => state === 'dropped'),
+  }
+}
+
+/** A shape for each state, so that colour is not the only sign. */
+export const glyphs: Readonly<Record<RowState, string>> = {
+  parked: '■',
+  dead: '✕',
+  refused: '⊘',
+  failing: '▲',
+  waiting: '○',
+  running: '◐',
+  done: '✓',
+  skipped: '–',
+  dropped: '⌫',
+}
+
+/** Whether a refused request had no valid credential and meant no hook that exists. */
+function isStranger({ credential, nearestHook, trace, status }: RefusalFields): boolean {
+  return (
+    credential !== 'hook-token' &&
+    nearestHook === null &&
+    trace.length === 0 &&
+    [401, 403, 404, 405, 429].includes(status)
+  )
+}
+
+export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
+
+/** The rows with a head above each day. Between two other rows, refusals of one client with one status are one row. */
+export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): ListItem[] {
+  const items: ListItem[] = []
+  const places = new Map<string, number>()
+  let midnight = new Date().setHours(0, 0, 0, 0)
+  for (const row of rows) {
+    const isFirstOfDay = row.at < midnight
+    if (isFirstOfDay) {
+      midnight = new Date(row.at).setHours(0, 0, 0, 0)
+      items.push({ kind: 'day', id: `day-${midnight}`, at: row.at })
+    }
+    const isFolded = foldsRefusals && row.kind === 'refusal' && row.isStranger
+    if (isFirstOfDay || !isFolded) places.clear()
+    if (isFolded) {
+      const name = `${row.refusal.client} ${row.refusal.status}`
+      const place = places.get(name)
+      const newer = place === undefined ? undefined : items[place]
+      if (place !== undefined && newer?.kind === 'refusal') {
+        items[place] = { ...newer, times: newer.times + 1 }
+        continue
+      }
+      places.set(name, items.length)
+    }
+    items.push(row)
+  }
+  return items
 }
 
 export function describeRow(row: ListRow): string {
-  if (row.kind === 'refusal') return row.refusal.error
-  const { repeats } = row.delivery
-  return `${describeActions(row.delivery)}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
+  if (row.kind === 'refusal') return `${row.times > 1 ? `× ${row.times}  ` : ''}${row.refusal.error}`
+  const { repeats, summary } = row.delivery
+  return `${summary}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-export function formatTimes(count: number): string {
-  return count === 1 ? 'once' : `${count} times`
-}
-
-function describeActions({ became, jobs, code }: DeliveryRow): string {
-  const count = jobs.queued + jobs.running + jobs.done + jobs.dead + jobs.dropped
-  if (count > 1) return `${count} actions`
-  const [only] = became
-  if (only === undefined) return code ?? ''
-  return only.kind === 'wake' ? 'event' : only.sessionKey
-}
-
+/** Until the last step of its last action; blank if it has not come to this end. */
 export function formatTook(row: ListRow): string {
-  if (row.kind === 'refusal') return ''
-  const { doneMs, tookMs } = row.delivery
-  return formatDuration(doneMs ?? tookMs)
-}
-
-export function formatDuration(ms: number | null): string {
-  if (ms === null) return ''
-  if (ms < 1_000) return `${Math.round(ms)} ms`
-  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
-  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`
-  return `${Math.round(ms / 3_600_000)} h`
+  return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
 }

@@ -66,7 +66,7 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
           })}
         </ul>
       </nav>
-      <section class="chat" aria-label="Transcript" tabIndex={0}>
+      <section class="chat" id="view" aria-label="Transcript" tabIndex={0}>
         {problem !== '' && <p class="empty bad">{problem}</p>}
         {slash < 0 && <p class="empty">Choose a session.</p>}
         {shown !== undefined && slash >= 0 && <Chat {...shown} />}

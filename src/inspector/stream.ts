@@ -1,7 +1,7 @@
 // The stream of changes, over fetch: an EventSource cannot send the key.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
-import { callApi, ApiError } from './api.ts'
+import { callApi, ApiError, doubtGateway } from './api.ts'
 
 type StreamListener = {
   deliveries(rows: readonly DeliveryRow[]): void
@@ -13,21 +13,37 @@ type StreamListener = {
 }
 
 const firstRetryMs = 500
-const mostRetryMs = 10_000
+const maxRetryMs = 10_000
+/** The gateway writes at least every 15 seconds. */
+const maxSilenceMs = 40_000
 
-/** Reads until `signal` ends, and connects again after a cut. */
+/** Reads until `signal` ends, and connects again after a cut or a silence. */
 export async function followChanges(listener: StreamListener, signal: AbortSignal): Promise<void> {
   let lastId: string | undefined
   let retryMs = firstRetryMs
   while (!signal.aborted) {
+    const cut = new AbortController()
+    let timer = setTimeout(() => cut.abort(), maxSilenceMs)
     try {
       const answer = await callApi('/api/stream', {
-        signal,
+        signal: AbortSignal.any([signal, cut.signal]),
         headers: lastId === undefined ? {} : { 'last-event-id': lastId },
       })
       listener.connected(true)
       retryMs = firstRetryMs
-      const events = answer.body?.pipeThrough(new TextDecoderStream()).pipeThrough(new EventSourceParserStream())
+      // every piece, also one that is only a comment
+      const noteSign = (
+        piece: Uint8Array<ArrayBuffer>,
+        pieces: TransformStreamDefaultController<Uint8Array<ArrayBuffer>>,
+      ) => {
+        clearTimeout(timer)
+        timer = setTimeout(() => cut.abort(), maxSilenceMs)
+        pieces.enqueue(piece)
+      }
+      const events = answer.body
+        ?.pipeThrough(new TransformStream({ transform: noteSign }))
+        .pipeThrough(new TextDecoderStream())
+        .pipeThrough(new EventSourceParserStream())
       const reader = events?.getReader()
       for (let next = await reader?.read(); next?.value !== undefined; next = await reader?.read()) {
         const { id, event, data } = next.value
@@ -40,10 +56,13 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
       }
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) return
+    } finally {
+      clearTimeout(timer)
     }
     if (signal.aborted) return
+    doubtGateway()
     listener.connected(false)
     await new Promise((done) => setTimeout(done, retryMs))
-    retryMs = Math.min(2 * retryMs, mostRetryMs)
+    retryMs = Math.min(2 * retryMs, maxRetryMs)
   }
 }

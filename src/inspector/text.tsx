@@ -1,20 +1,21 @@
-// Text from outside. It is only ever a text node; what could change how a line reads is shown as a mark.
+// Text from outside as elements. It is only ever a text node; characters that could change how a line reads are shown as marks.
 import type { JSX } from 'preact'
-import { markUnseen } from './visible.ts'
+import { useEffect, useState } from 'preact/hooks'
+import { formatAge, formatClock, formatCount, formatFullTime, markUnseen } from './format.ts'
 
 /** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
 const shown = 20_000
 
 export function LongText({ text, label }: { text: string; label: string }): JSX.Element {
-  const cut = text.length > shown
+  const isCut = text.length > shown
   return (
     <>
       <pre tabIndex={0} aria-label={label}>
-        <bdi>{markUnseen(cut ? text.slice(0, shown) : text)}</bdi>
+        <bdi>{markUnseen(isCut ? text.slice(0, shown) : text)}</bdi>
       </pre>
-      {cut && (
+      {isCut && (
         <p class="note">
-          {shown.toLocaleString('en')} of {text.length.toLocaleString('en')} characters. "Copy" takes all of them.
+          {formatCount(shown)} of {formatCount(text.length)} characters. "Copy" takes all of them.
         </p>
       )}
     </>
@@ -27,18 +28,25 @@ export function Line({ text, most = 300 }: { text: string; most?: number }): JSX
 }
 
 export function Time({ at }: { at: string }): JSX.Element {
+  const moment = Date.parse(at)
   return (
-    <time dateTime={at} title={at}>
-      {formatClock(Date.parse(at))}
+    <time dateTime={at} title={formatFullTime(moment)}>
+      {formatClock(moment)}
     </time>
   )
 }
 
-const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
-const day = new Intl.DateTimeFormat('en-GB', { day: '2-digit', month: 'short' })
+export function Age({ at, now }: { at: number; now: number }): JSX.Element {
+  return <time title={formatFullTime(at)}>{formatAge(at, now)}</time>
+}
 
-/** The time of today, the day and the time of before. */
-export function formatClock(at: number): string {
-  const time = clock.format(at)
-  return new Date(at).toDateString() === new Date().toDateString() ? time : `${day.format(at)} ${time}`
+/** The present time, for ages: each second while `newest` is younger than a minute, then every ten seconds. */
+export function useNow(newest: number): number {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    const isTime = (before: number) => Date.now() - newest < 60_000 || Date.now() - before >= 10_000
+    const timer = setInterval(() => setNow((before) => (isTime(before) ? Date.now() : before)), 1_000)
+    return () => clearInterval(timer)
+  }, [newest])
+  return now
 }

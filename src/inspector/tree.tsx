@@ -1,38 +1,149 @@
-// A JSON value as a tree that folds. Branches are drawn when they are opened, a hundred entries at a time.
+// A payload as a tree that folds. Branches are drawn when they are opened, a hundred entries at a time.
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
-import { markUnseen } from './visible.ts'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { formatCount, formatFullTime, markUnseen } from './format.ts'
+import { findNodes, formatPath, type JsonNode, parseJson, type PathStep, findTime, readText } from './json.ts'
+import { Line, LongText } from './text.tsx'
 
 const page = 100
 const longestText = 2_000
+/** Characters of a payload whose branches are all opened at once. */
+const largestExpanded = 100_000
+/** Nodes that a search opens. */
+const mostFound = 2_000
+/** Keys that a folded object shows. */
+const shownKeys = 4
 
-export function Tree({ name, value, depth = 0 }: { name?: string; value: unknown; depth?: number }): JSX.Element {
-  const [isOpen, setOpen] = useState(depth < 2)
+type Chosen = { readonly path: readonly PathStep[]; readonly node: JsonNode }
+
+type Choice = {
+  /** Branches above this depth are open at first. */
+  readonly openDepth: number
+  /** The nodes that a search found; undefined without a search. */
+  readonly found: ReadonlySet<JsonNode> | undefined
+  readonly onChoose: (chosen: Chosen) => void
+}
+
+/** `onCopy` gets what was copied, in words, and the text. */
+export function PayloadView({
+  text,
+  onCopy,
+}: {
+  text: string
+  onCopy: (what: string, text: string) => void
+}): JSX.Element {
+  const root = useMemo(() => parseJson(text), [text])
+  const [isRaw, setRaw] = useState(false)
+  const [openDepth, setOpenDepth] = useState(2)
+  const [word, setWord] = useState('')
+  const [chosen, setChosen] = useState<Chosen>()
+  useEffect(() => setChosen(undefined), [root])
+  const found = useMemo(() => (root === undefined || word === '' ? undefined : findNodes(root, word)), [root, word])
+  if (root === undefined) return <LongText text={text} label="Payload" />
+  const path = chosen && formatPath(chosen.path)
+  return (
+    <>
+      <div class="tools">
+        <button type="button" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+          raw
+        </button>
+        {!isRaw && (
+          <>
+            <button
+              type="button"
+              onClick={() => setOpenDepth(openDepth > 2 ? 2 : text.length < largestExpanded ? 100 : 4)}
+            >
+              {openDepth > 2 ? 'fold' : 'expand all'}
+            </button>
+            <input
+              type="search"
+              aria-label="Search in the payload"
+              placeholder="search"
+              value={word}
+              spellcheck={false}
+              autocomplete="off"
+              onInput={({ currentTarget }) => setWord(currentTarget.value)}
+            />
+          </>
+        )}
+        <button type="button" onClick={() => onCopy('The payload', text)}>
+          copy
+        </button>
+      </div>
+      {chosen !== undefined && !isRaw && (
+        <div class="tools" role="group" aria-label="The chosen value">
+          {path !== undefined && (
+            <button type="button" onClick={() => onCopy('The path', `{{${path}}}`)}>
+              copy{' '}
+              <code>
+                <Line text={`{{${path}}}`} most={80} />
+              </code>
+            </button>
+          )}
+          <button type="button" onClick={() => onCopy('The value', readCopy(chosen.node))}>
+            copy value
+          </button>
+        </div>
+      )}
+      {isRaw && <LongText text={text} label="Raw payload" />}
+      {!isRaw && found?.size === 0 && <p class="note">No key and no value has this text.</p>}
+      {!isRaw && found?.size !== 0 && (
+        <div class="tree">
+          <Tree key={`${openDepth} ${word}`} node={root} path={[]} choice={{ openDepth, found, onChoose: setChosen }} />
+        </div>
+      )}
+    </>
+  )
+}
+
+function readCopy(node: JsonNode): string {
+  return node.kind === 'string' ? readText(node) : node.source
+}
+
+type TreeProps = { readonly node: JsonNode; readonly path: readonly PathStep[]; readonly choice: Choice }
+
+function Tree({ node, path, choice }: TreeProps): JSX.Element {
+  const { openDepth, found, onChoose } = choice
+  const [isOpen, setOpen] = useState((found?.size ?? mostFound) < mostFound || path.length < openDepth)
   const [most, setMost] = useState(page)
-  if (typeof value !== 'object' || value === null) {
+  const step = path.at(-1)
+  const name = step !== undefined && <bdi>{markUnseen(String(step).slice(0, 200))}</bdi>
+  const choose = () => onChoose({ path, node })
+  if (node.kind !== 'object' && node.kind !== 'array') {
     return (
       <div class="leaf">
-        {name !== undefined && <Name name={name} />}
-        <Leaf value={value} />
+        {name && (
+          <>
+            <button type="button" class="name" title="choose" onClick={choose}>
+              {name}
+            </button>
+            <span class="dim">: </span>
+          </>
+        )}
+        <Leaf name={step} node={node} />
       </div>
     )
   }
-  const entries = Array.isArray(value) ? value.map((item, at) => [String(at), item]) : Object.entries(value)
-  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}']
+  const children: readonly (readonly [PathStep, JsonNode])[] =
+    node.kind === 'array' ? node.items.map((item, at) => [at, item] as const) : node.entries
+  const shown = found === undefined ? children : children.filter(([, child]) => found.has(child))
   return (
     <details open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
-      <summary>
-        {name !== undefined && <Name name={name} />}
-        <span class="dim">{isOpen && entries.length > 0 ? open : `${open} ${entries.length || ''} ${close}`}</span>
+      <summary onClick={choose}>
+        {name && <span class="name">{name}</span>}
+        {name && <span class="dim">: </span>}
+        <span class="dim">
+          <Line text={isOpen && children.length > 0 ? (node.kind === 'array' ? '[' : '{') : fold(node)} />
+        </span>
       </summary>
       {isOpen && (
         <div class="branch">
-          {entries.slice(0, most).map(([key, item]) => (
-            <Tree key={key} name={key} value={item} depth={depth + 1} />
+          {shown.slice(0, most).map(([key, child], at) => (
+            <Tree key={at} node={child} path={[...path, key]} choice={choice} />
           ))}
-          {entries.length > most && (
+          {shown.length > most && (
             <button type="button" class="link" onClick={() => setMost(most + 10 * page)}>
-              {entries.length - most} more
+              {shown.length - most} more
             </button>
           )}
         </div>
@@ -41,27 +152,40 @@ export function Tree({ name, value, depth = 0 }: { name?: string; value: unknown
   )
 }
 
-function Name({ name }: { name: string }): JSX.Element {
-  return (
-    <span class="name">
-      <bdi>{markUnseen(name.slice(0, 200))}</bdi>
-      <span class="dim">: </span>
-    </span>
-  )
+function fold(node: JsonNode): string {
+  if (node.kind === 'array') return `[ ${node.items.length || ''} ]`
+  if (node.kind !== 'object') return node.source
+  const names = node.entries.slice(0, shownKeys).map(([key]) => key.slice(0, 40))
+  const rest = node.entries.length > shownKeys ? `, … ${node.entries.length}` : ''
+  return `{ ${names.join(', ')}${rest} }`
 }
 
-function Leaf({ value }: { value: unknown }): JSX.Element {
+function Leaf({ name, node }: { name: PathStep | undefined; node: JsonNode }): JSX.Element {
   const [isWhole, setWhole] = useState(false)
-  if (typeof value !== 'string') return <span class="number">{String(value)}</span>
-  const isCut = value.length > longestText && !isWhole
+  const at = findTime(name, node)
+  const moment = at !== undefined && <span class="dim"> = {formatFullTime(at)}</span>
+  if (node.kind !== 'string') {
+    return (
+      <>
+        <span class={node.kind}>{node.source}</span>
+        {moment}
+      </>
+    )
+  }
+  const text = readText(node)
+  const isCut = text.length > longestText && !isWhole
   return (
     <span class="string">
-      <bdi>{markUnseen(isCut ? value.slice(0, longestText) : value.slice(0, 20 * longestText))}</bdi>
-      {isCut && (
+      <span class="dim">"</span>
+      <bdi>{markUnseen(text.slice(0, isCut ? longestText : 20 * longestText))}</bdi>
+      {isCut ? (
         <button type="button" class="link" onClick={() => setWhole(true)}>
-          … {value.length.toLocaleString('en')} characters
+          … {formatCount(text.length)} characters
         </button>
+      ) : (
+        <span class="dim">"</span>
       )}
+      {moment}
     </span>
   )
 }

@@ -18,20 +18,25 @@ export type DeliverySummary = {
   readonly state: State
 }
 
-/** One delivery in a list. It has no text of a payload, except the session keys that a mapping made of it. */
+/** One delivery in a list. */
 export type DeliveryRow = DeliverySummary & {
+  /**
+   * What it is about, in one line: the first line of its message or text; the error of a parked, dead or failing one; why it was
+   * skipped.
+   */
+  readonly summary: string
   /** What people call the source, such as "GitHub"; null if it is no known sender. */
   readonly sourceName: string | null
   /** The code of its problem. */
   readonly code: string | null
+  /** `<file>:<line>` of its problem. */
+  readonly place: string | null
   /** Its first actions. `jobs` counts all of them. */
   readonly became: readonly { readonly kind: string; readonly sessionKey: string }[]
   readonly jobs: { readonly [Name in JobState]: number } & {
     /** Queued jobs whose last attempt failed. */
     readonly failing: number
   }
-  /** Milliseconds until it was accepted, skipped or dropped; null while it waits. */
-  readonly tookMs: number | null
   /** Milliseconds until the last step of its jobs; null while one of them is not done. */
   readonly doneMs: number | null
 }
@@ -116,13 +121,17 @@ export type MadeBy =
   /** `file`: absolute; null if the module has none. */
   | { readonly kind: 'transform'; readonly module: string; readonly file: string | null; readonly line: number }
 
-/** A kept request. `encoding`: of `body`; base64 if it is not UTF-8. */
+/**
+ * A kept request. `encoding`: of `body`; base64 if it is not UTF-8. `hasSignedId`: its signature covers the id of the delivery, so
+ * every copy of it is a duplicate.
+ */
 export type RequestFields = {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
   readonly verifiedBy: string | null
+  readonly hasSignedId: boolean
   readonly body: string
   readonly encoding: 'utf8' | 'base64'
 }

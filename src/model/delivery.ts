@@ -79,8 +79,19 @@ export const credentialHeaders: ReadonlySet<string> = new Set([
   'cookie',
 ])
 
-/** Headers with a secret, where no scheme of a mapping names them. They keep their name and lose their value. */
-export const senderSecrets: ReadonlySet<string> = new Set(
+/**
+ * Whether a header has a secret, although no scheme of a mapping names it. It keeps its name and loses its value. The name is in lower
+ * case. A token for idempotency is an id.
+ */
+export function isSecretHeader(name: string): boolean {
+  return (
+    senderSecrets.has(name) ||
+    name.endsWith('-secret') ||
+    (name.endsWith('-token') && !name.endsWith('idempotency-token'))
+  )
+}
+
+const senderSecrets: ReadonlySet<string> = new Set(
   (
     'api-key apikey x-api-key x-apikey x-api-token ' +
     'x-api-secret x-functions-key x-master-key auth-token access-token ' +

@@ -1,6 +1,6 @@
 // Parts of a mapping that can never take effect: a condition that no request fulfils, a key that its action does not use.
 import { trimSlashes } from '../base/text.ts'
-import { credentialHeaders, senderSecrets } from './delivery.ts'
+import { credentialHeaders, isSecretHeader } from './delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import { keyRules } from './job-keys.ts'
 import { Mapping } from './mapping.ts'
@@ -45,7 +45,7 @@ function toPercentEncoded(text: string): string {
 
 function findHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
   if (!headerName.test(name)) return [toIssue(at, 'is not a header name.')]
-  const isHidden = credentialHeaders.has(name.toLowerCase()) || senderSecrets.has(name.toLowerCase())
+  const isHidden = credentialHeaders.has(name.toLowerCase()) || isSecretHeader(name.toLowerCase())
   return isHidden ? [toIssue(at, 'is a credential, which conditions cannot read. Check the sender with "verify".')] : []
 }
 

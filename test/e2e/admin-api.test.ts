@@ -65,7 +65,7 @@ async function until<T>(stream: AsyncGenerator<T>, isIt: (value: T) => boolean):
 }
 
 describe('list of deliveries', () => {
-  test('the list has filters and pages, and no payloads', async () => {
+  test('the list has filters and pages, and its only text of a payload is one line about each delivery', async () => {
     const ids = []
     for (const text of ['a', 'b', 'c']) ids.push(await post('plain', { text: `herring ${text}` }))
     const parked = await post('review', { bad: true, text: 'herring' })
@@ -87,7 +87,9 @@ describe('list of deliveries', () => {
         repeats: 0,
         repeatedAt: null,
         state: 'accepted',
+        summary: 'Say herring a',
         code: null,
+        place: null,
         became: [{ kind: 'agent', sessionKey: expect.any(String) }],
         jobs: {
           queued: expect.any(Number),
@@ -97,7 +99,6 @@ describe('list of deliveries', () => {
           dropped: 0,
           failing: 0,
         },
-        tookMs: expect.any(Number),
         doneMs: second['deliveries'][0].doneMs,
       },
       null,
@@ -109,7 +110,13 @@ describe('list of deliveries', () => {
     expect(await of(`q=${ids[1]}`)).toEqual([ids[1]])
     expect(await of('q=herring')).toEqual([])
     expect(await of('state=dead')).toEqual([])
-    expect(JSON.stringify((await ask('/api/deliveries')).json)).not.toContain('herring')
+    expect((await ask('/api/deliveries?state=parked')).json['deliveries'][0]).toMatchObject({
+      summary: 'Error: the payload is bad · review.ts:3',
+      place: 'review.ts:3',
+    })
+    const long = await post('plain', { text: `${'x'.repeat(500)}\nsecond line` })
+    const found = (await ask(`/api/deliveries?q=${long}`)).json['deliveries'][0]
+    expect(found.summary).toBe(`Say ${'x'.repeat(196)}…`)
   })
 
   test.each(['state=gone', 'limit=0', 'limit=501', 'limit=x', 'hook=a&hook=b'])(
@@ -195,7 +202,7 @@ test('the stream has each change, and a client that reconnects gets what it miss
   const hello = (await stream.next()).value
   expect(hello).toMatchObject({
     event: 'status',
-    id: expect.stringMatching(/^[\da-f]{8}\.\d+$/),
+    id: expect.stringMatching(/^[\da-f]{8}\.\d+\.\d+$/),
     data: { problems: 0 },
   })
   const ids = [await post('plain', { text: '1' }), await post('plain', { text: '2' })]
@@ -208,10 +215,12 @@ test('the stream has each change, and a client that reconnects gets what it miss
   })
   await until(read({ 'last-event-id': hello.id }), hasBoth)
   // an id of another run of the gateway
-  await until(read({ 'last-event-id': '00000000.1' }), ({ event }) => event === 'reset')
+  await until(read({ 'last-event-id': '00000000.1.0' }), ({ event }) => event === 'reset')
   await fetch(`${gateway.url}/plain`, { method: 'POST' })
   const { data } = await until(stream, ({ event }) => event === 'refusals')
   expect(data).toMatchObject([{ status: 401, credential: 'none' }])
+  const missed = await until(read({ 'last-event-id': hello.id }), ({ event }) => event === 'refusals')
+  expect(missed.data).toEqual(data)
 })
 
 test('the health has counts, lanes and the minutes of the last hour', async () => {

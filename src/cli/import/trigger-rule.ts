@@ -1,6 +1,6 @@
 // A trigger-rule of adnanh/webhook as proofs and conditions of mappings. Facts are from its public documentation.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { credentialHeaders, senderSecrets } from '../../model/delivery.ts'
+import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import type { VerifyInput } from '../../model/verify.ts'
@@ -176,7 +176,7 @@ function parseMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, t
 }
 
 function buildHeaderBranch(header: string, value: string, path: ConfigPath, { secrets }: Tools): Branch {
-  const isCredential = credentialHeaders.has(header) || senderSecrets.has(header) || secretName.test(header)
+  const isCredential = credentialHeaders.has(header) || isSecretHeader(header) || secretName.test(header)
   if (!isCredential) return { ...always, headers: { [header]: [value] } }
   const name = `${toVariable(String(path[0]))}_SECRET`
   const [, basic] = /^basic +([\w+/=-]+)$/i.exec(header === 'authorization' ? value : '') ?? []

@@ -1,7 +1,7 @@
 // A hooks.json of adnanh/webhook as mappings. No command is run here: the agent gets the arguments as a message.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
-import { credentialHeaders, senderSecrets } from '../../model/delivery.ts'
+import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
@@ -127,7 +127,7 @@ function toPlaceholder(source: string, name: string): string | undefined {
     case 'payload':
       return checkTemplate(`{{payload.${name}}}`)
     case 'header':
-      return credentialHeaders.has(header) || senderSecrets.has(header)
+      return credentialHeaders.has(header) || isSecretHeader(header)
         ? undefined
         : checkTemplate(`{{headers.${header}}}`)
     case 'url':

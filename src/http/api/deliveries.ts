@@ -180,7 +180,7 @@ export async function findRequest(store: Store, { deliveryId, state }: DeliveryR
 }
 
 function toRequestFields({ head, body }: KeptRequest): RequestFields {
-  const { method, url, headers, query, verifiedBy } = head
+  const { method, url, headers, query, verifiedBy, admitted } = head
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const text = bytes.toString('utf8')
   const isText = Buffer.from(text, 'utf8').equals(bytes)
@@ -190,6 +190,7 @@ function toRequestFields({ head, body }: KeptRequest): RequestFields {
     headers,
     query,
     verifiedBy: verifiedBy ?? null,
+    hasSignedId: admitted?.signedId !== undefined,
     ...(isText ? { body: text, encoding: 'utf8' } : { body: bytes.toString('base64'), encoding: 'base64' }),
   }
 }

@@ -38,7 +38,8 @@ async function readHealth({ store, generation, status, dir, hooksUrl, minutes }:
     problems: await Promise.all(broken),
     lastReloadAt: toIsoTimeOrNull(lastReloadAt),
     lastGoodAt: toIsoTimeOrNull(lastGoodAt),
-    nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(node.seenAt) })),
+    // a gateway that is alone on its store says so only when its generation changes; it answers now
+    nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(nodes.length === 1 ? Date.now() : node.seenAt) })),
     different: describeDifference(nodes) ?? null,
     withoutChannels: hasNoChannel(generation().config) ? noChannelWarning : null,
     hooksUrl: hooksUrl() ?? null,

@@ -1,15 +1,23 @@
 // The keys of the page. `hookloom open` gets a code that works once and for a minute; the page exchanges it for a key of twelve hours.
-import { createHash, randomBytes } from 'node:crypto'
+//
+//   key        hlk_ base64url( public part, signature )
+//   public     6 bytes: end of the key in milliseconds since the epoch · 10 random bytes
+//   signature  HMAC-SHA-256 of the public part, by a secret that is derived from the gateway token
+//
+// No key is stored. So a key outlives a restart, and dies with the gateway token.
+import { createHash, createHmac, randomBytes, scryptSync, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../../store/store.ts'
 
 const codeMs = 60_000
 const keyMs = 12 * 3_600_000
-/** Codes and keys that are remembered; the oldest are forgotten first. */
-const mostCodes = 20
-const mostKeys = 100
+/** Codes that are remembered; the oldest are forgotten first. */
+const maxCodes = 20
 
-/** 256 random bits: no guess needs to be counted. */
-const keyForm = /^hlk_[\w-]{43}$/
+const keyForm = /^hlk_([\w-]{64})$/
+/** Keys of older versions too. */
+const anyKeyForm = /^hlk_[\w-]{43,64}$/
+const timeBytes = 6
+const publicBytes = 16
 
 type IssuedSecret = { readonly text: string; /** Milliseconds since the epoch. */ readonly until: number }
 
@@ -17,63 +25,76 @@ export type PageKeys = {
   issueCode(): IssuedSecret
   /** Undefined if the code is unknown, was used before, or is older than a minute. */
   exchange(code: string): IssuedSecret | undefined
-  /** Whether a text has the form of a key, valid or not. */
+  /** Whether a text is meant as a key, valid or not. */
   isForm(text: string): boolean
   isValid(key: string): boolean
+  /** Signs a challenge with the signature of a key, of which `publicPart` is known: only a gateway that could make the key can. */
+  prove(publicPart: Uint8Array, challenge: string): string
 }
 
-/**
- * In memory only: a restart ends all keys. They are remembered as digests, and a look-up by digest takes the same time for every
- * wrong text. A new gateway token ends the keys that were made under the old one.
- */
+/** A new gateway token ends the codes and keys that were made under the old one. */
 export function createPageKeys({ clock, token }: { clock: Clock; token: () => string | undefined }): PageKeys {
   const codes = new Map<string, number>()
-  const keys = new Map<string, number>()
   let issuedUnder = token()
+  let derived: { readonly token: string | undefined; readonly secret: Buffer } | undefined
 
-  function issue(
-    among: Map<string, number>,
-    { prefix, ms, most }: { prefix: string; ms: number; most: number },
-  ): IssuedSecret {
-    const text = `${prefix}${randomBytes(32).toString('base64url')}`
-    const until = clock() + ms
-    among.set(toDigest(text), until)
-    for (const oldest of among.keys()) {
-      if (among.size <= most) break
-      among.delete(oldest)
-    }
-    return { text, until }
+  /** scrypt, once for each token: a holder of a key must not be able to try out short tokens quickly. */
+  function readSecret(): Buffer {
+    const current = token()
+    if (derived !== undefined && derived.token === current) return derived.secret
+    const secret = scryptSync(current ?? randomBytes(32), 'hookloom page keys', 32)
+    derived = { token: current, secret }
+    return secret
   }
 
-  function forgetOldKeys(): void {
+  function sign(publicPart: Uint8Array): Buffer {
+    return createHmac('sha256', readSecret()).update('key ').update(publicPart).digest()
+  }
+
+  function forgetOldCodes(): void {
     if (issuedUnder === token()) return
     issuedUnder = token()
     codes.clear()
-    keys.clear()
   }
 
   return {
     issueCode() {
-      forgetOldKeys()
-      return issue(codes, { prefix: '', ms: codeMs, most: mostCodes })
+      forgetOldCodes()
+      const text = randomBytes(32).toString('base64url')
+      const until = clock() + codeMs
+      codes.set(toDigest(text), until)
+      for (const oldest of codes.keys()) {
+        if (codes.size <= maxCodes) break
+        codes.delete(oldest)
+      }
+      return { text, until }
     },
     exchange(code) {
-      forgetOldKeys()
+      forgetOldCodes()
       const digest = toDigest(code)
-      const until = codes.get(digest)
+      const endsAt = codes.get(digest)
       codes.delete(digest)
-      if (until === undefined || clock() >= until) return undefined
-      return issue(keys, { prefix: 'hlk_', ms: keyMs, most: mostKeys })
+      if (endsAt === undefined || clock() >= endsAt) return undefined
+      const until = clock() + keyMs
+      const publicPart = Buffer.concat([Buffer.alloc(timeBytes), randomBytes(publicBytes - timeBytes)])
+      publicPart.writeUIntBE(until, 0, timeBytes)
+      return { text: `hlk_${Buffer.concat([publicPart, sign(publicPart)]).toString('base64url')}`, until }
     },
-    isForm: (text) => keyForm.test(text),
+    isForm: (text) => anyKeyForm.test(text),
     isValid(key) {
-      forgetOldKeys()
-      const until = keys.get(toDigest(key))
-      return until !== undefined && clock() < until
+      const bytes = Buffer.from(keyForm.exec(key)?.[1] ?? '', 'base64url')
+      if (bytes.byteLength === 0) return false
+      const publicPart = bytes.subarray(0, publicBytes)
+      // the signature first: nothing is known about the time of a forged key
+      return (
+        timingSafeEqual(sign(publicPart), bytes.subarray(publicBytes)) && clock() < publicPart.readUIntBE(0, timeBytes)
+      )
     },
+    prove: (publicPart, challenge) => createHmac('sha256', sign(publicPart)).update(`proof ${challenge}`).digest('hex'),
   }
 }
 
+/** Codes are remembered as digests: a look-up by digest takes the same time for every wrong text. */
 function toDigest(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }

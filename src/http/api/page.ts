@@ -1,13 +1,16 @@
-// The files of the page, and the exchange of its code for a key.
+// The files of the page, the exchange of its code for a key, and the proof by which the page recognises its gateway.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
+import { z } from 'zod'
+import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { readToken } from '../admission.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { sendAnswer } from '../server.ts'
 import type { PageKeys } from './page-keys.ts'
+import { readRequestText } from './query.ts'
 import { reply } from './reply.ts'
 
 /** Nothing from elsewhere, nothing inline, no frame around it, and no text that becomes markup. */
@@ -51,7 +54,18 @@ export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKe
     }
     reply(ctx, { key: issued.text, until: toIsoTime(issued.until) })
   })
+  router.post('/api/page/proof', async (ctx) => {
+    const asked = ProofQuestion.safeParse(tryParseJson((await readRequestText(ctx, maxQuestionBytes)) ?? ''))
+    if (!asked.success) {
+      throw new Problem('usage-invalid', 'The body must be {"key": "<32 hex digits>", "challenge": "<64 hex digits>"}.')
+    }
+    reply(ctx, { proof: keys.prove(Buffer.from(asked.data.key, 'hex'), asked.data.challenge) })
+  })
 }
+
+/** `key`: the public part of a key. */
+const ProofQuestion = z.strictObject({ key: z.hex().length(32), challenge: z.hex().length(64) })
+const maxQuestionBytes = 1_024
 
 const pageFiles = new Map<string, string>()
 

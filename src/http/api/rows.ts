@@ -2,21 +2,23 @@
 import type { Job } from '../../model/job.ts'
 import { findSender } from '../../pipeline/sources.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
-import { toDeliverySummary } from '../../deliveries/records.ts'
+import { describeContent, isFailing, toDeliverySummary } from '../../deliveries/records.ts'
 import type { DeliveryRow } from '../../model/api-types.ts'
 
 /** The most actions in a row: `forEach` can make two hundred. */
 const shownActions = 3
 
 export function toRowFields(record: DeliveryRecord): DeliveryRow {
-  const { receivedAt, settledAt, problem, jobs } = record
+  const { receivedAt, problem, jobs } = record
   const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
   const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
   const isDone = steps.length > 0 && jobs.every((job) => job.state === 'done')
   return {
     ...toDeliverySummary(record),
+    summary: describeContent(record),
     sourceName: toSourceName(record),
     code: problem?.code ?? null,
+    place: /([^\s:]+:\d+):\d/.exec(problem?.frame ?? '')?.[1] ?? null,
     became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
     jobs: {
       queued: count('queued'),
@@ -24,9 +26,8 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
       done: count('done'),
       dead: count('dead'),
       dropped: count('dropped'),
-      failing: jobs.filter((job) => job.state === 'queued' && job.attempts > 0).length,
+      failing: jobs.filter(isFailing).length,
     },
-    tookMs: settledAt === undefined ? null : Math.max(0, settledAt - receivedAt),
     doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
   }
 }

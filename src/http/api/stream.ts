@@ -14,8 +14,8 @@ const gatherMs = 200
 /** Proxies and browsers close a silent connection. */
 const silenceMs = 15_000
 /** More changed deliveries than this at once are a `reset`: one page of the list is cheaper to read. */
-const mostRows = 500
-const mostRefusals = 100
+const maxRows = 500
+const maxRefusals = 100
 
 type StreamParts = {
   readonly changes: Pick<Changes, 'latest' | 'since'>
@@ -24,7 +24,7 @@ type StreamParts = {
   readonly refusals: { readonly count: () => number; newest(most: number): readonly RefusalFields[] }
 }
 
-/** Ids of events are `<start of the gateway>.<place>`: after a restart, places begin again. */
+/** Ids of events are `<start of the gateway>.<changes>.<refusals>`: after a restart, both counts begin again. */
 const run = randomBytes(4).toString('hex')
 
 /**
@@ -37,22 +37,27 @@ export async function* streamFrames(
 ): AsyncGenerator<string> {
   const { changes, refusals } = parts
   const from = readPosition(lastId)
-  let place = from ?? changes.latest()
-  let refused = refusals.count()
+  const position = from ?? { place: changes.latest(), refused: refusals.count() }
   let sentStatus = JSON.stringify(parts.status())
   let quietSince = performance.now()
-  yield toFrame('status', sentStatus, from === undefined ? place : undefined)
-  if (lastId !== undefined && from === undefined) yield toFrame('reset', '{}', place)
+  yield toFrame('status', sentStatus, position)
+  if (lastId !== undefined && from === undefined) yield toFrame('reset', '{}', position)
   while (!signal.aborted) {
     const frames: string[] = []
     const latest = changes.latest()
-    if (latest !== place) frames.push(await buildDeliveriesFrame(parts, place, latest))
-    place = latest
-    const count = refusals.count()
-    if (count !== refused) {
-      frames.push(toFrame('refusals', JSON.stringify(refusals.newest(Math.min(count - refused, mostRefusals)))))
+    if (latest !== position.place) {
+      const deliveries = await buildDeliveries(parts, position.place)
+      position.place = latest
+      frames.push(
+        deliveries === undefined ? toFrame('reset', '{}', position) : toFrame('deliveries', deliveries, position),
+      )
     }
-    refused = count
+    const count = refusals.count()
+    if (count > position.refused) {
+      const newest = refusals.newest(Math.min(count - position.refused, maxRefusals))
+      position.refused = count
+      frames.push(toFrame('refusals', JSON.stringify(newest), position))
+    }
     const status = JSON.stringify(parts.status())
     if (status !== sentStatus) frames.push(toFrame('status', status))
     sentStatus = status
@@ -65,15 +70,18 @@ export async function* streamFrames(
   }
 }
 
+type Position = { place: number; refused: number }
+
 /** Undefined for an id of another run of the gateway, or for none. */
-function readPosition(lastId: string | undefined): number | undefined {
-  const [, start, place] = /^([\da-f]{8})\.(\d{1,15})$/.exec(lastId ?? '') ?? []
-  return start === run ? Number(place) : undefined
+function readPosition(lastId: string | undefined): Position | undefined {
+  const [, start, place, refused] = /^([\da-f]{8})\.(\d{1,15})\.(\d{1,15})$/.exec(lastId ?? '') ?? []
+  return start === run ? { place: Number(place), refused: Number(refused) } : undefined
 }
 
-async function buildDeliveriesFrame({ changes, store }: StreamParts, place: number, latest: number): Promise<string> {
+/** The changed deliveries as JSON; undefined if they are too many, or no longer known. */
+async function buildDeliveries({ changes, store }: StreamParts, place: number): Promise<string | undefined> {
   const ids = changes.since(place)
-  if (ids === undefined || ids.size > mostRows) return toFrame('reset', '{}', latest)
+  if (ids === undefined || ids.size > maxRows) return undefined
   const records = new Map<string, DeliveryRecord>()
   for (const id of ids) {
     if (records.has(id)) continue
@@ -81,12 +89,13 @@ async function buildDeliveriesFrame({ changes, store }: StreamParts, place: numb
     // a heartbeat has no delivery
     if (record !== undefined) records.set(record.deliveryId, record)
   }
-  return toFrame('deliveries', JSON.stringify([...records.values()].map(toRowFields)), latest)
+  return JSON.stringify([...records.values()].map(toRowFields))
 }
 
 /** JSON has no line break, so one line of `data` is enough. */
-function toFrame(event: string, data: string, place?: number): string {
-  return `${place === undefined ? '' : `id: ${run}.${place}\n`}event: ${event}\ndata: ${data}\n\n`
+function toFrame(event: string, data: string, position?: Position): string {
+  const id = position === undefined ? '' : `id: ${run}.${position.place}.${position.refused}\n`
+  return `${id}event: ${event}\ndata: ${data}\n\n`
 }
 
 export function toStatusFields({ generation, degraded, held, problems, lastReloadAt }: SavedFilesStatus): StatusFields {

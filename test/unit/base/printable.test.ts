@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { toPrintable, toPrintableLine } from '../../../src/base/text.ts'
-import { markUnseen } from '../../../src/inspector/visible.ts'
+import { markUnseen } from '../../../src/inspector/format.ts'
 
 test('what drives a terminal is shown as a picture', () => {
   expect(toPrintable('a\u001b[31mb')).toBe('a␛[31mb')

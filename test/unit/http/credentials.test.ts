@@ -82,8 +82,15 @@ describe('headers of a delivery', () => {
     'X-Access-Token',
     'X-Amz-Security-Token',
     'Cf-Access-Jwt-Assertion',
+    'X-Acme-Token',
+    'Acme-Webhook-Secret',
   ])('the value of %s is removed', (name) => {
     expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
+  })
+
+  test('an id that is called an idempotency token keeps its value, as does a header that only begins like a secret', () => {
+    const headers = { 'i-twilio-idempotency-token': 'id-1', 'x-token-type': 'bot' }
+    expect(dropped(Object.entries(headers).flat())).toEqual(headers)
   })
 
   test('no credential is kept, in upper or lower case, alone or repeated', () => {

@@ -1,4 +1,4 @@
-// The line that the page copies, run by a real bash and curl: what the first request was is what the second one is.
+// The command that the page copies, run by a real bash and curl: the second request must equal the first.
 import { execFile } from 'node:child_process'
 import { createServer } from 'node:http'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -53,7 +53,7 @@ test.each([
   expect((await run({ body, headers: json })).body).toBe(body)
 })
 
-test('any body without a NUL is sent as it is', async () => {
+test('the command sends any body without a NUL byte by byte', async () => {
   const unit = fc.oneof(
     fc.constantFrom("'", '\\', '!', '\n', '\u001b', '@', '$', '"', '`'),
     fc.string({ unit: 'binary' }),
@@ -67,13 +67,13 @@ test('any body without a NUL is sent as it is', async () => {
   )
 })
 
-test('a URL with ranges, lists and dots is one request to that URL', async () => {
+test('the command sends one request to a URL with ranges, lists and dots', async () => {
   const url = "/hooks/x?ids=[1-3]&of={a,b}&to=a'$(id)&up=/../.."
   expect((await run({ url, headers: json })).url).toBe(url)
   expect((await run({ url: '/hooks/..//[1-2]', headers: json }, '..//[1-2]')).url).toBe('/hooks/..//[1-2]')
 })
 
-test('headers keep their bytes, read no file, and add no header', async () => {
+test('headers keep their bytes, read no file and add no other header', async () => {
   const headers = {
     ...json,
     'x-quotes': `'; touch ${folder}/made; '`,
@@ -91,17 +91,29 @@ test('headers keep their bytes, read no file, and add no header', async () => {
   expect(sent['authorization']).toBe('Bearer token of the shell')
 })
 
-test('a body without a type gets none', async () => {
+test('the copy has a key of its own, and no header of a browser or a proxy', async () => {
+  const noise = { accept: 'text/html', 'accept-language': '*', 'sec-fetch-mode': 'cors', 'x-forwarded-for': '10.0.0.1' }
+  const { headers } = await run({
+    headers: { ...json, ...noise, 'idempotency-key': 'first', 'x-github-delivery': 'd-1' },
+  })
+  expect(headers['idempotency-key']).toMatch(/^copy-\d+$/)
+  expect(headers['x-github-delivery']).toBe('d-1')
+  // curl's own
+  expect(headers['accept']).toBe('*/*')
+  expect(Object.keys(headers).filter((name) => /^(accept-language|sec-|x-forwarded)/.test(name))).toEqual([])
+})
+
+test('a body without a content type is sent without one', async () => {
   expect((await run({ body: 'x' })).headers['content-type']).toBeUndefined()
 })
 
-test('the line has no character that is not seen', () => {
+test('every character of the command can be seen', () => {
   const text = 'a\u001b[201~\u0085\u202e\u2066\u200b'
   const line = toCurl(toRequest({ body: text, url: '/hooks/x?\u009b', headers: { 'x-a': text } }), base, 'x')
   expect(line.replaceAll(' \\\n  ', ' ')).toMatch(/^[\x20-\x7e]+$/)
 })
 
-test('a body that an argument cannot carry is not copied', () => {
+test('a body that an argument cannot have is not copied', () => {
   expect(isCopyable(toRequest({ body: 'a\0b' }))).toBe(false)
   expect(isCopyable({ ...toRequest({ body: 'AAE=' }), encoding: 'base64' })).toBe(false)
   expect(isCopyable(toRequest({ body: 'a' }))).toBe(true)
@@ -114,6 +126,7 @@ function toRequest(fields: Partial<RequestFields>): RequestFields {
     headers: {},
     query: {},
     verifiedBy: null,
+    hasSignedId: false,
     body: '{}',
     encoding: 'utf8',
     ...fields,

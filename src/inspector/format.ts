@@ -1,0 +1,75 @@
+// Times, durations and text from outside, as the page writes them.
+
+/** The characters that `toPrintable` of the terminal replaces; the page imports nothing of the gateway. */
+const unseen =
+  /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
+
+/**
+ * Replaces characters that nobody would see, or that would change how a line reads: controls, ANSI escapes, marks of direction, tags
+ * and fillers. `\u001b` becomes ␛, other controls become their picture, and all others their number. Line breaks and tabs stay.
+ */
+export function markUnseen(text: string): string {
+  return text.replace(unseen, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return code < 0x20 ? String.fromCodePoint(0x2400 + code) : `⟨${code.toString(16).padStart(4, '0')}⟩`
+  })
+}
+
+export function formatCount(count: number): string {
+  return count.toLocaleString('en')
+}
+
+export function formatTimes(count: number): string {
+  return count === 1 ? 'once' : `${formatCount(count)} times`
+}
+
+export function formatDuration(ms: number | null): string {
+  if (ms === null) return ''
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
+  if (ms < 3_600_000) return `${Math.round(ms / 60_000)} min`
+  return `${Math.round(ms / 3_600_000)} h`
+}
+
+const [minuteMs, hourMs, dayMs] = [60_000, 3_600_000, 86_400_000]
+const clock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const shortClock = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' })
+const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short' })
+const longDay = new Intl.DateTimeFormat('en-GB', { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
+const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long' })
+
+// not Intl: it writes "Sept", which is wider than the other months
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
+const formatDay = (at: Date) => `${at.getDate()} ${months[at.getMonth()]}`
+
+/** The time of a moment of today; day and time of an older one. */
+export function formatClock(at: number, now = Date.now()): string {
+  return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
+}
+
+/** How long ago a moment was: `12 s`, `3 h`, then `Sat 21:04`, `4 Nov 21:04`, `4 Nov 2025`. At most twelve characters. */
+export function formatAge(at: number, now: number): string {
+  const ms = Math.max(0, now - at)
+  if (ms < minuteMs) return `${Math.floor(ms / 1_000)} s`
+  if (ms < hourMs) return `${Math.floor(ms / minuteMs)} min`
+  if (ms < 12 * hourMs) return `${Math.floor(ms / hourMs)} h`
+  if (ms < 6 * dayMs) return `${weekday.format(at)} ${shortClock.format(at)}`
+  const date = new Date(at)
+  const isThisYear = date.getFullYear() === new Date(now).getFullYear()
+  return `${formatDay(date)} ${isThisYear ? shortClock.format(at) : date.getFullYear()}`
+}
+
+/** `today`, `yesterday`, or the date with its weekday. */
+export function formatLongDay(at: number, now: number): string {
+  if (isSameDay(at, now)) return 'today'
+  return isSameDay(at, now - dayMs) ? 'yesterday' : longDay.format(at)
+}
+
+/** The whole time with its zone. */
+export function formatFullTime(at: number): string {
+  return full.format(at)
+}
+
+function isSameDay(one: number, other: number): boolean {
+  return new Date(one).toDateString() === new Date(other).toDateString()
+}

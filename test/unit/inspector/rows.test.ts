@@ -1,0 +1,153 @@
+// The rows of the list: their one word, their age, and what is folded.
+import { describe, expect, test } from 'vitest'
+import { formatAge, formatLongDay } from '../../../src/inspector/format.ts'
+import { findRowState, matchesFilters, toListItems, toListRow, toRefusalRow } from '../../../src/inspector/rows.ts'
+import type { DeliveryRow, RefusalFields } from '../../../src/model/api-types.ts'
+
+const noJobs = { queued: 0, running: 0, done: 0, dead: 0, failing: 0, dropped: 0 }
+const noFilters = { state: '', hook: '', source: '', q: '' }
+
+function makeRow(
+  fields: Omit<Partial<DeliveryRow>, 'jobs'> & { jobs?: Partial<DeliveryRow['jobs']>; at?: number } = {},
+) {
+  const { at = Date.now(), jobs, ...others } = fields
+  return toListRow({
+    deliveryId: `d-${at}`,
+    receivedAt: new Date(at).toISOString(),
+    hook: 'x',
+    source: null,
+    event: null,
+    mappingId: null,
+    repeats: 0,
+    repeatedAt: null,
+    state: 'accepted',
+    summary: '',
+    sourceName: null,
+    code: null,
+    place: null,
+    became: [],
+    doneMs: null,
+    ...others,
+    jobs: { ...noJobs, ...jobs },
+  })
+}
+
+let requests = 0
+function makeRefusal(fields: Partial<RefusalFields> = {}) {
+  requests += 1
+  return toRefusalRow({
+    requestId: `r-${requests}`,
+    receivedAt: Date.now(),
+    client: '203.0.113.9',
+    credential: 'none',
+    path: '/hooks/wp-login',
+    nearestHook: null,
+    status: 401,
+    code: 'unauthorized',
+    error: 'No valid credential.',
+    trace: [],
+    ...fields,
+  })
+}
+
+describe('the age of a row', () => {
+  const now = new Date(2026, 10, 23, 15, 30).getTime()
+  const ago = (ms: number) => formatAge(now - ms, now)
+  const hour = 3_600_000
+
+  test('a moment is as old as a person would say, and old ones have their day', () => {
+    expect([ago(12_345), ago(5 * 60_000), ago(3 * hour), ago(-5)]).toEqual(['12 s', '5 min', '3 h', '0 s'])
+    expect([ago(42 * hour), ago(19 * 24 * hour), ago(400 * 24 * hour)]).toEqual([
+      'Sat 21:30',
+      '4 Nov 15:30',
+      '19 Oct 2025',
+    ])
+  })
+
+  test('an age fits into twelve characters, whenever it was', () => {
+    for (let days = 0; days < 800; days += 1) expect(ago(days * 23.7 * hour).length).toBeLessThanOrEqual(12)
+  })
+
+  test('a day is today, yesterday or a date', () => {
+    expect([0, 16 * hour, 42 * hour].map((ms) => formatLongDay(now - ms, now))).toEqual([
+      'today',
+      'yesterday',
+      expect.stringMatching(/^Saturday,? 21 November 2026$/),
+    ])
+  })
+})
+
+describe('the state of a row', () => {
+  test('the word is what needs a person first', () => {
+    const word = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
+      findRowState(makeRow({ state, jobs }))
+    expect(word({ dead: 1, queued: 1, failing: 1 })).toBe('dead')
+    expect(word({ queued: 2, failing: 1, running: 1 })).toBe('failing')
+    expect(word({ running: 1, queued: 1 })).toBe('running')
+    expect(word({ queued: 1, done: 3 })).toBe('waiting')
+    expect(word({ done: 1 })).toBe('done')
+    expect(word({}, 'pending')).toBe('waiting')
+    expect(word({}, 'parked')).toBe('parked')
+  })
+
+  test('a run that a person dropped is dropped, not dead', () => {
+    expect(findRowState(makeRow({ jobs: { dropped: 1, done: 1 } }))).toBe('dropped')
+    expect(findRowState(makeRow({ jobs: { dead: 1, dropped: 1 } }))).toBe('dead')
+  })
+
+  test('a filter shows the rows with its word, and waiting shows all that has not ended', () => {
+    const [failing, running, done] = [{ queued: 1, failing: 1 }, { running: 1 }, { done: 1 }].map((jobs) =>
+      makeRow({ jobs }),
+    )
+    const shown = (state: string) =>
+      [failing, running, done].filter((row) => row && matchesFilters(row, { ...noFilters, state }))
+    expect(shown('waiting')).toEqual([failing, running])
+    expect(shown('done')).toEqual([done])
+    expect(shown('')).toHaveLength(3)
+    expect(shown('refused')).toEqual([])
+  })
+})
+
+describe('the items of the list', () => {
+  test('refusals of a stranger are one row with their number, up to the next delivery', () => {
+    const rows = [
+      makeRefusal(),
+      makeRefusal(),
+      makeRefusal({ client: '198.51.100.7' }),
+      makeRefusal(),
+      makeRow(),
+      makeRefusal(),
+    ]
+    const items = toListItems(rows, true)
+    expect(items.map((item) => (item.kind === 'refusal' ? [item.id, item.times] : item.kind))).toEqual([
+      [rows[0]?.id, 3],
+      [rows[2]?.id, 1],
+      'delivery',
+      [rows[5]?.id, 1],
+    ])
+    expect(toListItems(rows, false)).toHaveLength(6)
+  })
+
+  test('a refusal of somebody who has the token, or who meant a hook, is never folded', () => {
+    const known = [
+      { credential: 'hook-token' },
+      { nearestHook: 'deploy' },
+      { trace: [{ mappingId: 'a', matched: false, why: '' }] },
+    ]
+    const rows = known.flatMap((fields) => [makeRefusal(fields), makeRefusal(fields)])
+    expect(toListItems(rows, true)).toHaveLength(6)
+  })
+
+  test('each day but today has a head', () => {
+    const day = 24 * 3_600_000
+    const rows = [0, day, day, 3 * day].map((ms) => makeRow({ at: Date.now() - ms }))
+    expect(toListItems(rows, true).map(({ kind }) => kind)).toEqual([
+      'delivery',
+      'day',
+      'delivery',
+      'delivery',
+      'day',
+      'delivery',
+    ])
+  })
+})
