@@ -212,13 +212,13 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const known = { refusals, repeats, handed: withKeepNotice(handed, (name) => handedOver(idOf(name))) }
   const shared = { generation, acquire, store, rerunner, ...known, newId, accepted, parked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
-  const edge = { bodyTimeoutMs, log }
+  const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
   const replays = { ...replayer, publish: live.publish }
   const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
   const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
   const readiness = createReadiness({ store, peerOf, log })
   const watched = { drain, clock, metrics, lookForJobs, unnamedProxies, readiness, status: readStatus }
-  const loopback = { host: '127.0.0.1', port: adminPort, key: 'server.adminPort', ...edge }
+  const loopback = { host: '127.0.0.1', port: adminPort, ...edge }
   const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
   stops.add('the admin port', () => admin.close(0))
   const admission = createAdmission({

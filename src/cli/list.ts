@@ -6,7 +6,6 @@ import { toPrintable } from '../base/text.ts'
 import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
-import type { ShownRefusal } from './gateway/gateway.ts'
 import { printOlder, cutLine, describeRepetitions, renderTable, formatTime } from './terminal/print.ts'
 import { toDeliveryFields, describeDifference, toJobFields, toIsoTime } from '../deliveries/records.ts'
 import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
@@ -131,8 +130,11 @@ function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
   return [formatTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
+/** Characters of a line that every terminal has room for. */
+const maxLineChars = 100
+
 async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
-  const { fetchRefusals } = await import('./gateway/gateway.ts')
+  const { describeReasons, fetchRefusals } = await import('./gateway/refusals.ts')
   const refusals = await fetchRefusals(context)
   const ids = refusals.map(({ requestId }) => requestId)
   const before = given && findIdAmong(ids, given)
@@ -147,30 +149,13 @@ async function listRefused(context: Context, { limit, before: given }: ListOptio
     context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
   } else {
     const rows = newest.map((refusal) => {
-      const { receivedAt, client, path, hook, status, code, requestId } = refusal
-      return [formatTime(receivedAt), client, hook ?? path, String(status), code, requestId, describeReasons(refusal)]
+      const { receivedAt, client, path, hook, status, error, requestId } = refusal
+      const why = `${status} ${describeReasons(refusal).join('; ') || error}`
+      return [formatTime(receivedAt), requestId.slice(0, 8), cutLine(client, 15), cutLine(hook ?? path, 20), why]
     })
-    context.print(renderTable(['received', 'client', 'hook', 'status', 'code', 'request', 'why'], rows))
+    context.print(renderTable(['received', 'request', 'client', 'hook', 'why'], rows, maxLineChars))
+    context.print('\n"hookloom show <request>" shows all of a refusal.')
     printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })
   }
   return 0
-}
-
-const credentials: Readonly<Record<string, string>> = {
-  none: 'no credential came',
-  'not-bearer': 'the Authorization header is not "Bearer <token>"',
-  repeated: 'a credential header came twice',
-  'gateway-token': 'the gateway token came, which opens no hook',
-  'wrong-token': 'a wrong token came',
-}
-
-/** The operator's reasons behind the answer, which shows less. */
-function describeReasons({ error, status, credential, nearestHook, trace }: ShownRefusal): string {
-  const came = status === 401 ? credentials[credential] : undefined
-  const reasons = [
-    ...(came === undefined ? [] : [came]),
-    ...(nearestHook === null ? [] : [`did it mean the hook "${nearestHook}"?`]),
-    ...trace.map(({ mappingId, why }) => `${mappingId}: ${why}`),
-  ]
-  return reasons.length === 0 ? error : `${error} (${reasons.join('; ')})`
 }

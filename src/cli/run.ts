@@ -11,9 +11,8 @@ import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { readInput } from './requests/input.ts'
-import { cutLine, describeFailure, indent, renderTable } from './terminal/print.ts'
+import { cutLine, describeFailure, indent, renderTable, renderTrace } from './terminal/print.ts'
 import { toActionFields } from '../deliveries/records.ts'
-import { renderTrace } from './show.ts'
 
 type RunOptions = { hook: string; file: string; headers: readonly string[]; event: string | undefined }
 

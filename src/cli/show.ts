@@ -1,32 +1,50 @@
 // One delivery with its trace, its jobs and their steps.
 import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
-import { Problem, type TraceEntry } from '../model/problem.ts'
+import { Problem } from '../model/problem.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
-import { cutLine, renderFields, indent, describeRepetitions, renderTable, formatTime } from './terminal/print.ts'
-import { toJobFields, toShownFields } from '../deliveries/records.ts'
+import {
+  cutLine,
+  renderFields,
+  indent,
+  describeRepetitions,
+  renderTable,
+  renderTrace,
+  formatTime,
+} from './terminal/print.ts'
+import { toIsoTime, toJobFields, toShownFields } from '../deliveries/records.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
 export async function show(context: Context, { id: given }: { id: string }): Promise<number> {
   const id = await findId(context, given)
   const record = await readStore(context, undefined, (store) => store.delivery(id))
-  if (record === undefined) return showHeartbeat(context, id)
-  if (context.json) context.printJson(toShownFields(record))
-  else context.print(renderDelivery(record))
+  if (record === undefined) return showOther(context, id)
+  print(context, toShownFields(record), renderDelivery(record))
   return 0
 }
 
-/** A run without a delivery. */
-async function showHeartbeat(context: Context, id: string): Promise<number> {
+/** A run without a delivery, such as a heartbeat, or a refusal of the running gateway. */
+async function showOther(context: Context, id: string): Promise<number> {
   const job = await readStore(context, undefined, (store) => store.job(id))
-  if (job === undefined) {
-    throw new Problem('not-found', `No delivery or run has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
+  const { findRefusal, renderRefusal } = await import('./gateway/refusals.ts')
+  const refusal = job === undefined ? await findRefusal(context, id) : undefined
+  if (job !== undefined) print(context, toJobFields(job), renderJob(job))
+  else if (refusal !== undefined)
+    print(context, { ...refusal, receivedAt: toIsoTime(refusal.receivedAt) }, renderRefusal(refusal))
+  else {
+    throw new Problem(
+      'not-found',
+      `No delivery, run or refusal has the id "${cutLine(id, 60)}". "hookloom list" and "hookloom list --refused" show the ids.`,
+    )
   }
-  if (context.json) context.printJson(toJobFields(job))
-  else context.print(renderJob(job))
   return 0
+}
+
+function print(context: Context, fields: object, text: string): void {
+  if (context.json) context.printJson(fields)
+  else context.print(text)
 }
 
 function renderDelivery(record: DeliveryRecord): string {
@@ -55,12 +73,6 @@ function renderDelivery(record: DeliveryRecord): string {
     ...jobs.map(renderJob),
   ]
   return blocks.map((block) => block.trimEnd()).join('\n\n')
-}
-
-/** The mappings that were tried, and why each did or did not take the delivery. */
-export function renderTrace(trace: readonly TraceEntry[]): string {
-  const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
-  return renderTable(['', 'mapping', 'why'], rows)
 }
 
 /** Characters of a reply that are shown. */

@@ -10,11 +10,11 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import { copyStore } from '../store/open.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 
-/** `to`: a URL or a file. `${NAME}` in it reads the environment or `.env`, because a command line is visible to other users. */
+/** `to`: a URL, or a file relative to the config directory. `${NAME}` in it reads the environment or `.env`, because a command line is visible to other users. */
 export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
   const { config, env } = loadConfig(context)
   const from = toStorePlace(context.dir, config)
-  const to = parseTarget(given, env)
+  const to = parseTarget(given, context.dir, env)
   if (isSameJson(from, to)) {
     throw new Problem(
       'usage-invalid',
@@ -34,7 +34,7 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
   return exitCodes.ok
 }
 
-function parseTarget(given: string, env: Env): StorePlace {
+function parseTarget(given: string, dir: string, env: Env): StorePlace {
   const { value, issues } = substituteEnv(given, env)
   const [issue] = issues
   if (issue !== undefined) throw new Problem('usage-invalid', `--to${issue.text}`)
@@ -47,7 +47,7 @@ function parseTarget(given: string, env: Env): StorePlace {
       '--to must be a Postgres URL (postgres://user:password@host:5432/database) or a file.',
     )
   }
-  return { kind: 'file', file: resolve(text) }
+  return { kind: 'file', file: resolve(dir, text) }
 }
 
 function toKey(given: string, to: StorePlace): string {

@@ -50,9 +50,11 @@ async function runModules(
       if (text !== undefined) written.set(each.file.file, text)
       const isUpdated = text !== undefined
       counts[isUpdated ? 'updated' : each.outcome.ok ? 'passed' : 'failed'] += 1
-      const diff = each.outcome.ok ? [] : each.outcome.diff
-      const fault = each.outcome.ok || isUpdated ? undefined : each.outcome.problem
-      printLine(context, { module, fixture: each.file.name, ok: each.outcome.ok || isUpdated, diff, isUpdated, fault })
+      const failed = each.outcome.ok ? undefined : each.outcome
+      const { diff = [], log = [] } = failed ?? {}
+      const fault = isUpdated ? undefined : failed?.problem
+      const ok = failed === undefined || isUpdated
+      printLine(context, { module, fixture: each.file.name, ok, diff, isUpdated, fault, log: isUpdated ? [] : log })
     }
   }
   if (!context.json) context.print(`\n${describeCounts(counts)}`)
@@ -79,6 +81,8 @@ type Line =
       diff: readonly string[]
       isUpdated: boolean
       fault: ProblemRecord | undefined
+      /** Of the transform, if the fixture fails. */
+      log: readonly string[]
     }
 
 function printLine(context: Context, line: Line): void {
@@ -89,15 +93,16 @@ function printLine(context: Context, line: Line): void {
     else context.print(describeFailure(new Problem(code, detail, frame === undefined ? {} : { frame })))
     return
   }
-  const { module, fixture, ok, diff, isUpdated, fault } = line
+  const { module, fixture, ok, diff, isUpdated, fault, log } = line
   if (context.json) {
-    return context.printJson({ module, fixture, ok, updated: isUpdated, diff, problem: fault ?? null })
+    return context.printJson({ module, fixture, ok, updated: isUpdated, diff, problem: fault ?? null, log })
   }
   const mark = ok ? colors.green('✓') : colors.red('✗')
   const name = toPrintableLine(join(module, fixture))
   context.print(`${mark} ${name}${isUpdated ? ' is updated' : ''}`)
   if (diff.length > 0) context.print(indent(diff.map((each) => `  ${each}`).join('\n')))
   if (fault?.frame !== undefined) context.print(`\n${indent(fault.frame)}\n`)
+  if (log.length > 0) context.print(`    Log of the transform\n${indent(indent(indent(log.join('\n'))))}`)
 }
 
 function describeCounts({ passed, failed, updated, broken }: Counts): string {

@@ -96,7 +96,7 @@ function continueBody(ctx: Context): void {
 }
 
 /**
- * Listens; port 0 takes any. `bodyTimeoutMs` is the longest time for a request to arrive. `key` is the config key of the port.
+ * Listens; port 0 takes any. `bodyTimeoutMs` is the longest time for a request to arrive. `ports` are both ports of the gateway.
  * `peerOf` gives the client of a connection; without it no proxy is trusted.
  */
 export async function listen(
@@ -104,7 +104,7 @@ export async function listen(
   options: {
     host: string
     port: number
-    key?: string
+    ports: Ports
     bodyTimeoutMs: number
     peerOf?: ReturnType<typeof createPeerLookup>
     log: Log
@@ -140,7 +140,7 @@ export async function listen(
   server.on('checkExpectation', onRequest)
   server.on('clientError', guard.answer)
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(toListenProblem(error, options)))
+    server.once('error', (error) => reject(describeListenError(error, options)))
     server.listen(options.port, options.host, resolve)
   })
   server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
@@ -162,17 +162,18 @@ function readAddress(server: Server): AddressInfo {
   return address
 }
 
-function toListenProblem(
+type Ports = { readonly hooks: number; readonly admin: number }
+
+function describeListenError(
   error: NodeJS.ErrnoException,
-  { host, port, key = 'server.port' }: { host: string; port: number; key?: string },
+  { host, port, ports: { hooks, admin } }: { host: string; port: number; ports: Ports },
 ): Problem {
   const reason = error.code === 'EADDRINUSE' ? 'the port is in use' : (error.code ?? 'it failed')
+  const both = `${hooks} (--port, or server.port) and ${admin} (--admin-port, or server.adminPort)`
   return new Problem(
     'config-invalid',
-    `Cannot listen on ${host}:${port}: ${reason}. Change ${key}, or stop the program that uses the port.`,
-    {
-      cause: error,
-    },
+    `Cannot listen on ${host}:${port}: ${reason}. The gateway needs the ports ${both}. Choose others, or stop the program that uses the port.`,
+    { cause: error },
   )
 }
 

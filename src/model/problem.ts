@@ -62,6 +62,7 @@ export const problems = {
     kind: 'denied',
     title: 'The request came from another site, or names another host than the admin port',
   },
+  'store-unreadable': { status: 500, kind: 'denied', title: 'The user of a command may not read the store' },
   'config-invalid': { status: 500, kind: 'config', title: 'The configuration is invalid' },
   'config-missing': { status: 500, kind: 'config', title: 'There is no configuration here' },
   'gmail-consent-missing': {

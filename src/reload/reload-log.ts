@@ -107,12 +107,10 @@ export function logReload(
 ): void {
   if (reload.saved.length > 0 && !isNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
-    const waiting = countWaiting(reload.parked.get(module) ?? 0)
-    const drained = waiting === '' ? '' : `; ${waiting} will run again`
     const facts = [listFacts(reload.tookMs, fixtures), describeRecent(reload.recent, module)].filter(
       (fact) => fact !== '',
     )
-    if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})${drained}`)
+    if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})`)
     const wasWrong = reload.before.some((other) => other.module === module)
     if (kind === 'same' && problem === undefined && wasWrong)
       log.info({}, `${module} is valid again; the code that serves has not changed`)

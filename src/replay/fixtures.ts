@@ -34,6 +34,8 @@ export type FixtureOutcome =
       readonly actual: Actual | undefined
       /** Why the code parked or refused the request, with its code frame. */
       readonly problem?: ProblemRecord | undefined
+      /** What the transform logged. */
+      readonly log?: readonly string[]
     }
 
 /** The time at which every fixture is received. */
@@ -56,7 +58,9 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
     const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
     const actual = toActual(decision)
     const diff = compareExpected(file.fixture.expect, actual, decision)
-    return diff.length === 0 ? { ok: true, actual } : { ok: false, diff, actual, problem: findProblem(decision) }
+    return diff.length === 0
+      ? { ok: true, actual }
+      : { ok: false, diff, actual, problem: findProblem(decision), log: decision.log }
   } catch (error) {
     return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot run'], actual: undefined }
   }

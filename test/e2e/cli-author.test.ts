@@ -108,9 +108,18 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     const { json } = await runCommand(['test', '--json'], { dir })
     const diff = ['actions[0].message: expected "Bye Ada", got "Hello Ada"']
     expect(json()).toEqual([
-      { module: 'x.ts', fixture: 'bad.json', ok: false, updated: false, diff, problem: null },
-      { module: 'x.ts', fixture: 'good.json', ok: true, updated: false, diff: [], problem: null },
+      { module: 'x.ts', fixture: 'bad.json', ok: false, updated: false, diff, problem: null, log: [] },
+      { module: 'x.ts', fixture: 'good.json', ok: true, updated: false, diff: [], problem: null, log: [] },
     ])
+  })
+
+  test('a fixture that fails shows the log of its transform', async () => {
+    const logs = 'export default ({ payload }, { log }) => {\n  log("told of Ada")\n  return { message: "Hello" }\n}\n'
+    const dir = makeConfigDir({ config: mapped('x.ts'), files: { ...files, [`${root}/x.ts`]: logs } })
+    const { stdout } = await runCommand(['test', 'x'], { dir })
+    expect(stdout).toContain('got "Hello"\n    Log of the transform\n      told of Ada\n')
+    const { json } = await runCommand(['test', 'x', '--json'], { dir })
+    expect(json()[0]).toMatchObject({ fixture: 'bad.json', log: ['told of Ada'] })
   })
 
   test('runs the modules that are named, also one that no mapping names, also by its path', async () => {

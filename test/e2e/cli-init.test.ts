@@ -134,7 +134,7 @@ describe('dev', { timeout: 60_000 }, () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('says plainly that its port is in use, and exits 78', async () => {
+  test('dev names both ports and their options if one of them is in use, and exits 78', async () => {
     const taken = createServer()
     await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening))
     const address = taken.address()
@@ -142,8 +142,10 @@ describe('dev', { timeout: 60_000 }, () => {
     const { code, stderr } = await runBuilt(['dev'], { dir: makeConfigDir({ config: { server: { port } } }) })
     const admin = await runBuilt(['dev'], { dir: makeConfigDir({ config: { server: { adminPort: port } } }) })
     taken.close()
-    expect(stderr).toContain(`127.0.0.1:${port}: the port is in use. Change server.port, or`)
-    expect(admin.stderr).toContain(`127.0.0.1:${port}: the port is in use. Change server.adminPort, or`)
+    const both = (hooks: number, own: number) =>
+      `127.0.0.1:${port}: the port is in use. The gateway needs the ports ${hooks} (--port, or server.port) and ${own} (--admin-port, or server.adminPort).`
+    expect(stderr).toContain(both(port, 0))
+    expect(admin.stderr).toContain(both(0, port))
     expect([code, admin.code]).toEqual([78, 78])
   })
 

@@ -1,8 +1,17 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { runCommand } from './command.ts'
-import { type Gateway, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
+import { runCommand, runProcess } from './command.ts'
+import {
+  type Gateway,
+  mainFile,
+  makeConfigDir,
+  makeFolder,
+  post,
+  startGateway,
+  toChildEnv,
+  writeFiles,
+} from './gateway.ts'
 
 const broken = 'export default () => {\n  throw new Error("not yet")\n}\n'
 const mended = 'export default () => ({ message: "mended" })\n'
@@ -184,8 +193,24 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     await post(gateway, 'tickets', { id: 1, text: '' })
     await post(gateway, 'nobody', {})
     const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
-    expect(stdout).toMatch(/ tickets .* payload-invalid .*\(tickets: .+\)$/m)
-    expect(stdout).toMatch(/ nobody .* No hook has this name\.$/m)
+    expect(stdout).toMatch(/ tickets +400 tickets: .+$/m)
+    expect(stdout).toMatch(/ nobody +404 No hook has this name\.$/m)
+    expect(stdout.split('\n').filter((line) => line.length > 100)).toEqual([])
+  })
+
+  test('show explains a refusal by its request id, or by the beginning of the id', async () => {
+    await post(gateway, 'tickets', { id: 1, text: '' })
+    const refusal = (await read('list', '--refused')).at(-1)
+    const id = String(refusal?.['requestId'])
+    const shown = await runCommand(['show', id.slice(0, 8)], { dir: gateway.dir })
+    expect(shown).toMatchObject({ code: 0, stderr: '' })
+    expect(shown.stdout).toMatch(new RegExp(`^Refusal ${id}\n[^]*answer +400 payload-invalid: [^]*✓ +tickets `))
+    expect((await read('show', id))[0]).toMatchObject({ requestId: id, code: 'payload-invalid' })
+    const unknown = await runCommand(['show', 'ffffffff'], { dir: gateway.dir })
+    expect(unknown).toMatchObject({
+      code: 65,
+      stderr: expect.stringContaining('No delivery, run or refusal has the id'),
+    })
   })
 
   test('what is stored is read without a gateway as well', async () => {
@@ -195,6 +220,27 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     const refused = await runCommand(['list', '--refused'], { dir: gateway.dir })
     expect(refused).toMatchObject({ code: 69, stdout: '', stderr: expect.stringContaining('hookloom start') })
   })
+})
+
+// root may read everything, so the command runs as another user
+test.skipIf(process.getuid?.() !== 0)('list exits 77 for a user who may not read the store', async () => {
+  const gateway = await startGateway({ config })
+  const as = { env: toChildEnv(), uid: 65_534, gid: 65_534 }
+  const { code, stdout, stderr } = await runProcess(
+    process.execPath,
+    [mainFile, 'list', '--config-dir', gateway.dir],
+    as,
+  )
+  expect({ code, stdout }).toEqual({ code: 77, stdout: '' })
+  expect(stderr).toContain('cannot be read: permission denied')
+})
+
+test('store copy writes a file relative to the config directory', { timeout: 60_000 }, async () => {
+  const gateway = await startGateway({ config })
+  await gateway.stop()
+  const copied = await runCommand(['store', 'copy', '--to', 'state/copy.db'], { dir: gateway.dir })
+  expect(copied).toMatchObject({ code: 0, stderr: '' })
+  expect(existsSync(join(gateway.dir, 'state/copy.db'))).toBe(true)
 })
 
 describe('an empty store', { timeout: 60_000 }, () => {

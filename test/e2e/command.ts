@@ -42,7 +42,7 @@ export function runBuilt(args: readonly string[], { dir, env, cwd }: RunOptions 
 export function runProcess(
   file: string,
   args: readonly string[],
-  options: { env: Record<string, string>; cwd?: string },
+  options: { env: Record<string, string>; cwd?: string; uid?: number; gid?: number },
 ): Promise<Ran> {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] })

@@ -252,10 +252,10 @@ describe('presets of integrators', { timeout: 30_000 }, () => {
     for (const [code, said] of [
       [
         'export default {',
-        /^hooks\.presets\[0\]: hooks\/presets\/weaver\/preset\.ts does not build at weaver\/preset\.ts:1/,
+        /^hookloom\.jsonc:\d+:\d+ hooks\.presets\[0\]: hooks\/presets\/weaver\/preset\.ts does not build at weaver\/preset\.ts:1/,
       ],
       [acmePack('{{'), /messageTemplate/],
-      [acmePack('x').replace('mappings: [', 'mappings: [7, '), /^hooks\.presets\[0\]: the preset "weaver"/],
+      [acmePack('x').replace('mappings: [', 'mappings: [7, '), / hooks\.presets\[0\]: the preset "weaver"/],
       [
         acmePack('x').replace('build: ({ secret }) =>', 'build: ({ secret }) => secret.x.y &&'),
         /threw a TypeError at weaver\/preset\.ts:/,

@@ -142,28 +142,6 @@ function toUnreachableProblem(url: string | undefined, cause?: unknown): Problem
   )
 }
 
-/** What `list --refused` and `verify --explain` read of the gateway. */
-const ShownRefusal = z.object({
-  requestId: z.string(),
-  receivedAt: z.number(),
-  client: z.string(),
-  credential: z.string(),
-  path: z.string(),
-  hook: z.string().optional(),
-  nearestHook: z.string().nullable(),
-  status: z.number(),
-  code: z.string(),
-  error: z.string(),
-  trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
-})
-export type ShownRefusal = z.infer<typeof ShownRefusal>
-
-/** The refusals that the running gateway remembers, the oldest first. */
-export async function fetchRefusals(context: Context): Promise<ShownRefusal[]> {
-  const answer = z.object({ refusals: z.array(ShownRefusal) })
-  return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
-}
-
 const knownParts = new WeakMap<Context, ConfigParts>()
 
 /**

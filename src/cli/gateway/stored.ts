@@ -1,5 +1,6 @@
 // Reads the store of a config directory, with or without a running gateway.
-import { existsSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
+import { findErrorCode } from '../../base/exceptions.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
 import { openReader } from '../../store/open.ts'
@@ -8,10 +9,10 @@ import type { Context } from '../terminal/context.ts'
 import { recallStore } from '../../config/recall.ts'
 import { findRunning } from './running.ts'
 
-/** The result of `read`; `empty` if there is no store yet. */
+/** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if only another user may read it. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
   const place = await findPlace(context)
-  if (place.kind === 'file' && !existsSync(place.file)) return empty
+  if (place.kind === 'file' && !isReadable(place.file)) return empty
   const reader = await openReader(place)
   try {
     return await read(reader)
@@ -36,7 +37,7 @@ async function findPlace(context: Context): Promise<StorePlace> {
   const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
   const place = chooseStorePlace(running, toStorePlace(context.dir, parts))
-  const isThere = place.kind === 'url' || existsSync(place.file)
+  const isThere = place.kind === 'url' || isReadable(place.file)
   if (parts.problem?.code === 'config-missing' && !isThere) throw parts.problem
   return place
 }
@@ -52,4 +53,17 @@ export function chooseStorePlace(running: string | undefined, configured: StoreP
     'conflict',
     `The running gateway uses ${running}, and the configuration names ${describeStorePlace(configured)} now. Restart the gateway.`,
   )
+}
+
+/** False if the file does not exist. */
+function isReadable(file: string): boolean {
+  try {
+    accessSync(file, constants.R_OK)
+    return true
+  } catch (error) {
+    const code = findErrorCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR') return false
+    const next = 'Run the command as the user of the gateway, for example with sudo -u.'
+    throw new Problem('store-unreadable', `The store ${file} cannot be read: permission denied (${code}). ${next}`)
+  }
 }

@@ -69,7 +69,10 @@ function addStore(program: Command, act: Act): void {
       'Copies everything from the store of the configuration into an empty store: deliveries, jobs, events, sessions, transcripts and ' +
         'cursors, with their ids and their order. Stop every gateway that uses one of the stores first. A copy that fails leaves nothing.',
     )
-    .requiredOption('--to <place>', 'the URL of a Postgres database, or a file that does not exist; ${NAME} reads .env')
+    .requiredOption(
+      '--to <place>',
+      'the URL of a Postgres database, or a new file, relative to the config directory; ${NAME} reads .env',
+    )
     .addOption(jsonOption())
     .addHelpText(
       'after',

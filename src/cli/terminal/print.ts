@@ -1,25 +1,27 @@
 // Tables, fields and failures on a terminal. Every cell may have text from outside, so every cell is made printable here.
 import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
-import { Problem } from '../../model/problem.ts'
+import { Problem, type TraceEntry } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { type Context, formatInvocation } from './context.ts'
 
 /** Characters. A sender chooses some of the text, and one long cell would push all columns off the screen. */
 const maxCellChars = 80
 
-/** Aligned columns under a header. Only the last column is not cut. */
-export function renderTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+/** Aligned columns under a header. The last column is cut only so that a line has at most `maxChars` characters. */
+export function renderTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  maxChars = Number.POSITIVE_INFINITY,
+): string {
   const cells = [header, ...rows].map((row) =>
     row.map((cell, column) => (column === row.length - 1 ? toPrintableLine(cell) : cutLine(cell, maxCellChars))),
   )
   const widths = header.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
-  const lines = cells.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
+  const lines = cells.map((row) => {
+    const line = row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')
+    return (line.length > maxChars ? cutCharacters(line.trimEnd(), maxChars) : line).trimEnd()
+  })
   return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
 }
 
@@ -30,6 +32,12 @@ export function renderFields(fields: readonly (readonly [name: string, value: st
   return filled
     .map(([name, value]) => `  ${colors.dim(toPrintableLine(name).padEnd(width))}  ${toPrintableLine(value)}`)
     .join('\n')
+}
+
+/** The mappings that were tried, and why each did or did not take the delivery. */
+export function renderTrace(trace: readonly TraceEntry[]): string {
+  const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
+  return renderTable(['', 'mapping', 'why'], rows)
 }
 
 /** If the page is full, prints the command that shows the page before it. `found` is oldest first. */
@@ -59,7 +67,11 @@ export function describeRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 
 }
 
 export function cutLine(text: string, length: number): string {
-  const characters = [...toPrintableLine(text)]
+  return cutCharacters(toPrintableLine(text), length)
+}
+
+function cutCharacters(text: string, length: number): string {
+  const characters = [...text]
   return characters.length <= length ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`
 }
 

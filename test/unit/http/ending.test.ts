@@ -17,6 +17,7 @@ async function serve() {
   const server = await listen((_, res) => heard.push(res), {
     host: '127.0.0.1',
     port: 0,
+    ports: { hooks: 0, admin: 0 },
     bodyTimeoutMs: 1_000,
     log: silentLog,
   })

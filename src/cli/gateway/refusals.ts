@@ -1,0 +1,72 @@
+// The refusals that the running gateway remembers, and the operator's reasons behind them, of which the answers show less.
+import { z } from 'zod'
+import { Problem } from '../../model/problem.ts'
+import type { Context } from '../terminal/context.ts'
+import { formatTime, renderFields, renderTrace } from '../terminal/print.ts'
+import { askAdmin } from './gateway.ts'
+import { findIdAmong } from './ids.ts'
+
+const ShownRefusal = z.object({
+  requestId: z.string(),
+  receivedAt: z.number(),
+  client: z.string(),
+  credential: z.string(),
+  path: z.string(),
+  hook: z.string().optional(),
+  nearestHook: z.string().nullable(),
+  status: z.number(),
+  code: z.string(),
+  error: z.string(),
+  trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
+})
+type ShownRefusal = z.infer<typeof ShownRefusal>
+
+/** The oldest first. */
+export async function fetchRefusals(context: Context): Promise<ShownRefusal[]> {
+  const answer = z.object({ refusals: z.array(ShownRefusal) })
+  return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
+}
+
+/** The refusal with this request id, or with the only one that begins so. Undefined without a gateway too. */
+export async function findRefusal(context: Context, given: string): Promise<ShownRefusal | undefined> {
+  const refusals = await fetchRefusals(context).catch((error: unknown) => {
+    if (error instanceof Problem) return []
+    throw error
+  })
+  const id = findIdAmong(
+    refusals.map(({ requestId }) => requestId),
+    given,
+  )
+  return refusals.find(({ requestId }) => requestId === id)
+}
+
+const credentials: Readonly<Record<string, string>> = {
+  none: 'no credential came',
+  'not-bearer': 'the Authorization header is not "Bearer <token>"',
+  repeated: 'a credential header came twice',
+  'gateway-token': 'the gateway token came, which opens no hook',
+  'wrong-token': 'a wrong token came',
+}
+
+export function describeReasons({ status, credential, nearestHook, trace }: ShownRefusal): string[] {
+  const came = status === 401 ? credentials[credential] : undefined
+  return [
+    ...(came === undefined ? [] : [came]),
+    ...(nearestHook === null ? [] : [`did it mean the hook "${nearestHook}"?`]),
+    ...trace.map(({ mappingId, why }) => `${mappingId}: ${why}`),
+  ]
+}
+
+export function renderRefusal(refusal: ShownRefusal): string {
+  const { requestId, receivedAt, client, path, hook, status, code, error, trace } = refusal
+  const fields = renderFields([
+    ['state', 'refused'],
+    ['received', formatTime(receivedAt)],
+    ['client', client],
+    ['path', path],
+    ['hook', hook ?? ''],
+    ['answer', `${status} ${code}: ${error}`],
+    ['why', describeReasons({ ...refusal, trace: [] }).join('; ')],
+  ])
+  return [`Refusal ${requestId}\n\n${fields}`, ...(trace.length === 0 ? [] : [renderTrace(trace)])].join('\n\n')
+}
