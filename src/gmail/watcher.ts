@@ -190,7 +190,9 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     const said = error instanceof Error ? error.message : 'It failed.'
     if (part === 'consent' && board.current().problems.includes(said)) return
     board.setProblem(part, said)
-    log.error({ account: gmail.account, part, cause: describeCause(error) }, `Gmail: ${said}`)
+    const fields = { account: gmail.account, part, cause: describeCause(error) }
+    // first the file: a reader of this line may run "hookloom gmail status" at once
+    void board.written().then(() => log.error(fields, `Gmail: ${said}`))
   }
 
   /** The file of the consent: a change of it is a new consent. */

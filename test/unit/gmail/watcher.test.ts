@@ -1,6 +1,6 @@
 // The watcher against a Google on loopback. Time is moved by hand, and what is awaited is an event.
 import assert from 'node:assert'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { isRenewalDue } from '../../../src/gmail/renewal.ts'
 import { readStatus } from '../../../src/gmail/status.ts'
 import { toStatusFile } from '../../../src/gmail/status.ts'
 import { type MailWatcher, startWatcher } from '../../../src/gmail/watcher.ts'
-import { silentLog } from '../../../src/model/log.ts'
+import { type Log, silentLog } from '../../../src/model/log.ts'
 import { account, type FakeGoogle, startGoogle } from '../../e2e/fakes/google.ts'
 import { consent, createMemorySink, toGmail } from './stage.ts'
 
@@ -93,13 +93,13 @@ function createEvents() {
   }
 }
 
-function start(events: ReturnType<typeof createEvents>, more: object): MailWatcher {
+function start(events: ReturnType<typeof createEvents>, more: object, log: Log = silentLog): MailWatcher {
   watcher = startWatcher({
     dir,
     gmail: toGmail(google, more),
     sink: events.sink,
     gate: { clientOf: () => '', lockedFor: () => undefined, fail() {} },
-    log: silentLog,
+    log,
     clock: () => Date.now() + later,
     pause,
   })
@@ -209,6 +209,15 @@ describe('a watched mailbox, by poll', () => {
     await events.begun()
     await paused(30_000)
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
+  })
+
+  test('the status file has a problem before the log names it', async () => {
+    google.refreshTokens.clear()
+    const status = await new Promise<unknown>((resolve) => {
+      const error = () => resolve(existsSync(toStatusFile(dir)) && JSON.parse(readFileSync(toStatusFile(dir), 'utf8')))
+      start(createEvents(), { mode: 'poll' }, { ...silentLog, error })
+    })
+    expect(status).toMatchObject({ state: 'reauth-required' })
   })
 
   test('a watcher writes its status to a file, without a secret', async () => {
