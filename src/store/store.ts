@@ -100,7 +100,7 @@ export interface StoreReader {
   parkedFor(name: string): Promise<number>
   /** What the pending and parked deliveries wait for, each name once. Reads as many index entries as there are names. */
   waitedFor(): Promise<string[]>
-  /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. Reads one number, not the rows. */
+  /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. An owner does not read the rows for it. */
   waitingBytes(): Promise<number>
   /** For how long the job has been due that has been due for longest; undefined if no job is due. */
   dueForMs(): Promise<number | undefined>

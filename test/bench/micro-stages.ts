@@ -26,7 +26,6 @@ import { createThrottle } from '../../src/http/throttle.ts'
 import { runBatch } from '../../src/store/sqlite/batch.ts'
 import type { Operation } from '../../src/store/sqlite/operations.ts'
 import { createOwner } from '../../src/store/sqlite/owner.ts'
-import { readWaitingBytes } from '../../src/store/sqlite/reads.ts'
 import { createMemoryStore, createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { toAppend } from '../../src/store/sqlite/values.ts'
 import { createEventBody } from './events.ts'
@@ -214,8 +213,8 @@ export async function createStages(folder: string): Promise<Stage[]> {
     post(toWriter, sent)
     // as: the line above sent it
     const operations = receiveMessageOnPort(ofWriter)?.message as readonly Operation[]
-    const outcomes = runBatch({ db, operations, beforeCommit: () => {} })
-    post(ofWriter, { outcomes, waitingBytes: readWaitingBytes(db) })
+    const { waitingChange } = runBatch({ db, operations, isBulk: true })
+    post(ofWriter, { outcomes: undefined, waitingChange })
     receiveMessageOnPort(toWriter)
   }
 

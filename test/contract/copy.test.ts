@@ -12,7 +12,7 @@ import type { KeptRequest, NewDelivery } from '../../src/store/records.ts'
 import type { OpenedStore, Store, StoreReader } from '../../src/store/store.ts'
 import { makeFolder } from '../e2e/gateway.ts'
 import { newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
-import { newDelivery as newDeliveryAt, newEvent, newJob, planned, request } from './stage.ts'
+import { newDelivery as newDeliveryAt, newEvent, newJob, newWake, planned, request } from './stage.ts'
 
 const drops: (() => Promise<void>)[] = []
 afterAll(async () => void (await Promise.all(drops.map((drop) => drop()))))
@@ -107,6 +107,7 @@ async function fill(place: StorePlace): Promise<void> {
     await store.append(
       newDelivery({ id: 'keyed', hook: 'ci', jobs: [], dedupe: { hook: 'ci', key: 'k1', bodyHash: 'h' } }),
     )
+    for (const name of ['one', 'two']) await store.append(newDelivery({ id: `wake-${name}`, jobs: [newWake(name)] }))
     await store.noteRepeats([{ deliveryId: 'keyed', times: 2, lastAt: 1_700_000_000_000, bodyDiffered: true }])
     const names = ['done', 'dead', 'later', 'first', 'second', 'alone']
     for (const name of names) {
@@ -160,9 +161,9 @@ describe.skipIf(whyNoPostgres)(
       const seen: string[] = []
       const counted = await copyStore({ from: first, to: second }, (table, rows) => seen.push(`${table} ${rows}`))
       expect(seen).toEqual(Object.entries(counted).map(([table, rows]) => `${table} ${rows}`))
-      expect(counted).toMatchObject({ deliveries: 12, rings: 2, jobs: 7, events: 2, messages: 2, cursors: 1 })
+      expect(counted).toMatchObject({ deliveries: 14, rings: 2, jobs: 9, events: 4, messages: 2, cursors: 1 })
       const original = await readEverything(first)
-      expect(original.deliveries).toHaveLength(12)
+      expect(original.deliveries).toHaveLength(14)
       expect(await readEverything(second)).toEqual(original)
       expect(await copyStore({ from: second, to: third }, () => {})).toEqual(counted)
       // a file does not keep which of several gateways took a delivery
@@ -301,8 +302,8 @@ describe.skipIf(whyNoPostgres)(
       const target = newFile()
       await expect(copyStore({ from, to: target }, stop)).rejects.toThrow('the disk failed')
       expect(readdirSync(dirname(target.file))).toEqual([])
-      expect(await copyStore({ from, to: target }, () => {})).toMatchObject({ deliveries: 12 })
-      expect(await copyStore({ from, to }, () => {})).toMatchObject({ deliveries: 12 })
+      expect(await copyStore({ from, to: target }, () => {})).toMatchObject({ deliveries: 14 })
+      expect(await copyStore({ from, to }, () => {})).toMatchObject({ deliveries: 14 })
     })
 
     test('has every table of both engines, but for those that an engine keeps for itself', async () => {
@@ -316,7 +317,16 @@ describe.skipIf(whyNoPostgres)(
       )
       const copied = new Set(copiedTables.map(({ name }) => name))
       const others = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
-      expect(others(ofSqlite)).toEqual(['nodes', 'waiting_bytes'])
+      // the catalog follows from the rows
+      expect(others(ofSqlite)).toEqual([
+        'catalog',
+        'jobs_of',
+        'listed',
+        'nodes',
+        'run_messages',
+        'transcripts',
+        'wake_ids',
+      ])
       // requests and job_parts are copied with deliveries and jobs
       expect(others(rows.map(({ tablename }) => tablename))).toEqual([
         'hookloom_schema',
@@ -343,6 +353,12 @@ describe.skipIf(whyNoPostgres)(
       })
       expect(uncopied.toSorted()).toEqual([
         'deliveries.bytes',
+        // the only job of a delivery is copied as a job
+        'deliveries.plan',
+        'deliveries.wake_event',
+        'deliveries.wake_id',
+        'deliveries.wake_steps',
+        'events.delivery_seq',
         'jobs.agent_id',
         'jobs.bytes',
         'jobs.gate',

@@ -50,6 +50,28 @@ export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
   }
 }
 
+/** A wake as the gateway plans it: done when it is stored, with one event that says the same. */
+export function newWake(text: string, over: Partial<NewEvent> = {}): NewJob {
+  const event = newEvent({ text, ...over })
+  return newJob({
+    planned: {
+      kind: 'wake',
+      action: {
+        kind: 'wake',
+        text,
+        mode: event.wakes ? 'now' : 'next-heartbeat',
+        allowUnsafeExternalContent: event.trusted,
+      },
+      agentId: event.agentId,
+      sessionKey: event.sessionKey,
+      origin: { hook: 'deploy', source: event.source },
+    },
+    state: 'done',
+    steps: [{ name: 'event', state: 'done', at: 1_700_000_000_000 }],
+    events: [event],
+  })
+}
+
 /** Headers hold a name that an object must not take for its prototype. */
 export function request(body = '{"a":1}'): KeptRequest {
   const headers: Record<string, string> = Object.create(null)

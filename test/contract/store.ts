@@ -16,6 +16,7 @@ import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
 import { describeSweep } from './sweep.ts'
 import { describeTasks } from './tasks.ts'
+import { describeWakes } from './wakes.ts'
 
 /** The store under test and its clock. */
 export type Stage = { readonly store: Store; readonly clock: Moved }
@@ -34,6 +35,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
     })
     const parts = [
       describeDeliveries,
+      describeWakes,
       describeOpen,
       describeCursors,
       describeJobs,

@@ -160,7 +160,7 @@ describe('secrets', () => {
   })
 
   test('no transform and no template sees a credential header or the environment of the gateway', () => {
-    expect(findInStore('content-type')).toContain('jobs.planned')
+    expect(findInStore('content-type')).toContain('deliveries.plan')
     for (const name of ['authorization', 'x-service-token', 'cookie', 'CANARY_']) {
       expect(findInStore(`"${name}`)).toEqual([])
     }
@@ -192,9 +192,9 @@ describe('texts of payloads', () => {
   })
 
   test('a text of an action is stored only with the action and its effects', () => {
-    expect(findInStore(payload('wake')).toSorted()).toEqual(['events.text', 'jobs.planned'])
+    expect(findInStore(payload('wake')).toSorted()).toEqual(['deliveries.plan'])
     for (const path of ['agent', 'used']) {
-      const found = ['events.text', 'jobs.planned', 'jobs.steps', 'messages.text']
+      const found = ['deliveries.plan', 'events.text', 'jobs.steps', 'messages.text']
       expect(findInStore(payload(path)).toSorted()).toEqual(found)
     }
   })

@@ -1,5 +1,6 @@
 // Executes a batch in one transaction, so with one fsync. If the disk fails, the whole batch fails; if an operation is
 // invalid, only that operation fails.
+import { completeCatalog, extendCatalog, shortenCatalog } from './catalog.ts'
 import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, toTrouble } from './driver.ts'
@@ -7,22 +8,30 @@ import { addTask, claim, extend, report, requeue } from './jobs.ts'
 import type { OperationFailure, Operation, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
 import { noteRepeats } from './repeats.ts'
-import { forgetTouchedSessions, touchSessions } from './sessions.ts'
 import { prune, sweep } from './sweep.ts'
+import { takeWaitingChange } from './waiting-bytes.ts'
 
-type Batch = { db: Database; operations: readonly Operation[]; beforeCommit: () => void }
+type Batch = {
+  readonly db: Database
+  readonly operations: readonly Operation[]
+  readonly beforeCommit?: () => void
+  /** True: no answer waits for this batch alone, so it may also extend the catalog. */
+  readonly isBulk: boolean
+}
+
+type Committed = { readonly outcomes: readonly OperationResult[]; readonly waitingChange: number }
 
 /** Throws if the commit failed, or if its result is unknown. */
-export function runBatch({ db, operations, beforeCommit }: Batch): readonly OperationResult[] {
+export function runBatch({ db, operations, beforeCommit, isBulk }: Batch): Committed {
   const inTransaction = (perform: (operation: Operation) => OperationResult) => {
     db.exec('BEGIN IMMEDIATE')
-    forgetTouchedSessions(db)
     try {
       const outcomes = operations.map(perform)
-      touchSessions(db)
-      beforeCommit()
+      if (isBulk) extendCatalog(db)
+      const waitingChange = takeWaitingChange(db)
+      beforeCommit?.()
       db.exec('COMMIT')
-      return outcomes
+      return { outcomes, waitingChange }
     } catch (error) {
       // after some errors, such as a full disk, SQLite has already rolled back
       if (db.inTransaction) db.exec('ROLLBACK')
@@ -47,15 +56,12 @@ export function describeBatchFailure(error: unknown): OperationFailure {
 function performAlone(db: Database, operation: Operation): OperationResult {
   db.exec('SAVEPOINT alone')
   try {
-    forgetTouchedSessions(db)
     const value = perform(db, operation)
-    touchSessions(db)
     db.exec('RELEASE alone')
     return { ok: true, value }
   } catch (error) {
     if (toTrouble(error) !== undefined) throw error
     db.exec('ROLLBACK TO alone; RELEASE alone')
-    forgetTouchedSessions(db)
     return { ok: false, cause: String(error) }
   }
 }
@@ -89,12 +95,18 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
     case 'leave':
       return leave(db, operation)
     case 'sweep':
-      return sweep(db, operation)
+      return deleteRows(db, () => sweep(db, operation))
     case 'prune':
-      // a session that got an event in this batch is not old
-      touchSessions(db)
-      return prune(db, operation)
+      return deleteRows(db, () => prune(db, operation))
     case 'probe':
       return void db.exec(`PRAGMA user_version = ${Number(db.get('PRAGMA user_version')?.['user_version'])}`)
   }
+}
+
+/** The catalog finds what belongs to a deleted row, and a session that has just got an event is not old. */
+function deleteRows<Result>(db: Database, work: () => Result): Result {
+  completeCatalog(db)
+  const result = work()
+  shortenCatalog(db)
+  return result
 }

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { describeFile } from './files.ts'
 import { readSchemaVersion } from './migrations.ts'
+import { withCurrentTables } from './older.ts'
 import { storeUnavailable } from '../rules.ts'
 
 export type ReadConnection = {
@@ -30,8 +31,12 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
   const open = () => {
     if (!db && !existsSync(file)) return void onMissing()
     db ??= openDatabase(file, { readOnly: true, busyMs: 2000 })
-    hasSchema ||= readSchemaVersion(db, describeFile(file)) > 0
-    return hasSchema ? db : undefined
+    if (hasSchema) return db
+    const version = readSchemaVersion(db, describeFile(file))
+    if (version === 0) return undefined
+    hasSchema = true
+    db = withCurrentTables(db, version)
+    return db
   }
   return {
     use: (empty, query) => {

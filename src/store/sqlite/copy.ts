@@ -2,11 +2,14 @@
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Problem } from '../../model/problem.ts'
-import type { CopySource, CopyTarget } from '../copy.ts'
+import type { CopiedTable, CopySource, CopyTarget } from '../copy.ts'
+import { completeCatalog, firstSeq } from './catalog.ts'
 import { type Database, openDatabase, toTrouble } from './driver.ts'
 import { ensurePrivate, describeFile } from './files.ts'
+import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
+import { eventColumns, eventTables } from './sessions.ts'
 
 /** Throws `store-locked` while a gateway uses the file, and `config-missing` if there is none. */
 export async function readSqlite<Result>(file: string, run: (source: CopySource) => Promise<Result>): Promise<Result> {
@@ -16,14 +19,14 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
   const db = openDatabase(file, { readOnly: false, busyMs: 2_000 })
   try {
     migrate(db, describeFile(file))
-    db.exec('BEGIN')
+    db.exec('BEGIN IMMEDIATE')
+    completeCatalog(db)
+    db.exec('COMMIT; BEGIN')
     return await run({
       read: async ({ name, key, columns }, after, limit) => {
-        const place = key.join(', ')
-        const from = after === undefined ? '' : `WHERE (${place}) > (${key.map(() => '?').join(', ')})`
-        const sql = `SELECT ${Object.keys(columns).map(toColumnSql).join(', ')} FROM ${name} ${from} ORDER BY ${place} LIMIT ?`
+        const sql = selectPage({ name, key, columns })
         try {
-          return db.all(sql, ...(after ?? []), limit)
+          return db.all(sql, limit, ...(after ?? key.map((column) => (columns[column] === 'text' ? '' : firstSeq))))
         } catch (error) {
           const what = toTrouble(error)?.what ?? 'SQLite refuses it'
           throw new Problem('store-unavailable', `${name} in ${file} cannot be read: ${what}. Run "hookloom doctor".`, {
@@ -31,12 +34,25 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
           })
         }
       },
-      count: async ({ name }) => countRows(db, name),
+      count: async ({ name }) => countRows(db, name) + (name === 'jobs' ? countRows(db, 'wake_ids') : 0),
     })
   } finally {
     db.close()
     lock.release()
   }
+}
+
+/** Rows of a table whose key follows `?2` and so on. */
+function selectPage({ name, key, columns }: CopiedTable): string {
+  const names = Object.keys(columns)
+  const place = key.join(', ')
+  const from = `WHERE (${place}) > (${key.map((_, index) => `?${index + 2}`).join(', ')}) ORDER BY ${place} LIMIT ?1`
+  // other engines have neither a wake in the row of its delivery, nor an event whose text is there
+  if (name === 'events') return `SELECT ${names.join(', ')} FROM (SELECT ${eventColumns} FROM ${eventTables}) ${from}`
+  if (name !== 'jobs') return `SELECT ${names.map(toColumnSql).join(', ')} FROM ${name} ${from}`
+  return `SELECT * FROM (SELECT ${names.join(', ')} FROM (${selectJob}) ${from})
+    UNION ALL SELECT * FROM (SELECT ${names.join(', ')} FROM (${selectWake}
+      WHERE wake_id IS NOT NULL AND seq > ?2 + ${wakeOffset} ORDER BY deliveries.seq LIMIT ?1)) ORDER BY seq LIMIT ?1`
 }
 
 /** Which gateway took a delivery follows from its seq here. A copy into a file does not have it. */
@@ -64,7 +80,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
   ensurePrivate(draft)
   const db = openDatabase(draft, { readOnly: false, busyMs: 2_000 })
   try {
-    db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON')
+    db.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = FULL')
     migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
     const result = await run({
@@ -78,6 +94,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
       count: async ({ name }) => countRows(db, name),
     })
     openGates(db)
+    completeCatalog(db)
     db.exec('COMMIT')
     db.close()
     linkSync(draft, file)

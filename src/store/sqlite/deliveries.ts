@@ -1,13 +1,18 @@
 // The operations on deliveries. They run inside the writer's transaction.
+import { jobsOf } from './catalog.ts'
 import type { Database, Row } from './driver.ts'
 import { dropJobs, insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
+import { insertWakeEvent } from './sessions.ts'
 import { toAnswered } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
 import type { Appended } from '../records.ts'
 
-const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')})
-  VALUES (${deliveryColumns.map(() => '?').join(', ')})
+/** Of a wake: the seq of the event that is inserted next. */
+const wakeEvent = (wakeId: number) =>
+  `CASE WHEN ?${wakeId} IS NOT NULL THEN (SELECT coalesce(max(seq), 0) + 1 FROM events) END`
+const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')}, wake_event)
+  VALUES (${deliveryColumns.map((_, index) => `?${index + 1}`).join(', ')}, ${wakeEvent(deliveryColumns.indexOf('wake_id') + 1)})
   ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING`
 
 export const failed = failedBefore((text) => `substr(${text}, -4000)`)
@@ -19,7 +24,9 @@ const settleDelivery = `UPDATE deliveries SET ${settlementColumns
       ? `${column} = CASE WHEN ?1 IN ('pending', 'parked') THEN coalesce(?${index + 1}, ${column}) ELSE ?${index + 1} END`
       : `${column} = ?${index + 1}`,
   )
-  .join(', ')}, failed_by = ${failed} WHERE seq = ?${settlementColumns.length + 1}`
+  .join(
+    ', ',
+  )}, wake_event = ${wakeEvent(settlementColumns.indexOf('wake_id') + 1)}, failed_by = ${failed} WHERE seq = ?${settlementColumns.length + 1}`
 
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = ? AND dedupe_key = ?`
@@ -27,7 +34,7 @@ export const selectAnswered = `SELECT id, state, answer_status, answer_body, bod
 const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending', 'parked')`
 
 export function append(db: Database, operation: OperationOf<'append'>): Appended {
-  const { key, id, at, jobs } = operation
+  const { key, id, at, jobs, wake } = operation
   // a row that takes its key conflicts in the unique index instead
   if (key && !key.isStored) {
     const first = db.get(selectAnswered, key.hook, key.key)
@@ -35,6 +42,7 @@ export function append(db: Database, operation: OperationOf<'append'>): Appended
   }
   const { changes, seq } = db.run(insertDelivery, ...operation.values)
   if (changes === 0 && key) return toDuplicate(db.get(selectAnswered, key.hook, key.key))
+  if (wake !== undefined) insertWakeEvent(db, { wake, deliverySeq: seq, at })
   insertJobs(db, { deliverySeq: seq, deliveryId: id, at, jobs })
   if (operation.ring) keepNewest(db, seq, operation.ring)
   return { kind: 'stored' }
@@ -71,13 +79,11 @@ export function settle(db: Database, operation: OperationOf<'settle'>): boolean 
   const row = db.get(waiting, operation.id)
   if (!row) return false
   db.run(settleDelivery, ...operation.values, row['seq'] ?? null)
-  insertJobs(db, {
-    deliverySeq: Number(row['seq']),
-    deliveryId: operation.id,
-    at: operation.at,
-    jobs: operation.jobs,
-  })
-  if (operation.ring) keepNewest(db, Number(row['seq']), operation.ring)
+  const { id, at, jobs, wake } = operation
+  const deliverySeq = Number(row['seq'])
+  if (wake !== undefined) insertWakeEvent(db, { wake, deliverySeq, at })
+  insertJobs(db, { deliverySeq, deliveryId: id, at, jobs })
+  if (operation.ring) keepNewest(db, deliverySeq, operation.ring)
   return true
 }
 
@@ -93,7 +99,7 @@ export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
 
 /** `jobs`: the states of the jobs that are dropped with the delivery. False if nothing of it was left. */
 export function dropBySeq(db: Database, seq: number, { at, jobs }: { at: number; jobs: string }): boolean {
-  const left = db.all(`SELECT seq, lane FROM jobs WHERE delivery_seq = ? AND state IN (${jobs})`, seq)
+  const left = db.all(`SELECT seq, lane FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`, seq)
   dropJobs(db, left, at)
   if (left.length > 0) db.run(`UPDATE deliveries SET state = 'dropped' WHERE seq = ? AND state = 'accepted'`, seq)
   const dropped = db.run(

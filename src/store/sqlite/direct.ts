@@ -4,7 +4,7 @@ import { runBatch, describeBatchFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
 import { readInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
-import { readWaitingBytes } from './reads.ts'
+import { countWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
   /** Undefined: nothing was written, and the operation is for the writer thread. Never throws. */
@@ -53,12 +53,11 @@ export function createDirectWriter(file: string): DirectWriter {
       try {
         if (!isSameFile()) return void reset()
         db ??= openForWriting(file)
-        const outcomes = runBatch({ db, operations: [operation], beforeCommit: () => {} })
-        const waitingBytes = readWaitingBytes(db)
+        const result = runBatch({ db, operations: [operation], isBulk: false })
         const tookMs = performance.now() - startedAt
         // one slow commit is enough: then the writer thread finds out when the disk is fast again
         averageMs = tookMs > fastMs ? Math.max(averageMs, tookMs) : averageMs + share * (tookMs - averageMs)
-        return { outcomes, waitingBytes }
+        return result
       } catch (error) {
         reset()
         return isLocked(error) ? undefined : { failure: describeBatchFailure(error) }
@@ -79,7 +78,8 @@ export function createDirectWriter(file: string): DirectWriter {
 function openForWriting(file: string): Database {
   const db = openDatabase(file, { readOnly: false, busyMs: 0 })
   try {
-    db.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0')
+    db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0')
+    countWaitingBytes(db)
     return db
   } catch (error) {
     db.close()

@@ -13,17 +13,32 @@ const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at,
   WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued' AND lane IS NOT NULL)
     AND NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND created_at > ?5 - ?6 AND created_at <= ?5)`
 
-/** The columns that `toJob` reads, with the id of the job's delivery. */
-export const selectJob = `SELECT j.id, j.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
-    j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.seq, j.delivery_seq, d.id AS delivery_id
+/** The plan of the only job of a delivery is in the row of the delivery, which no report writes again. */
+const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
+/** The columns of `jobs` that outlive an owner, with the id of the job's delivery. */
+export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
+    j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
+    j.lane, j.stands_for, j.ended_at, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
+/** As a job, a wake in the row of its delivery precedes all jobs with a row of their own, in the order of the deliveries. */
+export const wakeOffset = 2 ** 52
+/** Such wakes, with the columns of `selectJob`. */
+export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
+    settled_at AS run_at, settled_at AS ended_at, NULL AS locked_until, NULL AS last_error, NULL AS failing_since,
+    NULL AS lane, NULL AS stands_for, wake_steps AS steps, '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
+    seq AS delivery_seq, id AS delivery_id
+  FROM deliveries`
+
 /** A damaged row must not prevent the claim of the other jobs. */
-const selectDue = `SELECT seq, lane, fence, json_valid(planned) AND json_valid(steps) AND json_valid(posts) AS readable
-  FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ?`
+const selectDue = `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts) AS readable
+  FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
+  WHERE j.state = 'queued' AND j.gate = 0 AND j.ended_at IS NULL ORDER BY j.seq LIMIT ?`
+
+const selectRunning = `SELECT seq, lane FROM jobs WHERE state = 'running' AND ended_at IS NULL`
 
 const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
-    j.planned ->> '$.agentId' AS agent_id, j.planned ->> '$.sessionKey' AS session_key,
+    (${planOf}) ->> '$.agentId' AS agent_id, (${planOf}) ->> '$.sessionKey' AS session_key,
     EXISTS (SELECT 1 FROM json_each(j.steps) WHERE value ->> '$.name' = ?3) AS recorded
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
   WHERE j.id = ?1 AND j.fence = ?2 AND j.state = 'running'`
@@ -51,7 +66,7 @@ export function addTask(db: Database, task: OperationOf<'addTask'>): boolean {
 }
 
 export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
-  requeueRunning(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running' AND locked_until <= ?`, at), at)
+  requeueRunning(db, db.all(`${selectRunning} AND locked_until <= ?`, at), at)
   db.run(`${openLater} AND run_at <= ?`, at)
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
   const due = db.all(selectDue, limit)
@@ -72,7 +87,7 @@ export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>
 
 /** Queues the jobs that a dead owner left running. Only a new owner may call it, before it leases jobs itself. */
 export function recover(db: Database, at: number): void {
-  requeueRunning(db, db.all(`SELECT seq, lane FROM jobs WHERE state = 'running'`), at)
+  requeueRunning(db, db.all(selectRunning), at)
 }
 
 /** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. The next claim learns the old fence. */
@@ -200,24 +215,26 @@ export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
   for (const { lane = null } of jobs) openLane(db, lane, at)
 }
 
+/** The job of a lane whose gate is not 1; if there is none, the earliest unfinished job. One read of `jobs_lane`. */
+const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
+  ORDER BY CASE gate WHEN 1 THEN seq ELSE 0 END LIMIT 1)`
+
 /**
- * Opens the gate of a lane's earliest unfinished job, unless a job of the lane runs. Must be called after a job of the
+ * Opens the gate of a lane's earliest unfinished job, unless another gate of the lane is open. Must be called after a job of the
  * lane ended or was queued again with gate 1. A job that was never tried is due even if the clock was set back since.
  */
 function openLane(db: Database, lane: SqlValue, at: number): void {
   if (lane === null) return
   db.run(
     `UPDATE jobs SET gate = CASE WHEN run_at <= ?2 OR run_at = created_at THEN 0 ELSE 2 END
-      WHERE seq = (SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL ORDER BY seq LIMIT 1)
-        AND state = 'queued' AND gate = 1
-        AND NOT EXISTS (SELECT 1 FROM jobs WHERE lane = ?1 AND ended_at IS NULL AND state = 'running')`,
+      WHERE seq = ${firstOfLane} AND gate = 1`,
     lane,
     at,
   )
 }
 
-/** Closes the gates of a lane's queued jobs, because an earlier job is queued again. */
+/** Closes the gate of a lane's queued job, because an earlier job is queued again. */
 function closeLane(db: Database, lane: SqlValue): void {
   if (lane === null) return
-  db.run(`UPDATE jobs SET gate = 1 WHERE lane = ? AND ended_at IS NULL AND state = 'queued' AND gate <> 1`, lane)
+  db.run(`UPDATE jobs SET gate = 1 WHERE seq = ${firstOfLane} AND state = 'queued'`, lane)
 }

@@ -4,14 +4,15 @@ import type { ReadConnection } from './connection.ts'
 import { type Database, openDatabase, readFacts, toTrouble } from './driver.ts'
 import { migrate } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
+import { countWaitingBytes } from './waiting-bytes.ts'
 import { type Operation, type OperationOf, type Results, unwritable, type Writer } from './operations.ts'
 
 type Use = <Found>(query: (db: Database) => Found) => Found
 
 export function openMemory(): { readonly connection: ReadConnection; readonly writer: Writer } {
   const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
-  db.exec('PRAGMA foreign_keys = ON')
   migrate(db, 'memory')
+  countWaitingBytes(db)
   const facts = readFacts(db)
   let isOpen = true
   const use: Use = (query) => {
@@ -36,14 +37,17 @@ export function openMemory(): { readonly connection: ReadConnection; readonly wr
 /** Commits each operation on the calling thread, in a transaction of its own, before `run` returns. */
 function createDirectWriter(use: Use): Pick<Writer, 'run' | 'state'> {
   let commits = 0
+  let waitingBytes = 0
   return {
     run: async <Kind extends Operation['kind']>(operation: OperationOf<Kind>) => {
-      const [outcome] = use((db) => runBatch({ db, operations: [operation], beforeCommit: () => {} }))
+      const { outcomes, waitingChange } = use((db) => runBatch({ db, operations: [operation], isBulk: true }))
+      const [outcome] = outcomes
       commits += 1
+      waitingBytes += waitingChange
       if (!outcome?.ok) throw unwritable(outcome?.cause)
       // as: batch.ts returns the result of the operation's kind
       return outcome.value as Results[Kind]
     },
-    state: () => ({ trouble: undefined, commits, waiting: 0, busySince: undefined }),
+    state: () => ({ trouble: undefined, commits, waiting: 0, waitingBytes, busySince: undefined }),
   }
 }

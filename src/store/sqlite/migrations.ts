@@ -3,16 +3,16 @@
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
 import { nodesSchema } from './nodes.ts'
+import { catalogSchema, completeCatalog } from './catalog.ts'
 import { repeatsSchema } from './repeats.ts'
-import { waitingBytes } from './waiting-bytes.ts'
+import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
 /**
  * Times are milliseconds since the epoch. `seq` is the order of arrival.
  *
  * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was given back.
  * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at. At most one unfinished
- * job of a lane has a gate other than 1. The partial indexes make the cost of a claim independent of the backlog and of the
- * finished jobs. jobs.stands_for is set for tasks only.
+ * job of a lane has a gate other than 1. jobs.stands_for is set for tasks only.
  *
  * events_waiting contains consumed_at, which is always NULL there, because SQLite otherwise reads every row of the table.
  * Wide columns come last, because SQLite reads a row only up to the last column that a statement needs.
@@ -150,10 +150,40 @@ DROP INDEX deliveries_waiting;
 CREATE INDEX deliveries_waiting ON deliveries (waits_for, seq) WHERE state IN ('pending', 'parked');
 `
 
+/**
+ * deliveries.plan: the plan of its only job. An accepted wake is one row of deliveries and one of events, in four B-trees: the columns
+ * wake_* are its job, which was done when it was stored. wake_event is the seq of its event, whose text and source are in the plan.
+ *
+ * jobs_open has the unfinished jobs, so that its size does not grow with the history. jobs_lane begins with the first job of a lane:
+ * the one whose gate is not 1. It is unique, so a lane has one such job, and a second running job of a lane is impossible.
+ */
+const slim = `
+${dropStoredWaitingBytes}
+ALTER TABLE deliveries ADD COLUMN wake_id TEXT;
+ALTER TABLE deliveries ADD COLUMN wake_event INTEGER;
+ALTER TABLE deliveries ADD COLUMN wake_steps TEXT;
+ALTER TABLE deliveries ADD COLUMN plan TEXT;
+ALTER TABLE events ADD COLUMN delivery_seq INTEGER;
+UPDATE jobs SET gate = 1 WHERE lane IS NOT NULL AND ended_at IS NULL AND state = 'queued' AND gate <> 1 AND EXISTS (
+  SELECT 1 FROM jobs o WHERE o.lane = jobs.lane AND o.ended_at IS NULL AND o.gate <> 1 AND o.seq <> jobs.seq
+    AND (o.state = 'running' OR o.seq < jobs.seq));
+DROP INDEX jobs_delivery;
+DROP INDEX jobs_queued;
+DROP INDEX jobs_leased;
+DROP INDEX jobs_lane;
+DROP INDEX jobs_running;
+CREATE INDEX jobs_open ON jobs (state, gate) WHERE ended_at IS NULL;
+CREATE UNIQUE INDEX jobs_lane ON jobs (lane, CASE gate WHEN 1 THEN seq ELSE 0 END) WHERE lane IS NOT NULL AND ended_at IS NULL;
+DROP INDEX deliveries_listed;
+DROP INDEX messages_session;
+DROP INDEX messages_run;
+${catalogSchema}
+`
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
-  waitingBytes,
+  storedWaitingBytes,
   'ALTER TABLE jobs ADD COLUMN failing_since INTEGER',
   listed,
   rings,
@@ -164,6 +194,7 @@ const migrations: readonly string[] = [
   repeatsSchema,
   inOrder,
   `CREATE INDEX jobs_dropped ON jobs (seq) WHERE state = 'dropped'`,
+  slim,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */
@@ -177,10 +208,16 @@ export function readSchemaVersion(db: Database, file: string): number {
   )
 }
 
-/** Applies the missing migrations, each in its own transaction. `upTo`: only the first so many, as an older version did. */
+/**
+ * Applies the missing migrations, each in its own transaction, so that a kill leaves the file as one of them made it. `upTo`: only the
+ * first so many, as an older version did.
+ */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {
   const version = readSchemaVersion(db, file)
   for (const [index, sql] of migrations.slice(0, upTo).entries()) {
-    if (index >= version) db.exec(`BEGIN IMMEDIATE; ${sql}; PRAGMA user_version = ${index + 1}; COMMIT`)
+    if (index < version) continue
+    db.exec(`BEGIN IMMEDIATE; ${sql}; PRAGMA user_version = ${index + 1}`)
+    if (sql === slim) completeCatalog(db)
+    db.exec('COMMIT')
   }
 }

@@ -44,22 +44,13 @@ export function leave(db: Database, { id }: OperationOf<'leave'>): undefined {
 
 /** The owner. */
 export function readNodes(db: Database): NodeRecord[] {
-  if (!hasNodes(db)) return []
   const row = db.get('SELECT * FROM nodes ORDER BY place DESC LIMIT 1')
   return row === undefined || row['seen_at'] === null ? [] : [toNodeRecord(row)]
 }
 
 /** Which gateway took a delivery, by its seq. */
-export function createNodeLookup(db: Database): (seq: SqlValue | undefined) => string | undefined {
-  if (!hasNodes(db)) return () => undefined
+export function findNode(db: Database, seq: SqlValue | undefined): string | undefined {
   const sql = 'SELECT id FROM nodes WHERE first_seq <= ? ORDER BY first_seq DESC, place DESC LIMIT 1'
-  return (seq) => {
-    const id = db.get(sql, seq ?? null)?.['id']
-    return typeof id === 'string' ? id : undefined
-  }
-}
-
-/** A file that an older version owns has no such table yet. */
-function hasNodes(db: Database): boolean {
-  return db.get(`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'nodes'`) !== undefined
+  const id = db.get(sql, seq ?? null)?.['id']
+  return typeof id === 'string' ? id : undefined
 }

@@ -17,6 +17,9 @@ export const settlementColumns = [
   'trace',
   'log',
   'settled_at',
+  'plan',
+  'wake_id',
+  'wake_steps',
   'head',
   'body',
 ] as const
@@ -35,11 +38,18 @@ export const deliveryColumns = [
   ...settlementColumns,
 ] as const
 
+/**
+ * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1). The wake is in the row of
+ * the delivery, so it needs no job row, and its event no text.
+ */
+export type WakeValues = readonly [string, string, number, number]
+
 /** agentId, sessionKey, text, source, trusted and wakes (0 or 1). */
 export type EventValues = readonly [string, string, string, string, number, number]
 
 export type JobValues = {
   readonly id: string
+  /** Empty if it is the plan in the row of the delivery. */
   readonly planned: string
   readonly lane: string | null
   readonly state: 'queued' | 'done'
@@ -59,6 +69,8 @@ type AppendOperation = {
   readonly id: string
   readonly ring: RingValues | undefined
   readonly jobs: readonly JobValues[]
+  /** In place of `jobs`. */
+  readonly wake: WakeValues | undefined
 }
 
 /** `at` is the time of the call, by the clock of the main thread. */
@@ -72,6 +84,7 @@ export type Operation =
       readonly values: readonly SqlValue[]
       readonly ring: RingValues | undefined
       readonly jobs: readonly JobValues[]
+      readonly wake: WakeValues | undefined
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
   | { readonly kind: 'noteRepeats'; readonly repeats: readonly Repetition[] }
@@ -159,13 +172,16 @@ export type Inodes = { readonly database: number | undefined; readonly lock: num
 export type Opened = {
   readonly facts: StoreHealth['facts']
   readonly inodes: Inodes
+  /** What waited in the file then. */
+  readonly waitingBytes: number
   readonly isReplacement: boolean
 }
 
 /** `opened` is set if this batch opened the file. */
 export type BatchReply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
+/** `outcomes` is undefined if each operation is an append that was stored. `waitingChange`: of the bytes that wait in the store. */
 export type BatchResult =
-  | { readonly outcomes: readonly OperationResult[]; readonly waitingBytes: number }
+  | { readonly outcomes: readonly OperationResult[] | undefined; readonly waitingChange: number }
   | { readonly failure: OperationFailure }
 
 export type WriterOptions = {
@@ -186,6 +202,8 @@ export type Writer = {
     readonly trouble: string | undefined
     readonly commits: number
     readonly waiting: number
+    /** The bytes that wait in the store; undefined if they are not known yet. */
+    readonly waitingBytes: number | undefined
     /** When the commit in flight began, in milliseconds since the epoch. */
     readonly busySince: number | undefined
   }

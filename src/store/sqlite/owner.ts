@@ -8,9 +8,12 @@ import { recover } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
 import type { Opened, WriterOptions } from './operations.ts'
+import { countWaitingBytes, sumWaitingBytes } from './waiting-bytes.ts'
 
-/** A commit checkpoints when the WAL has this many pages of 4 kB: 64 MB. Rare long stalls raise the p99 less than frequent short ones. */
-const checkpointPages = 16_384
+/** A commit checkpoints when the WAL has this many bytes. Rare long stalls raise the p99 less than frequent short ones. */
+const checkpointBytes = 64 * 1024 * 1024
+/** Of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
+const pageBytes = 2_048
 
 const opensPerSecond = 10
 
@@ -69,7 +72,8 @@ export function createOwner(options: WriterOptions): Owner {
       const isReplacement = lastInode !== undefined && lastInode !== inode
       open = { db, inode }
       lastInode = inode
-      return { db, opened: { facts: readFacts(db), inodes: readInodes(file), isReplacement } }
+      const waitingBytes = sumWaitingBytes(db)
+      return { db, opened: { facts: readFacts(db), inodes: readInodes(file), waitingBytes, isReplacement } }
     },
     reset: () => {
       if (performance.now() < nextReset) return
@@ -96,13 +100,15 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
   ensurePrivate(file)
   const db = openDatabase(file, { readOnly: false, busyMs: 2000 })
   try {
-    db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-      PRAGMA wal_autocheckpoint = ${checkpointPages}; PRAGMA journal_size_limit = ${checkpointPages * 4096}`)
+    db.exec(`PRAGMA page_size = ${pageBytes}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
+    const pages = checkpointBytes / Number(db.get('PRAGMA page_size')?.['page_size'] ?? pageBytes)
+    db.exec(`PRAGMA wal_autocheckpoint = ${pages}; PRAGMA journal_size_limit = ${checkpointBytes}`)
     if (maxPages !== undefined) db.exec(`PRAGMA max_page_count = ${maxPages}`)
     migrate(db, describeFile(file))
     db.exec('BEGIN IMMEDIATE')
     prepare(db)
     db.exec('COMMIT')
+    countWaitingBytes(db)
     return db
   } catch (error) {
     // a closed connection lives until it is collected: its lock would block the next connection

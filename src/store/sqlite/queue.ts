@@ -60,7 +60,10 @@ export function createWriterQueue(options: QueueOptions): Writer {
   const direct = createDirectWriter(options.file)
   let worker: Worker | undefined
   let waiting: Waiting[] = []
+  /** Of the operations that wait here. */
   let waitingBytes = 0
+  /** Of what waits in the store. */
+  let storedBytes: number | undefined
   let inFlight: { readonly calls: readonly Waiting[]; readonly bytes: number; readonly since: number } | undefined
   let scheduled = false
   let trouble: string | undefined
@@ -151,6 +154,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     inFlight = undefined
     if (opened) {
       facts = opened.facts
+      storedBytes = opened.waitingBytes
       direct.noteOpened(opened.inodes)
       if (opened.isReplacement) log.error({}, fileReplaced)
       options.onOpened()
@@ -168,8 +172,9 @@ export function createWriterQueue(options: QueueOptions): Writer {
     }
     commits += 1
     setTrouble(undefined)
-    options.capacity.update(result.waitingBytes)
-    for (const [index, call] of calls.entries()) settle(call, result.outcomes[index])
+    storedBytes = (storedBytes ?? 0) + result.waitingChange
+    options.capacity.update(storedBytes)
+    for (const [index, call] of calls.entries()) settle(call, result.outcomes ? result.outcomes[index] : stored)
   }
 
   return {
@@ -191,7 +196,13 @@ export function createWriterQueue(options: QueueOptions): Writer {
         schedule()
       })
     },
-    state: () => ({ trouble, commits, waiting: waiting.length, busySince: inFlight?.since }),
+    state: () => ({
+      trouble,
+      commits,
+      waiting: waiting.length,
+      waitingBytes: storedBytes,
+      busySince: inFlight?.since,
+    }),
     facts: () => ({ ...facts, wal_bytes: readSize(`${options.file}-wal`) }),
     close: () => {
       closing ??= new Promise<void>((resolve) => {
@@ -210,6 +221,8 @@ export function createWriterQueue(options: QueueOptions): Writer {
     },
   }
 }
+
+const stored: OperationResult = { ok: true, value: { kind: 'stored' } }
 
 function settle(call: Waiting, outcome: OperationResult | undefined): void {
   if (outcome?.ok) call.resolve(outcome.value)

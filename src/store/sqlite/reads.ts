@@ -2,11 +2,14 @@
 import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
 import { selectWaitedFor } from '../rules.ts'
-import { selectJob } from './jobs.ts'
-import { createNodeLookup, readNodes } from './nodes.ts'
-import { createRepeatLookup } from './repeats.ts'
+import { findWake, isBehind } from './catalog.ts'
+import { selectJob, selectWake } from './jobs.ts'
+import { findNode, readNodes } from './nodes.ts'
+import { readRepeats } from './repeats.ts'
+import { eventColumns, eventTables, findSession, findSessions } from './sessions.ts'
+import { sumWaitingBytes } from './waiting-bytes.ts'
 import type { ReadConnection } from './connection.ts'
-import { end, findRows, newest, recordColumns, selectPlace, stepBack, findSeq } from './search.ts'
+import { end, findRows, recordColumns, stepBack, findSeq } from './search.ts'
 import {
   toAnswered,
   toDeliveryCounts,
@@ -23,6 +26,7 @@ import {
   toSystemEvent,
   toWaitingEvents,
 } from '../rows.ts'
+import { deliveryStates } from '../../model/delivery.ts'
 import type { Job } from '../../model/job.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
@@ -30,44 +34,47 @@ import type { Clock, Store, StoreReader } from '../store.ts'
 /** All read calls of a store. */
 export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
 
-/** Newest rows of before a moment, whole moments only: as many as it takes to have `?2` rows. */
-const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
-  WHERE ${moment} < ?1 AND ${moment} >= (SELECT min(${moment}) FROM
-    (SELECT ${moment} FROM ${table} WHERE ${moment} < ?1 ORDER BY ${moment} DESC LIMIT ?2))
-  ORDER BY ${order}`
-
-const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = (${selectPlace})`
+const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = ?`
 /** `?5`: a JSON array of mapping ids, or null. */
 const selectKept = `SELECT ${recordColumns}, head, body FROM deliveries INDEXED BY deliveries_kept
   WHERE head IS NOT NULL AND seq < ?1 AND state <> 'pending' AND received_at >= ?2 AND (?3 IS NULL OR hook = ?3)
     AND (?4 IS NULL OR source = ?4) AND (?5 IS NULL OR mapping_id IN (SELECT value FROM json_each(?5)))
   ORDER BY seq DESC LIMIT ?6`
-const selectRequest = `SELECT head, body FROM deliveries
-  WHERE seq = coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1))
-    AND head IS NOT NULL AND body IS NOT NULL`
-const selectJobs = `${selectJob} WHERE j.delivery_seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`
+const selectRequest = 'SELECT head, body FROM deliveries WHERE seq = ? AND head IS NOT NULL AND body IS NOT NULL'
+/** `?1`: a JSON array of the seqs of deliveries. */
+const selectJobs = `${selectJob} WHERE j.seq IN
+  (SELECT job_seq FROM jobs_of WHERE delivery_seq IN (SELECT value FROM json_each(?1))
+    UNION ALL SELECT seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq IN (SELECT value FROM json_each(?1))) ORDER BY j.seq`
+const selectWakes = `${selectWake} WHERE seq IN (SELECT value FROM json_each(?)) AND wake_id IS NOT NULL`
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
   (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
-/** Two ranges of the indexes of the ids. */
+/** Ranges of the indexes of the ids. */
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 AND id < ?2
+  UNION ALL SELECT w.id, d.id FROM wake_ids w JOIN deliveries d ON d.seq = w.seq WHERE w.id >= ?1 AND w.id < ?2
+  UNION ALL SELECT wake_id, id FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
-const selectEvents = newestMoments('events', 'at', 'at, seq')
-const selectSessions = newestMoments('sessions', 'updated_at', 'updated_at, agent_id, session_key')
-const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
+/** The newest rows before a moment, whole moments only: as many as it takes to have `?2` rows. */
+const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
+  WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
+  ORDER BY e.at, e.seq`
 /** One statement, so the count and the events are of the same snapshot. */
 const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
     WHERE agent_id = ?1 AND session_key = ?2 AND consumed_at IS NULL)
-  SELECT sums.*, e.* FROM
+  SELECT sums.*, ${eventColumns} FROM
     (SELECT count(*) AS count, coalesce(max(wakes), 0) AS any_wakes FROM waiting) sums
-    LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3) ORDER BY e.seq`
+    LEFT JOIN events e ON e.seq IN (SELECT seq FROM waiting ORDER BY seq LIMIT ?3)
+    LEFT JOIN deliveries d ON d.seq = e.delivery_seq ORDER BY e.seq`
 const selectWoken = `SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
   WHERE agent_id = ? AND session_key = ? AND wakes = 1 AND consumed_at IS NULL)`
-const selectMessages = newest('SELECT * FROM messages WHERE agent_id = ? AND session_key = ?', 'seq')
-const selectRunMessages = newest(
-  'SELECT * FROM messages INDEXED BY messages_run WHERE run_id = ? AND agent_id = ? AND session_key = ?',
-  'seq',
-)
+const ofSession = 'agent_id = ?1 AND session_key = ?2'
+/** The newest of the catalog, and those behind it. */
+const newestMessages = (catalog: string, condition: string) => `SELECT * FROM messages WHERE ${ofSession} AND seq IN (
+    SELECT seq FROM (SELECT * FROM (SELECT seq FROM ${catalog} ORDER BY seq DESC LIMIT ?3)
+      UNION ALL SELECT seq FROM messages WHERE ${isBehind('messages')} AND ${condition})
+    ORDER BY seq DESC LIMIT ?3) ORDER BY seq`
+const selectMessages = newestMessages(`transcripts WHERE ${ofSession}`, ofSession)
+const selectRunMessages = newestMessages('run_messages WHERE run_id = ?4', `run_id = ?4 AND ${ofSession}`)
 /** From the partial index of unfinished jobs, then one row for each lane that is returned. */
 const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq = first) AS since,
     EXISTS (SELECT 1 FROM jobs WHERE seq = first AND state = 'running') AS running
@@ -85,21 +92,42 @@ const selectAnyOpen = selectOpen('INDEXED BY deliveries_open', 'true')
 const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?5')
 const selectOpenById = selectOpen('', 'id = ?5 AND (?6 IS NULL OR waits_for = ?6)')
 
+const countInState = (state: string) => `((SELECT count(*) FROM listed WHERE state = ${state})
+  + (SELECT count(*) FROM deliveries WHERE ${isBehind('deliveries')} AND state = ${state}))`
+type Counted = { readonly all: string; readonly usualEnd: string; readonly others: Readonly<Record<string, string>> }
 /**
  * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts
  * quickly, minus the others.
  */
-const countByState = (table: string, usualEnd: string, others: readonly string[]) => `
+const countByState = ({ all, usualEnd, others }: Counted) => `
   WITH others (state, count) AS (
-    ${others.map((state) => `SELECT '${state}', count(*) FROM ${table} WHERE state = '${state}'`).join(' UNION ALL ')})
+    ${Object.entries(others)
+      .map(([state, count]) => `SELECT '${state}', ${count}`)
+      .join(' UNION ALL ')})
   SELECT * FROM others UNION ALL
-  SELECT '${usualEnd}', (SELECT count(*) FROM ${table}) - (SELECT sum(count) FROM others)`
-const countDeliveries = countByState('deliveries', 'accepted', ['pending', 'parked', 'skipped', 'dropped'])
+  SELECT '${usualEnd}', ${all} - (SELECT sum(count) FROM others)`
+const countDeliveries = countByState({
+  all: '(SELECT count(*) FROM deliveries)',
+  usualEnd: 'accepted',
+  others: Object.fromEntries(
+    deliveryStates.filter((state) => state !== 'accepted').map((state) => [state, countInState(`'${state}'`)]),
+  ),
+})
 const countParked = `SELECT count(*) AS count FROM deliveries INDEXED BY deliveries_waiting
   WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = ?`
-const countJobs = countByState('jobs', 'done', ['queued', 'running', 'dead', 'dropped'])
+const couldRun = `state = 'queued' AND gate = 0 AND ended_at IS NULL`
+const countJobs = countByState({
+  all: `((SELECT count(*) FROM jobs) + (SELECT count(*) FROM wake_ids)
+    + (SELECT count(*) FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id IS NOT NULL))`,
+  usualEnd: 'done',
+  others: {
+    queued: `(SELECT count(*) FROM jobs WHERE state = 'queued' AND ended_at IS NULL)`,
+    running: `(SELECT count(*) FROM jobs WHERE state = 'running' AND ended_at IS NULL)`,
+    dead: `(SELECT count(*) FROM jobs WHERE state = 'dead')`,
+    dropped: `(SELECT count(*) FROM jobs WHERE state = 'dropped')`,
+  },
+})
 
-const couldRun = `state = 'queued' AND gate = 0`
 const waitsForRetry = `FROM jobs INDEXED BY jobs_later WHERE state = 'queued' AND gate = 2`
 const nextDue = `SELECT min(run_at) AS run_at FROM (
   SELECT * FROM (SELECT run_at FROM jobs WHERE ${couldRun} ORDER BY seq LIMIT 1) UNION ALL
@@ -113,21 +141,15 @@ const longestDue = `SELECT min(run_at) AS run_at FROM (
     (SELECT seq FROM jobs WHERE ${couldRun} AND run_at = created_at ORDER BY seq LIMIT 1), (SELECT max(seq) FROM jobs)) UNION ALL
   SELECT min(run_at) ${waitsForRetry} AND run_at <= ?)`
 
-/** What waits in a store, in bytes; 0 in a file that no gateway has brought to this schema yet. */
-export function readWaitingBytes(db: Database): number {
-  const isKept = db.get(`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'waiting_bytes'`)
-  return isKept === undefined ? 0 : Number(db.get('SELECT bytes FROM waiting_bytes')?.['bytes'])
-}
-
 export function createReads(connection: ReadConnection, clock: Clock): Reads {
   const one = (sql: string, ...values: SqlValue[]) => connection.use(undefined, (db) => db.get(sql, ...values))
   const all = (sql: string, ...values: SqlValue[]) => connection.use([], (db) => db.all(sql, ...values))
   return {
     deliveries: async (query) => connection.use([], (db) => readRecords(db, findRows(db, query))),
     stepBack: async (query) => connection.use(undefined, (db) => stepBack(db, query)),
-    delivery: async (id) => connection.use([], (db) => readRecords(db, db.all(selectDelivery, id)))[0],
+    delivery: async (id) => connection.use([], (db) => readRecords(db, db.all(selectDelivery, findSeq(db, id))))[0],
     request: async (id) => {
-      const row = one(selectRequest, id)
+      const row = connection.use(undefined, (db) => db.get(selectRequest, findSeq(db, id)))
       return row && toKeptRequest(row)
     },
     kept: async ({ limit, before, hook = null, source = null, since = 0, mappings }) =>
@@ -138,9 +160,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         return readRecords(db, rows).map((record, index) => toKeptDelivery(record, rows[index]))
       }),
     events: async ({ limit, before = end }) => all(selectEvents, before, limit).map(toSystemEvent),
-    sessions: async ({ limit, before = end }) => all(selectSessions, before, limit).map(toSession),
+    sessions: async ({ limit, before = end }) =>
+      connection.use([], (db) => findSessions(db, { limit, before })).map(toSession),
     session: async ({ agentId, sessionKey }) => {
-      const row = one(selectSession, agentId, sessionKey)
+      const row = connection.use(undefined, (db) => findSession(db, agentId, sessionKey))
       return row && toSessionWithState(row)
     },
     waiting: async ({ agentId, sessionKey, limit }) => toWaitingEvents(all(selectWaiting, agentId, sessionKey, limit)),
@@ -149,7 +172,9 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return typeof at === 'number' ? Math.max(0, clock() - at) : undefined
     },
     job: async (id) => {
-      const row = one(`${selectJob} WHERE j.id = ?`, id)
+      const row =
+        one(`${selectJob} WHERE j.id = ?`, id) ??
+        connection.use(undefined, (db) => db.get(`${selectWake} WHERE seq = ?`, findWake(db, id)))
       return row && toJob(row)
     },
     idsFrom: async ({ prefix, limit }) =>
@@ -172,7 +197,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     messages: async ({ agentId, sessionKey, limit, runId }) =>
       (runId === undefined
         ? all(selectMessages, agentId, sessionKey, limit)
-        : all(selectRunMessages, runId, agentId, sessionKey, limit)
+        : all(selectRunMessages, agentId, sessionKey, limit, runId)
       ).map(toMessage),
     lanes: async ({ limit }) => all(selectLanes, limit).map(toLaneLoad),
     counts: async () => ({
@@ -181,7 +206,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     }),
     parkedFor: async (name) => Number(one(countParked, name)?.['count'] ?? 0),
     waitedFor: async () => all(selectWaitedFor).map(({ name }) => String(name)),
-    waitingBytes: async () => connection.use(0, readWaitingBytes),
+    waitingBytes: async () => connection.use(0, sumWaitingBytes),
     answered: async ({ hook, key }) => {
       const row = one(selectAnswered, hook, key)
       return row && toAnswered(row)
@@ -203,8 +228,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const at = one(longestDue, now)?.['run_at']
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
-    inState: async (state) =>
-      Number(one('SELECT count(*) AS count FROM deliveries WHERE state = ?', state)?.['count'] ?? 0),
+    inState: async (state) => Number(one(`SELECT ${countInState('?1')} AS count`, state)?.['count'] ?? 0),
     nodes: async () => connection.use([], readNodes),
     close: async () => connection.close(),
   }
@@ -212,11 +236,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
 
 function readRecords(db: Database, rows: ReturnType<Database['all']>): DeliveryRecord[] {
   const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
-  for (const row of db.all(selectJobs, JSON.stringify([...jobs.keys()])))
+  const seqs = JSON.stringify([...jobs.keys()])
+  for (const row of [...db.all(selectWakes, seqs), ...db.all(selectJobs, seqs)])
     jobs.get(row['delivery_seq'])?.push(toJob(row))
-  const nodeOf = createNodeLookup(db)
-  const repeatsOf = createRepeatLookup(db)
   return rows.map((row) =>
-    toDeliveryRecord({ ...row, ...repeatsOf(row['seq']) }, jobs.get(row['seq']) ?? [], nodeOf(row['seq'])),
+    toDeliveryRecord({ ...row, ...readRepeats(db, row['seq']) }, jobs.get(row['seq']) ?? [], findNode(db, row['seq'])),
   )
 }

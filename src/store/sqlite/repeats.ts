@@ -20,9 +20,7 @@ export function noteRepeats(db: Database, { repeats }: OperationOf<'noteRepeats'
   }
 }
 
-/** The repetitions of a delivery, by its seq, as columns of its row. A file that an older version owns has no such table yet. */
-export function createRepeatLookup(db: Database): (seq: SqlValue | undefined) => Row {
-  const isKept = db.get(`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'repeats'`) !== undefined
-  const sql = 'SELECT times AS repeats, last_at AS repeated_at FROM repeats WHERE seq = ?'
-  return (seq) => (isKept ? (db.get(sql, seq ?? null) ?? {}) : {})
+/** The repetitions of a delivery, by its seq, as columns of its row. */
+export function readRepeats(db: Database, seq: SqlValue | undefined): Row {
+  return db.get('SELECT times AS repeats, last_at AS repeated_at FROM repeats WHERE seq = ?', seq ?? null) ?? {}
 }

@@ -1,7 +1,8 @@
-// The list of deliveries: newest rows, by filters. A filter reads an index and no row, so that a search of the whole store is quick.
+// The list of deliveries: newest rows, by filters. A filter reads the catalog and, except for the newest, no row: a search of the whole store is quick.
 import { deliveryStates } from '../../model/delivery.ts'
 import type { DeliveriesQuery } from '../records.ts'
 import type { StoreReader } from '../store.ts'
+import { findWake, isBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 
 export const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
@@ -11,19 +12,22 @@ export const recordColumns = `seq, id, received_at, hook, source, event, mapping
 export const newest = (sql: string, order: string) =>
   `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
 
-export const selectPlace = `SELECT
+const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 
 const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ? AND seq >= ?`, 'seq')
-/** The index has every column of the condition. LIKE ignores the case of ASCII letters. */
-const foundInState = (state: string) => `SELECT * FROM (SELECT seq FROM deliveries INDEXED BY deliveries_listed
-  WHERE state = '${state}' AND seq < ?1 AND seq >= ?9 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3)
-    AND (?4 IS NULL OR source = ?4)
+/** LIKE ignores the case of ASCII letters. */
+const findIn = (rows: string) => `SELECT * FROM (SELECT seq FROM ${rows}
+    AND seq < ?1 AND seq >= ?9 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3) AND (?4 IS NULL OR source = ?4)
     AND (?5 IS NULL OR hook LIKE ?5 ESCAPE '|' OR source LIKE ?5 ESCAPE '|' OR event LIKE ?5 ESCAPE '|'
       OR mapping_id LIKE ?5 ESCAPE '|' OR (id >= ?6 AND id < ?7))
   ORDER BY seq DESC LIMIT ?8)`
+const foundIn = [
+  ...deliveryStates.map((state) => `listed WHERE state = '${state}'`),
+  `deliveries WHERE ${isBehind('deliveries')}`,
+].map(findIn)
 const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
-  WHERE seq IN (${deliveryStates.map(foundInState).join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?8) ORDER BY seq`
+  WHERE seq IN (${foundIn.join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?8) ORDER BY seq`
 const selectStep = `SELECT id FROM deliveries
   WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 ORDER BY seq DESC LIMIT 1`
 
@@ -33,7 +37,7 @@ export const end = Number.MAX_SAFE_INTEGER
 
 /** The seq of a delivery, found by its id or by that of one of its jobs. Null if there is none: no row is before or behind it. */
 export function findSeq(db: Database, id: string): SqlValue {
-  return db.get(selectPlace, id)?.['seq'] ?? null
+  return db.get(selectPlace, id)?.['seq'] ?? findWake(db, id)
 }
 
 /** The rows of `deliveries`. */

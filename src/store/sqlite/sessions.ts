@@ -1,9 +1,22 @@
-// The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction.
-import type { Database, SqlValue } from './driver.ts'
-import type { EventValues, OperationOf } from './operations.ts'
+// The operations on sessions: events, transcripts and runner states. They run inside the writer's transaction. When a session was
+// updated by an event or a message follows from these rows: see catalog.ts.
+import { touchedSessions } from './catalog.ts'
+import type { Database, Row, SqlValue } from './driver.ts'
+import type { EventValues, OperationOf, WakeValues } from './operations.ts'
 
 const insertEvent = `INSERT INTO events (agent_id, session_key, text, source, trusted, wakes, at, delivery_id)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** The text and the source are those of the wake in the row of the delivery. */
+const insertEventOfWake = `INSERT INTO events (agent_id, session_key, text, source, trusted, wakes, at, delivery_seq)
+  VALUES (?, ?, '', '', ?, ?, ?, ?)`
+
+/** The columns that `toSystemEvent` reads. */
+export const eventColumns = `e.seq, e.agent_id, e.session_key, e.at, e.consumed_at, e.trusted, e.wakes,
+  coalesce(e.delivery_id, d.id) AS delivery_id,
+  CASE WHEN d.seq IS NULL THEN e.text ELSE d.plan ->> '$.action.text' END AS text,
+  CASE WHEN d.seq IS NULL THEN e.source ELSE coalesce(d.plan ->> '$.origin.source', d.plan ->> '$.origin.hook') END AS source`
+export const eventTables = 'events e LEFT JOIN deliveries d ON d.seq = e.delivery_seq'
 
 const insertMessage = `INSERT INTO messages (agent_id, session_key, at, role, run_id, text) VALUES (?, ?, ?, ?, ?, ?)`
 
@@ -19,34 +32,14 @@ type SessionId = { readonly agentId: SqlValue; readonly sessionKey: SqlValue }
 type Cause = { readonly deliveryId: SqlValue; readonly at: number }
 
 export function insertEvents(db: Database, events: readonly EventValues[], { deliveryId, at }: Cause): void {
-  for (const event of events) {
-    db.run(insertEvent, ...event, at, deliveryId)
-    noteTouchedSession(db, event, at)
-  }
+  for (const event of events) db.run(insertEvent, ...event, at, deliveryId)
 }
 
-type TouchedSession = { readonly agentId: string; readonly sessionKey: string; readonly at: number }
-
-/** What the transaction of a connection has touched: most events of a batch are for the same session. */
-const touched = new WeakMap<Database, Map<string, TouchedSession>>()
-
-function noteTouchedSession(db: Database, [agentId, sessionKey]: EventValues, at: number): void {
-  const sessions = touched.get(db) ?? new Map<string, TouchedSession>()
-  touched.set(db, sessions)
-  const name = `${agentId}\0${sessionKey}`
-  if ((sessions.get(name)?.at ?? 0) < at) sessions.set(name, { agentId, sessionKey, at })
-}
-
-/** Writes the sessions that got events in this transaction. Call it before the commit. */
-export function touchSessions(db: Database): void {
-  for (const { agentId, sessionKey, at } of touched.get(db)?.values() ?? [])
-    db.run(touchSession, agentId, sessionKey, at)
-  touched.delete(db)
-}
-
-/** Call it when a transaction begins: one before it may have been rolled back. */
-export function forgetTouchedSessions(db: Database): void {
-  touched.delete(db)
+export function insertWakeEvent(
+  db: Database,
+  { wake, deliverySeq, at }: { wake: WakeValues; deliverySeq: number; at: number },
+): void {
+  db.run(insertEventOfWake, ...wake, at, deliverySeq)
 }
 
 /** Writes the parts of a report that belong to the job's session and to the main session of its agent. */
@@ -54,8 +47,8 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
   const { id, at, messages, consumed, runnerState, recipient } = operation
   for (const { role, text } of messages) db.run(insertMessage, agentId, sessionKey, at, role, id, text)
   if (consumed.length > 0) db.run(consume, at, agentId, sessionKey, JSON.stringify(consumed))
-  if (messages.length > 0 || runnerState !== undefined) db.run(touchSession, agentId, sessionKey, at)
   if (runnerState !== undefined) {
+    db.run(touchSession, agentId, sessionKey, at)
     db.run(
       'UPDATE sessions SET runner_state = ? WHERE agent_id = ? AND session_key = ?',
       runnerState,
@@ -72,4 +65,43 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
       agentId,
     )
   }
+}
+
+const selectTouched = `${touchedSessions} GROUP BY agent_id, session_key`
+const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
+/** The newest rows before a moment, whole moments only: as many as it takes to have `?2` rows. */
+const selectSessions = `SELECT * FROM sessions
+  WHERE updated_at < ?1 AND updated_at >= (SELECT min(updated_at) FROM
+    (SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT ?2))
+  ORDER BY updated_at, agent_id, session_key`
+
+/** A session, with the rows behind the catalog. */
+export function findSession(db: Database, agentId: string, sessionKey: string): Row | undefined {
+  const row = db.get(selectSession, agentId, sessionKey)
+  const touched = db
+    .all(selectTouched)
+    .find((session) => session['agent_id'] === agentId && session['session_key'] === sessionKey)
+  return touched === undefined ? row : touch(row, touched)
+}
+
+/** A page of sessions, with the rows behind the catalog. */
+export function findSessions(db: Database, { limit, before }: { limit: number; before: number }): Row[] {
+  const toName = (row: Row) => `${row['agent_id']}\0${row['session_key']}`
+  const touched = db.all(selectTouched)
+  const touchedNames = new Set(touched.map(toName))
+  const fresh = touched.map((row) =>
+    touch(db.get(selectSession, row['agent_id'] ?? null, row['session_key'] ?? null), row),
+  )
+  const others = db.all(selectSessions, before, limit + touched.length).filter((row) => !touchedNames.has(toName(row)))
+  const rows = [...fresh.filter(({ updated_at: at }) => Number(at) < before), ...others].toSorted(
+    (a, b) => Number(a['updated_at']) - Number(b['updated_at']) || (toName(a) < toName(b) ? -1 : 1),
+  )
+  const oldest = rows.at(-limit)?.['updated_at'] ?? 0
+  return limit === 0 ? [] : rows.filter(({ updated_at: at }) => Number(at) >= Number(oldest))
+}
+
+const noSession: Row = { recipient_channel: null, recipient_to: null, runner_state: null, updated_at: 0 }
+
+function touch(row: Row = noSession, touched: Row): Row {
+  return { ...row, ...touched, updated_at: Math.max(Number(row['updated_at']), Number(touched['updated_at'])) }
 }

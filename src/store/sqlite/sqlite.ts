@@ -11,7 +11,7 @@ import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
 import { toClaimedJob } from '../rows.ts'
-import { toAddTask, toAppend, toAppendAll, toJobValues, toReport, toRing, toSettlementValues } from './values.ts'
+import { toAddTask, toAppend, toAppendAll, toReport, toSettle } from './values.ts'
 
 /** The most rows that one operation of a sweep visits. */
 const sweepRows = 500
@@ -128,16 +128,10 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     },
     append: (delivery) => writer.run(toAppend(delivery, clock())),
     appendAll: async (deliveries, move) => writer.run(toAppendAll(deliveries, move, clock())),
-    settle: async (id, settlement) =>
-      writer.run({
-        kind: 'settle',
-        at: clock(),
-        id,
-        values: toSettlementValues(settlement, clock()),
-        ring: toRing(settlement),
-        jobs: settlement.jobs.map(toJobValues),
-      }),
+    settle: async (id, settlement) => writer.run(toSettle(id, settlement, clock())),
     noteRepeats: async (repeats) => writer.run({ kind: 'noteRepeats', repeats }),
+    // the writer counts: a scrape must not visit every row that waits
+    waitingBytes: async () => writer.state().waitingBytes ?? reads.waitingBytes(),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
     claim: async ({ limit, leaseMs }) => {
       const at = clock()

@@ -8,12 +8,13 @@ import type { OperationOf, Results } from './operations.ts'
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
  * those that still wait. The order of arrival is close to the order of `received_at`, so the sweep ends at the first delivery
  * that is not old. An index on `received_at` would slow down every append. A delivery from the future does not end the
- * sweep: it arrived before the clock was set back.
+ * sweep: it arrived before the clock was set back. The catalog must be complete.
  */
 export function sweep(db: Database, { at, before, after, limit }: OperationOf<'sweep'>): Results['sweep'] {
   const old = db.all(
     `SELECT d.seq, d.received_at, coalesce(d.settled_at < ?1, 0) AS settled,
-        EXISTS (SELECT 1 FROM jobs j WHERE j.delivery_seq = d.seq AND coalesce(j.ended_at >= ?1, 1)) AS busy
+        EXISTS (SELECT 1 FROM jobs_of o JOIN jobs j ON j.seq = o.job_seq
+          WHERE o.delivery_seq = d.seq AND coalesce(j.ended_at >= ?1, 1)) AS busy
       FROM deliveries d WHERE d.seq > ?2 ORDER BY d.seq LIMIT ?3`,
     before,
     after,

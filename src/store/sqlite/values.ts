@@ -7,6 +7,7 @@ import {
   type Operation,
   type OperationOf,
   type RingValues,
+  type WakeValues,
 } from './operations.ts'
 import type {
   CursorMove,
@@ -22,7 +23,7 @@ import type {
 const stateAt = deliveryColumns.indexOf('state')
 
 /** The values of `settlementColumns`. The body is copied, so that the copy can be transferred to the writer thread. */
-export function toSettlementValues(settlement: Settlement, at: number): SqlValue[] {
+function toSettlementValues(settlement: Settlement, { columns }: Work, at: number): SqlValue[] {
   const { state, request } = settlement
   const waits = state === 'pending' || state === 'parked'
   return [
@@ -35,6 +36,7 @@ export function toSettlementValues(settlement: Settlement, at: number): SqlValue
     toJsonList(settlement.trace),
     toJsonList(settlement.log),
     waits ? null : at,
+    ...columns,
     ...(request === undefined ? [null, null] : toRequestValues(request)),
   ]
 }
@@ -47,7 +49,7 @@ function toRequestValues(request: NonNullable<Settlement['request']>): SqlValue[
   return request === 'too large' ? ['', null] : [JSON.stringify(request.head), toOwnBytes(request)]
 }
 
-export function toRing({ ring, mappingId, ringOf = mappingId }: Settlement): RingValues | undefined {
+function toRing({ ring, mappingId, ringOf = mappingId }: Settlement): RingValues | undefined {
   return ring === undefined ? undefined : { ringOf: ringOf ?? '', size: ring }
 }
 
@@ -57,7 +59,7 @@ function toOwnBytes({ body }: KeptRequest): Uint8Array {
 }
 
 /** The values of `deliveryColumns`. */
-function toDeliveryValues(delivery: NewDelivery, at: number): SqlValue[] {
+function toDeliveryValues(delivery: NewDelivery, work: Work, at: number): SqlValue[] {
   const { dedupe, answer } = delivery
   return [
     delivery.id,
@@ -69,11 +71,11 @@ function toDeliveryValues(delivery: NewDelivery, at: number): SqlValue[] {
     dedupe?.bodyHash ?? null,
     answer.status,
     answer.body,
-    ...toSettlementValues(delivery, at),
+    ...toSettlementValues(delivery, work, at),
   ]
 }
 
-export function toJobValues({ id, planned, lane, state, steps, events }: NewJob): JobValues {
+function toJobValues({ id, planned, lane, state, steps, events }: NewJob): JobValues {
   return {
     id,
     planned: JSON.stringify(planned),
@@ -84,21 +86,70 @@ export function toJobValues({ id, planned, lane, state, steps, events }: NewJob)
   }
 }
 
+type Work = {
+  /** The values of plan, wake_id and wake_steps. */
+  readonly columns: readonly [plan: string | null, wakeId: string | null, wakeSteps: string | null]
+  readonly jobs: readonly JobValues[]
+  readonly wake: WakeValues | undefined
+}
+
+/**
+ * The only job of an accepted delivery has its plan in the row of the delivery, which no report writes again. If the job is a wake, it
+ * needs no row.
+ */
+function toWork({ state, jobs }: Settlement): Work {
+  const [only, ...others] = jobs
+  if (only === undefined || others.length > 0 || state !== 'accepted')
+    return { columns: [null, null, null], jobs: jobs.map(toJobValues), wake: undefined }
+  const plan = JSON.stringify(only.planned)
+  const wake = toWakeValues(only)
+  if (wake === undefined) return { columns: [plan, null, null], jobs: [{ ...toJobValues(only), planned: '' }], wake }
+  return { columns: [plan, only.id, JSON.stringify(only.steps)], jobs: [], wake }
+}
+
+/**
+ * Undefined if it is not a wake whose event says what the wake says. A text that SQLite would read differently from JSON is stored with
+ * its event.
+ */
+function toWakeValues({ state, planned, events }: NewJob): WakeValues | undefined {
+  const [event, ...others] = events
+  if (state !== 'done' || planned.kind !== 'wake' || event === undefined || others.length > 0) return undefined
+  const { text, source, agentId, sessionKey, trusted, wakes } = event
+  const { action, origin } = planned
+  if (text !== action.text || source !== (origin.source ?? origin.hook)) return undefined
+  if (`${text}${source}`.includes('\0') || !isWellFormed(text) || !isWellFormed(source)) return undefined
+  return [agentId, sessionKey, trusted ? 1 : 0, wakes ? 1 : 0]
+}
+
+const loneSurrogate = /\p{Surrogate}/u
+
+function isWellFormed(text: string): boolean {
+  return !loneSurrogate.test(text)
+}
+
 function toEventValues({ agentId, sessionKey, text, source, trusted, wakes }: NewEvent): EventValues {
   return [agentId, sessionKey, text, source, trusted ? 1 : 0, wakes ? 1 : 0]
 }
 
 export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append'> {
   const { dedupe, answer } = delivery
+  const work = toWork(delivery)
   return {
     kind: 'append',
     at,
     id: delivery.id,
-    values: toDeliveryValues(delivery, at),
+    values: toDeliveryValues(delivery, work, at),
     key: dedupe && { ...dedupe, isStored: answer.status === 200 },
     ring: toRing(delivery),
-    jobs: delivery.jobs.map(toJobValues),
+    jobs: work.jobs,
+    wake: work.wake,
   }
+}
+
+export function toSettle(id: string, settlement: Settlement, at: number): OperationOf<'settle'> {
+  const work = toWork(settlement)
+  const values = toSettlementValues(settlement, work, at)
+  return { kind: 'settle', at, id, values, ring: toRing(settlement), jobs: work.jobs, wake: work.wake }
 }
 
 export function toAppendAll(
@@ -142,7 +193,7 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
 export function toBytes(operation: Operation): number {
   if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
-  return toRequestBytes(operation.values) + toJobBytes(operation.jobs)
+  return toRequestBytes(operation.values) + toJobBytes(operation.jobs) + toPlanBytes(operation.values)
 }
 
 /** The bytes of a new delivery that will wait in the store: its request while it is pending or parked, and its queued jobs. */
@@ -151,7 +202,14 @@ export function toBytesThatWait(operation: Operation): number {
   if (operation.kind !== 'append') return 0
   const state = operation.values[stateAt]
   const request = state === 'pending' || state === 'parked' ? toRequestBytes(operation.values) : 0
-  return request + toJobBytes(operation.jobs.filter((job) => job.state === 'queued'))
+  const queued = operation.jobs.filter((job) => job.state === 'queued')
+  return request + toJobBytes(queued) + (queued.length > 0 ? toPlanBytes(operation.values) : 0)
+}
+
+/** A plan, the two columns of a wake, head and body are the last values of a settlement. */
+function toPlanBytes(values: readonly SqlValue[]): number {
+  const plan = values.at(-5)
+  return typeof plan === 'string' ? plan.length : 0
 }
 
 /** Head and body are the last values of a settlement. */

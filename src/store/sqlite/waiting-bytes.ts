@@ -1,10 +1,18 @@
-// The second migration: the database keeps the number of bytes that wait, so that no call has to scan the rows.
+// The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. They are summed when a file is opened. After
+// that, each connection that writes counts its own changes in a temporary table, which is in memory, so that a count writes no page.
+import type { Database } from './driver.ts'
+
 const open = `'pending', 'parked'`
 const unfinished = `'queued', 'running'`
 const waitingDelivery = (row: string) =>
   `CASE WHEN ${row}.state IN (${open}) THEN coalesce(octet_length(${row}.head), 0) + coalesce(octet_length(${row}.body), 0) ELSE 0 END`
 const waitingJob = (row: string) =>
   `CASE WHEN ${row}.state IN (${unfinished}) THEN octet_length(${row}.planned) ELSE 0 END`
+/** The plan may be in the row of the delivery. */
+const waitingPlan = (
+  row: string,
+) => `CASE WHEN ${row}.state NOT IN (${unfinished}) THEN 0 WHEN ${row}.planned <> '' THEN octet_length(${row}.planned)
+  ELSE coalesce((SELECT octet_length(plan) FROM deliveries WHERE seq = ${row}.delivery_seq), 0) END`
 
 type Counted = {
   readonly table: string
@@ -14,25 +22,62 @@ type Counted = {
   readonly bytes: (row: string) => string
 }
 
+const deliveries: Counted = { table: 'deliveries', columns: 'state, head, body', states: open, bytes: waitingDelivery }
+const jobs: Counted = { table: 'jobs', columns: 'state, planned', states: unfinished, bytes: waitingPlan }
+
+type Target = { readonly temporary: string; readonly counter: string }
+
 /** Triggers keep the number right whatever a statement does. They ignore rows that wait neither before nor after it. */
-const keepCount = ({ table, columns, states, bytes }: Counted) => `
-CREATE TRIGGER ${table}_wait AFTER INSERT ON ${table} WHEN new.state IN (${states}) BEGIN
-  UPDATE waiting_bytes SET bytes = bytes + ${bytes('new')};
+const createTriggers = ({ table, columns, states, bytes }: Counted, { temporary, counter }: Target) => `
+CREATE ${temporary} TRIGGER ${table}_wait AFTER INSERT ON ${table} WHEN new.state IN (${states}) BEGIN
+  UPDATE ${counter} SET bytes = bytes + ${bytes('new')};
 END;
-CREATE TRIGGER ${table}_move AFTER UPDATE OF ${columns} ON ${table}
+CREATE ${temporary} TRIGGER ${table}_move AFTER UPDATE OF ${columns} ON ${table}
   WHEN old.state IN (${states}) OR new.state IN (${states}) BEGIN
-  UPDATE waiting_bytes SET bytes = bytes + ${bytes('new')} - ${bytes('old')};
+  UPDATE ${counter} SET bytes = bytes + ${bytes('new')} - ${bytes('old')};
 END;
-CREATE TRIGGER ${table}_gone AFTER DELETE ON ${table} WHEN old.state IN (${states}) BEGIN
-  UPDATE waiting_bytes SET bytes = bytes - ${bytes('old')};
+CREATE ${temporary} TRIGGER ${table}_gone AFTER DELETE ON ${table} WHEN old.state IN (${states}) BEGIN
+  UPDATE ${counter} SET bytes = bytes - ${bytes('old')};
 END;
 `
 
-export const waitingBytes = `
+/** The second migration, which a later one takes back: it kept the number in the file. */
+export const storedWaitingBytes = `
 CREATE TABLE waiting_bytes (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL) STRICT;
 INSERT INTO waiting_bytes SELECT 1,
   (SELECT coalesce(sum(${waitingDelivery('d')}), 0) FROM deliveries d)
   + (SELECT coalesce(sum(${waitingJob('j')}), 0) FROM jobs j);
-${keepCount({ table: 'deliveries', columns: 'state, head, body', states: open, bytes: waitingDelivery })}
-${keepCount({ table: 'jobs', columns: 'state, planned', states: unfinished, bytes: waitingJob })}
+${[deliveries, { ...jobs, bytes: waitingJob }].map((table) => createTriggers(table, { temporary: '', counter: 'waiting_bytes' })).join('')}
 `
+export const dropStoredWaitingBytes = `
+${[deliveries, jobs].flatMap(({ table }) => ['wait', 'move', 'gone'].map((event) => `DROP TRIGGER ${table}_${event};`)).join('\n')}
+DROP TABLE waiting_bytes;
+`
+
+const countChanges = `
+PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE waiting_change (bytes INTEGER NOT NULL);
+INSERT INTO waiting_change VALUES (0);
+${[deliveries, jobs].map((table) => createTriggers(table, { temporary: 'TEMP', counter: 'waiting_change' })).join('')}
+`
+
+/** Call it once for each connection that writes, after the migrations. */
+export function countWaitingBytes(db: Database): void {
+  db.exec(countChanges)
+}
+
+/** By how much the bytes that wait have changed since the last call. A rollback takes the change back too. */
+export function takeWaitingChange(db: Database): number {
+  const bytes = Number(db.get('SELECT bytes FROM waiting_change')?.['bytes'])
+  if (bytes !== 0) db.run('UPDATE waiting_change SET bytes = 0')
+  return bytes
+}
+
+/** Visits the rows that wait, and reads their lengths only. */
+const sum = `SELECT
+  (SELECT coalesce(sum(${waitingDelivery('d')}), 0) FROM deliveries d WHERE state IN (${open}))
+  + (SELECT coalesce(sum(${waitingPlan('j')}), 0) FROM jobs j WHERE ended_at IS NULL) AS bytes`
+
+export function sumWaitingBytes(db: Database): number {
+  return Number(db.get(sum)?.['bytes'])
+}

@@ -3,9 +3,8 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { runBatch, describeBatchFailure } from './batch.ts'
 import { toTrouble } from './driver.ts'
 import { probeDiskSpace, readSize } from './files.ts'
-import type { Opened, Operation, BatchReply, Request, WriterOptions } from './operations.ts'
+import type { Opened, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
-import { readWaitingBytes } from './reads.ts'
 
 /** After this long without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
 const pauseMs = 200
@@ -30,13 +29,19 @@ function answer(operations: readonly Operation[]): BatchReply {
     opened = acquired.opened
     // on a full disk SQLite can still overwrite existing pages, so a successful write alone does not prove that there is room
     if (operations.some(({ kind }) => kind === 'probe')) probeDiskSpace(options.file)
-    const outcomes = runBatch({ db: acquired.db, operations, beforeCommit })
-    const waitingBytes = readWaitingBytes(acquired.db)
-    return { opened, tookMs: performance.now() - startedAt, result: { outcomes, waitingBytes } }
+    const { outcomes, waitingChange } = runBatch({ db: acquired.db, operations, beforeCommit, isBulk: true })
+    const result = { outcomes: outcomes.every(isStored) ? undefined : outcomes, waitingChange }
+    return { opened, tookMs: performance.now() - startedAt, result }
   } catch (error) {
     if (toTrouble(error)?.reopen) owner.reset()
     return { opened, tookMs: performance.now() - startedAt, result: { failure: describeBatchFailure(error) } }
   }
+}
+
+/** The usual outcome needs no object in the reply. */
+function isStored(outcome: OperationResult): boolean {
+  const { value } = outcome.ok ? outcome : {}
+  return typeof value === 'object' && 'kind' in value && value.kind === 'stored'
 }
 
 function checkpoint(): void {

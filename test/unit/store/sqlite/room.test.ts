@@ -2,8 +2,6 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'
-import { openDatabase } from '../../../../src/store/sqlite/driver.ts'
-import { createSqliteReader } from '../../../../src/store/sqlite/sqlite.ts'
 import { newDelivery, newEvent, newJob, parked, request } from '../../../contract/stage.ts'
 import { newFolder, openStore, small } from './stage.ts'
 
@@ -96,25 +94,4 @@ describe('a store in which too much waits', () => {
     expect(await store.append(large())).toEqual({ kind: 'stored' })
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
-})
-
-test('a file of the first schema is counted once, when it is opened; until then a reader finds nothing', async () => {
-  const file = join(newFolder(), 'x.db')
-  const before = openStore(file)
-  await before.append(large())
-  await before.append(newDelivery({ at: 1, jobs: [newJob(), newJob({ state: 'done' })] }))
-  const bytes = await before.waitingBytes()
-  await before.close()
-  const db = openDatabase(file, { readOnly: false, busyMs: 0 })
-  const triggers = db
-    .all(`SELECT name FROM sqlite_master WHERE type = 'trigger'`)
-    .map(({ name }) => `DROP TRIGGER ${name};`)
-  db.exec(`${triggers.join('')} DROP TABLE waiting_bytes; PRAGMA user_version = 1`)
-  db.close()
-  const reader = createSqliteReader({ file })
-  expect(await reader.waitingBytes()).toBe(0)
-  await reader.close()
-  const store = openStore(file)
-  await store.ready()
-  expect([triggers.length, bytes > 9_000, await store.waitingBytes()]).toEqual([6, true, bytes])
 })

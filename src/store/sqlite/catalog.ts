@@ -1,0 +1,119 @@
+// The catalog has what only people's reads need: lists, searches, transcripts, and when a session was updated. No answer waits for
+// it. The rows behind the catalog are read from their tables, and the writer adds them in bulk, in a commit that it makes anyway.
+import type { Database, SqlValue } from './driver.ts'
+
+/** A batch of the writer adds what is missing when this many rows of a table are behind the catalog. Readers visit as many. */
+const mostBehind = 500
+/** Before every row, even before those that a copy from another engine brought. */
+export const firstSeq = -Number.MAX_SAFE_INTEGER
+
+/**
+ * catalog: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They
+ * also delete what belongs to a deleted delivery, in place of foreign keys, which would need an index in each child.
+ *
+ * listed has what lists filter and search by, so that a search of the whole store reads no wide row. Within a state it is in the
+ * order of arrival.
+ */
+export const catalogSchema = `
+CREATE TABLE catalog (
+  only INTEGER PRIMARY KEY CHECK (only = 1),
+  deliveries INTEGER NOT NULL,
+  jobs INTEGER NOT NULL,
+  events INTEGER NOT NULL,
+  messages INTEGER NOT NULL
+) STRICT;
+INSERT INTO catalog VALUES (1, ${firstSeq}, ${firstSeq}, coalesce((SELECT max(seq) FROM events), ${firstSeq}), ${firstSeq});
+CREATE TABLE listed (
+  state TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  hook TEXT NOT NULL,
+  source TEXT,
+  event TEXT,
+  mapping_id TEXT,
+  id TEXT NOT NULL,
+  PRIMARY KEY (state, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE wake_ids (id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE jobs_of (delivery_seq INTEGER NOT NULL, job_seq INTEGER NOT NULL, PRIMARY KEY (delivery_seq, job_seq)) STRICT, WITHOUT ROWID;
+CREATE TABLE transcripts (
+  agent_id TEXT NOT NULL,
+  session_key TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  PRIMARY KEY (agent_id, session_key, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE run_messages (run_id TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (run_id, seq)) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER deliveries_changed AFTER UPDATE OF state, mapping_id, wake_id ON deliveries
+  WHEN new.seq <= (SELECT deliveries FROM catalog) BEGIN
+  DELETE FROM listed WHERE state = old.state AND seq = old.seq;
+  INSERT INTO listed VALUES (new.state, new.seq, new.hook, new.source, new.event, new.mapping_id, new.id);
+  INSERT OR REPLACE INTO wake_ids SELECT new.wake_id, new.seq WHERE new.wake_id IS NOT NULL;
+END;
+CREATE TRIGGER deliveries_deleted AFTER DELETE ON deliveries BEGIN
+  DELETE FROM listed WHERE state = old.state AND seq = old.seq;
+  DELETE FROM wake_ids WHERE id = old.wake_id;
+  DELETE FROM events WHERE seq = old.wake_event AND delivery_seq = old.seq;
+  DELETE FROM jobs WHERE seq IN (SELECT job_seq FROM jobs_of WHERE delivery_seq = old.seq);
+  DELETE FROM rings WHERE seq = old.seq;
+  DELETE FROM repeats WHERE seq = old.seq;
+END;
+CREATE TRIGGER jobs_deleted AFTER DELETE ON jobs BEGIN
+  DELETE FROM jobs_of WHERE delivery_seq = old.delivery_seq AND job_seq = old.seq;
+END;
+CREATE TRIGGER messages_deleted AFTER DELETE ON messages BEGIN
+  DELETE FROM transcripts WHERE agent_id = old.agent_id AND session_key = old.session_key AND seq = old.seq;
+  DELETE FROM run_messages WHERE run_id = old.run_id AND seq = old.seq;
+END;
+`
+
+const tables = ['deliveries', 'jobs', 'events', 'messages'] as const
+const last = (table: string) => `coalesce((SELECT max(seq) FROM ${table}), ${firstSeq})`
+
+/** The condition for the rows of a table that are behind the catalog. */
+export const isBehind = (table: (typeof tables)[number]): string => `seq > (SELECT ${table} FROM catalog)`
+
+/** The seqs of the jobs of a delivery, as SQL. */
+export const jobsOf = (deliverySeq: string): string => `(SELECT job_seq FROM jobs_of WHERE delivery_seq = ${deliverySeq}
+  UNION ALL SELECT seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq = ${deliverySeq})`
+
+/** The sessions of the rows behind the catalog, with the time of the newest row. */
+export const touchedSessions = `SELECT agent_id, session_key, max(at) AS updated_at FROM (
+    SELECT agent_id, session_key, at FROM events WHERE ${isBehind('events')}
+    UNION ALL SELECT agent_id, session_key, at FROM messages WHERE ${isBehind('messages')})`
+
+const additions = [
+  `INSERT INTO listed SELECT state, seq, hook, source, event, mapping_id, id FROM deliveries WHERE ${isBehind('deliveries')}`,
+  `INSERT INTO wake_ids SELECT wake_id, seq FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id IS NOT NULL`,
+  `INSERT INTO jobs_of SELECT delivery_seq, seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq IS NOT NULL`,
+  `INSERT INTO transcripts SELECT agent_id, session_key, seq FROM messages WHERE ${isBehind('messages')}`,
+  `INSERT INTO run_messages SELECT run_id, seq FROM messages WHERE ${isBehind('messages')}`,
+  `INSERT INTO sessions (agent_id, session_key, updated_at) SELECT * FROM (${touchedSessions} GROUP BY agent_id, session_key) WHERE true
+    ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`,
+  `UPDATE catalog SET ${tables.map((table) => `${table} = ${last(table)}`).join(', ')}`,
+] as const
+
+/** Adds every row that is behind the catalog. */
+export function completeCatalog(db: Database): void {
+  for (const sql of additions) db.run(sql)
+}
+
+/** In SQL: the difference may be too large for a number of JavaScript. */
+const selectIsBehind = `SELECT max(${tables.map((table) => `${last(table)} - ${table}`).join(', ')}) > ${mostBehind} AS is_behind FROM catalog`
+
+/** The same, if enough rows are behind it that they are worth a few more pages. */
+export function extendCatalog(db: Database): void {
+  if (db.get(selectIsBehind)?.['is_behind'] === 1) completeCatalog(db)
+}
+
+/** Call it after rows were deleted: SQLite may give the seq of the last row to the next one. */
+export function shortenCatalog(db: Database): void {
+  db.run(`UPDATE catalog SET ${tables.map((table) => `${table} = min(${table}, ${last(table)})`).join(', ')}`)
+}
+
+const selectWakeSeq = `SELECT coalesce((SELECT seq FROM wake_ids WHERE id = ?1),
+  (SELECT seq FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id = ?1)) AS seq`
+
+/** The seq of the delivery that has the wake with this id; null if none has. */
+export function findWake(db: Database, id: string): SqlValue {
+  return db.get(selectWakeSeq, id)?.['seq'] ?? null
+}

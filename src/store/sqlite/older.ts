@@ -1,0 +1,36 @@
+// Reads a file that an older gateway still owns: temporary views, which are in memory, give its tables the columns of this version.
+import type { Database } from './driver.ts'
+
+/** What the tables lack, with the migration that added it. */
+const views: readonly (readonly [migration: number, sql: string])[] = [
+  [8, 'CREATE TEMP VIEW nodes AS SELECT NULL AS id, NULL AS first_seq, NULL AS place, NULL AS seen_at WHERE false'],
+  [10, 'CREATE TEMP VIEW repeats AS SELECT NULL AS seq, NULL AS times, NULL AS last_at WHERE false'],
+  [
+    13,
+    'CREATE TEMP VIEW deliveries AS SELECT *, NULL AS plan, NULL AS wake_id, NULL AS wake_steps FROM main.deliveries',
+  ],
+  [13, 'CREATE TEMP VIEW events AS SELECT *, NULL AS delivery_seq FROM main.events'],
+  [13, 'CREATE TEMP VIEW listed AS SELECT state, seq, hook, source, event, mapping_id, id FROM main.deliveries'],
+  [13, 'CREATE TEMP VIEW wake_ids AS SELECT NULL AS id, NULL AS seq WHERE false'],
+  [13, 'CREATE TEMP VIEW jobs_of AS SELECT delivery_seq, seq AS job_seq FROM main.jobs'],
+  [13, 'CREATE TEMP VIEW transcripts AS SELECT agent_id, session_key, seq FROM main.messages'],
+  [13, 'CREATE TEMP VIEW run_messages AS SELECT run_id, seq FROM main.messages'],
+  [
+    13,
+    `CREATE TEMP VIEW catalog AS SELECT ${['deliveries', 'jobs', 'events', 'messages'].map((name) => `${Number.MAX_SAFE_INTEGER} AS ${name}`).join(', ')}`,
+  ],
+]
+
+/** `version`: the number of migrations applied to the file. */
+export function withCurrentTables(db: Database, version: number): Database {
+  const missing = views.filter(([migration]) => version < migration)
+  if (missing.length === 0) return db
+  db.exec(`PRAGMA temp_store = MEMORY; ${missing.map(([, sql]) => sql).join('; ')}`)
+  // a view has no index that a statement could name
+  const plain = (sql: string) => sql.replaceAll(/INDEXED BY \w+/g, '')
+  return {
+    ...db,
+    get: (sql, ...values) => db.get(plain(sql), ...values),
+    all: (sql, ...values) => db.all(plain(sql), ...values),
+  }
+}

@@ -1,0 +1,24 @@
+// The transactions in a WAL file of SQLite: sqlite.org/fileformat2.html, 4.1 and 4.2.
+export type Transaction = { readonly pages: number; readonly bytes: number }
+
+const headerBytes = 32
+const frameHeaderBytes = 24
+
+/** In the order of their commits, since the WAL began anew. */
+export function readTransactions(wal: Buffer): Transaction[] {
+  if (wal.length < headerBytes) return []
+  const frameBytes = frameHeaderBytes + wal.readUInt32BE(8)
+  const salt = wal.readBigUInt64BE(16)
+  const transactions: Transaction[] = []
+  let pages = 0
+  for (let place = headerBytes; place + frameBytes <= wal.length; place += frameBytes) {
+    // a frame of the time before the last checkpoint
+    if (wal.readBigUInt64BE(place + 8) !== salt) break
+    pages += 1
+    // the size of the database, in the last frame of a commit only
+    if (wal.readUInt32BE(place + 4) === 0) continue
+    transactions.push({ pages, bytes: pages * frameBytes })
+    pages = 0
+  }
+  return transactions
+}
