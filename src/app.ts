@@ -41,7 +41,7 @@ export type HookloomOptions = {
   readonly dir: string
   /** Variables for `${NAME}` in the configuration. Default: the environment of the process. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** `hookloom dev`: answers show operators' problems, and a sender's redelivery runs again. */
+  /** `hookloom dev`: answers show the problems of operators, and a repeated delivery of a sender runs again. */
   readonly development?: boolean
   /** Default: the store of the configuration. The gateway closes it. */
   readonly store?: Store
@@ -55,7 +55,7 @@ export type HookloomOptions = {
   readonly port?: number | undefined
   /** In place of `server.adminPort`; 0 is any free port. */
   readonly adminPort?: number | undefined
-  /** Of the program, to show it to the other gateways of a store. */
+  /** The version of the program, which the other gateways of a store show. */
   readonly version?: string
   /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
   readonly leaseTimes?: LeaseTimes
@@ -76,7 +76,7 @@ export type Hookloom = {
   stop(): Promise<void>
 }
 
-/** Requests of each mapping, where the configuration does not say how many. */
+/** The number of kept requests of each mapping if the configuration does not set it. */
 const keptInDevelopment = 100
 /** A large commit may still be running. */
 const storeCloseMs = 30_000
@@ -185,7 +185,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
-  // 4. What a new generation, and a module that may be called again, set going.
+  // 4. What follows a new generation, and a module that may be called again.
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { mended, retired }) => {
     level = next.config.server.log
@@ -195,16 +195,16 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     mailbox.apply(next.config)
     void node.join()
     void drain.drain(mended)
-    // deliveries that the generation before parked in its last requests
+    // the last requests of the previous generation may have parked deliveries too
     void retired.then(() => drain.drain(mended))
   })
 
-  // 5. The start: jobs, then the ports, then what waited.
+  // 5. The start: jobs, then the ports, then waiting deliveries.
   effects.start()
   stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the duties of this gateway', () => node.stop())
   stops.add('the parked deliveries', () => drain.stop())
-  // behind the hook port: nothing is noted any more
+  // stops after the hook port, which records repetitions
   stops.add('what was repeated', () => repeats.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
@@ -239,19 +239,18 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() }
   const storeFile = options.store === undefined ? { store: describeStorePlace(place) } : {}
   stops.add('the address file', await writeAddress(dir, { ...address, ...storeFile }))
-  // before the hook port: from then on, deliveries that are cut off wait for the next start
+  // stops before the hook port, so that interrupted deliveries wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
   const days = () => generation().config.store.retainDays
   const retention = createRetention({ store, days, duty: duties.retention, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
-  // before all others: a balancer must know before the hook port closes
+  // stops first, because a balancer must know before the hook port closes
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   void drain.resume()
   node.start({ effects, drain, mailbox: { apply: () => mailbox.apply(generation().config) } })
   await live.watch()
   return { url, adminUrl, generation, status: live.status }
 
-  /** The limits and the environment of a candidate apply from its load on: its modules are evaluated with them. */
   /** The state of the saved files, with the problems of the mailbox. */
   function readStatus() {
     const [status, troubles] = [live.status(), mailbox.problems()]

@@ -1,4 +1,4 @@
-// The authors' door: what transforms, presets, verifiers and channels import. Nothing here has an effect.
+// What transforms, presets, verifiers and channels import. Nothing here has an effect.
 import type { ChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
 import type { Preset } from './model/preset.ts'
@@ -22,11 +22,11 @@ export type {
 export type { Verified, VerifierContext, VerifierDefinition, VerifyRequest } from './model/verifier.ts'
 export type { VerifySettings } from './model/verify.ts'
 
-/** A transform that checks what it is given. */
+/** A transform that checks its payload. */
 export type CheckedTransform<Payload> = {
-  /** A zod schema, or anything with its `safeParse`. A payload that does not fit is answered 400, with path and expectation. */
+  /** A zod schema, or any object with its `safeParse`. An invalid payload is answered with 400, the path and the expectation. */
   payload: PayloadSchema<Payload>
-  /** Gets the payload as the schema gives it back. */
+  /** Gets the payload that the schema returns. */
   run: TransformFunction<Payload>
 }
 
@@ -55,7 +55,7 @@ export function defineVerifier(verifier: VerifierDefinition): VerifierDefinition
   return verifier
 }
 
-/** Declares a channel in code, for a chat that has none here. */
+/** Declares a channel in code, for a chat without a built-in channel. */
 export function defineChannel<Options = Readonly<Record<string, unknown>>>(
   channel: ChannelDefinition<Options>,
 ): ChannelDefinition<Options> {

@@ -1,4 +1,4 @@
-// The hosts' door: imported by nothing inside.
+// What hosts import. No file of this project imports it.
 export { createHookloom, type Hookloom, type HookloomOptions } from './app.ts'
 export * from './define.ts'
 export { createMemoryStore, createSqliteStore } from './store/sqlite/sqlite.ts'

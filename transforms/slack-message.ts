@@ -1,4 +1,4 @@
-/** What a person writes in Slack becomes an agent run in the session of its thread; bots, edits and all else are skipped. */
+/** A Slack message of a person becomes an agent run in the session of its thread; bots, edits and everything else are skipped. */
 import { defineTransform } from 'hookloom'
 
 /** The fields of a `message` or `app_mention` event that are read: https://docs.slack.dev/reference/events/message */

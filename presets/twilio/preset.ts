@@ -14,7 +14,7 @@ const TwilioOptions = z
   })
   .refine(({ secret, secrets, publicUrl }) => publicUrl !== undefined || (secret === undefined && !secrets), {
     path: ['publicUrl'],
-    message: 'must be the URL that Twilio calls: it signs that beside the secret',
+    message: 'must be the URL that Twilio calls, because the URL is part of the signature',
   })
 type TwilioOptions = z.infer<typeof TwilioOptions>
 

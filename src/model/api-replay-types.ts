@@ -1,4 +1,4 @@
-// The answers of the admin API about kept requests, as types only: replays, and fixtures made from deliveries.
+// The answers of the admin API about kept requests, as types only: replays, and fixtures of deliveries.
 
 /** What an edit does to a request. */
 export type ReplayClass =
@@ -15,7 +15,7 @@ export type ChangeFields = {
   readonly path: string
   readonly before: unknown
   readonly after: unknown
-  /** What was decided when the request came, where the live code decides otherwise now. */
+  /** The value when the request arrived, if the live code gives another one now. */
   readonly recorded?: unknown
 }
 
@@ -35,15 +35,15 @@ export type GroupFields = {
 }
 
 export type ReplayReport = {
-  /** What the edit is compared with. `live`: the code that serves. `recorded`: what was decided, as the edit is live already or no gateway runs. */
+  /** What the edit is compared with. `live`: the code that serves. `recorded`: the records, because the edit is live already or no gateway runs. */
   readonly compared: 'live' | 'recorded'
   readonly total: number
   readonly counts: { readonly [Name in ReplayClass]: number }
-  /** Of all classes but `same`, the largest first. */
+  /** The groups of all classes except `same`, the largest first. */
   readonly groups: readonly (GroupFields & { readonly class: ReplayClass })[]
-  /** Paths that differ between two runs of the edit, which are left out. */
+  /** Paths that differ between two runs of the edit. They are not compared. */
   readonly unstable: readonly { readonly path: string; readonly count: number }[]
-  /** Where the live code decides otherwise than was recorded. `before` is the record, `after` the live code. */
+  /** Differences between the records (`before`) and the live code (`after`). */
   readonly drift: readonly GroupFields[]
   /** Ids of deliveries whose requests were too large to keep. */
   readonly tooLarge: readonly string[]

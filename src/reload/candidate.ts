@@ -31,14 +31,14 @@ export type CandidateSource = {
     settings: PoolSettings
   }) => Promise<LoadedModules>
   readonly verifierTools?: (handedAs: string) => VerifierTools
-  /** Gets each valid configuration, as it was read. */
+  /** Gets each valid configuration. */
   readonly onConfig?: (loaded: LoadedConfig) => void
 }
 
 export type Candidate = {
   readonly assembled: Assembled
   readonly generation: Generation
-  /** The files as they are, also code that does not go live: what a replay tries. */
+  /** The code on disk, even if it does not go live. A replay runs it. */
   readonly edited: Generation
   readonly parts: Parts
   readonly modules: readonly ModuleReport[]
@@ -99,7 +99,7 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
 
 /**
  * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these
- * are all modules, also those that no mapping names any more.
+ * are all modules, even those that no mapping names any more.
  */
 export function listMended(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)

@@ -1,4 +1,5 @@
-// Makes a fixture of a transform from a kept request, without its secrets. It is written below the transforms root, and replaces no file.
+// Makes a fixture of a transform from a kept request, without its secrets. The file is written below the transforms root, and no file is
+// overwritten.
 import { join } from 'node:path'
 import { type Actual, largestFixture, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
 import { listConfigSecrets } from '../model/config-secrets.ts'
@@ -30,7 +31,7 @@ export type Kept = {
 export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'transforms'>): Kept {
   const { config, mappings } = parts
   const { head, body } = request
-  // before it is searched for secrets, which takes time for each byte
+  // the search for secrets takes time for each byte, so the size is checked first
   if (body.byteLength > largestFixture) throw tooLarge(body.byteLength)
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
@@ -39,9 +40,9 @@ export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'trans
   return { record, delivery, safe, mappings, generation }
 }
 
-/** The module of its mapping. A delivery without a decision is matched now, which runs no code. Throws `conflict` if there is none. */
+/** The module of the delivery's mapping. A delivery without a decision is matched now, which runs no code. Throws `conflict` if there is none. */
 export async function findModuleOf({ record, delivery, mappings, generation }: Kept): Promise<string> {
-  // of a mapping without an id, the record has the position at that time
+  // for a mapping without an id, the record has only its position at that time
   const known = mappings.find(({ id, isUnnamed }) => id === record.mappingId && isUnnamed !== true)
   const id = known?.id ?? (await explain(generation, delivery, () => '')).decision.mappingId
   const module = mappings.find((mapping) => mapping.id === id)?.transform?.module
@@ -54,19 +55,19 @@ export async function findModuleOf({ record, delivery, mappings, generation }: K
 }
 
 type CaptureInput = {
-  /** A file name, with or without `.json`; undefined: made of the event and the id. */
+  /** A file name, with or without `.json`. If it is undefined, the name is built from the event and the id. */
   readonly name: string | undefined
   readonly module: string
-  /** Of the transforms; a real path. */
+  /** The real path of the transforms directory. */
   readonly root: string
   readonly parts: Parts
-  /** The `process.env` of the transform. */
+  /** The variables in the `process.env` of the transform. */
   readonly env: Readonly<Record<string, string>>
 }
 
 /**
- * Runs the request, and writes what the code makes of it as what the fixture expects, but for fields that have a secret of the
- * configuration or of the environment. Of code that fails, it expects an action. Throws
+ * Runs the request, and writes its result as the expectation of the fixture, except fields that contain a secret of the
+ * configuration or of the environment. If the code fails, the fixture expects an action. Throws
  * `usage-invalid` for an invalid name, and `conflict` if the file exists, or if the fixture would be too large or leave the root.
  */
 export async function capture(
@@ -95,7 +96,7 @@ export async function capture(
   }
 }
 
-/** What code made of its environment, or of the configuration. A fixture lists only the fields of an action that matter. */
+/** Leaves out fields with values from the environment or the configuration. A fixture lists only the fields of an action that matter. */
 function withoutSecretFields(actual: Actual, secrets: readonly string[], request: string) {
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
   // a word such as "production", which the written request has as well, is no secret
@@ -113,7 +114,7 @@ function withoutSecretFields(actual: Actual, secrets: readonly string[], request
   return { actual: { ...actual, actions }, removed }
 }
 
-// keys of a payload are parts of a place, and a sender chooses them
+// limits, because a place contains keys of the payload, which the sender chooses
 const mostPlaces = 100
 const longestPlace = 200
 const longestNote = 2_000

@@ -1,4 +1,4 @@
-// What an edit changes: the outcome of each delivery before and after it, sorted into classes and groups. Pure.
+// Compares the outcomes of deliveries before and after an edit, and sorts the changes into classes and groups. Pure.
 import type { Retain } from '../model/mapping.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
@@ -15,26 +15,26 @@ export const classes = [
 ] as const
 export type Class = (typeof classes)[number]
 
-/** `recorded`: what was decided when the delivery arrived, where `before` differs from it. */
+/** `recorded`: the value when the delivery arrived, if `before` differs from it. */
 export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
 
 export type Compared = {
   readonly class: Class
   readonly changes: readonly ShownChange[]
-  /** Paths that differ between two runs of the same code, such as a time or a random number. They are left out of `changes`. */
+  /** Paths whose values differ between two runs of the same code, such as a time or a random number. They are not in `changes`. */
   readonly unstable: readonly string[]
-  /** How `before` differs from what was recorded. */
+  /** The differences between the record and `before`. */
   readonly drift: readonly Change[]
 }
 
 type Outcomes = {
   readonly before: Outcome
-  /** Of two runs. */
+  /** The outcomes of two runs of the edit. */
   readonly after: readonly [Outcome, Outcome]
   readonly recorded: Outcome | undefined
 }
 
-/** `toAfterId`: the id that a mapping of `before` has after the edit. */
+/** `toAfterId` returns the id after the edit for the id of a mapping in `before`. */
 export function compare({ before, after, recorded }: Outcomes, toAfterId: (id: string) => string): Compared {
   const [first, second] = after
   const unstable = new Set(listChanges(first, second).map(({ path }) => path))
@@ -67,10 +67,10 @@ function classify(
   return changes.length > 0 ? 'changed' : 'same'
 }
 
-/** A mapping without an id has its position as id: an edit above it moves the position and not the mapping. */
+/** The id of an unnamed mapping is its position, which changes when a mapping above it is added or removed. */
 const isPlaced = ({ isUnnamed }: NamedMapping): boolean => isUnnamed === true
 
-/** The ids of mappings before an edit, and those of the same mappings after it. */
+/** Returns a function that maps the id of a mapping before an edit to the id of the same mapping after it. */
 export function matchIds(before: readonly NamedMapping[], after: readonly NamedMapping[]): (id: string) => string {
   const toContent = ({ id: _id, ...mapping }: NamedMapping & { retain?: Retain | undefined }) => JSON.stringify(mapping)
   const places = new Map(after.filter(isPlaced).map((mapping) => [toContent(mapping), mapping.id]))
@@ -78,7 +78,7 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
   return (id) => moved.get(id) ?? id
 }
 
-/** Deliveries of one class that an edit changes at the same paths. `paths`: without the numbers of the actions. */
+/** Deliveries of one class with changes at the same paths. `paths` have no indexes of actions. */
 type Group<Example> = {
   readonly class: Class
   readonly paths: readonly string[]

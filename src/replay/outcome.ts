@@ -1,11 +1,11 @@
-// What a decision would do, in a form that can be compared: without ids and moments that are new each time.
+// The outcome of a decision in a form that can be compared: without the ids and times of one run.
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Problem, ProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 
-/** `why`: of a skip. It is shown and not compared. */
+/** `why`: the reason for a skip. It is shown but not compared. */
 export type Outcome = {
   readonly decision: 'accept' | 'skip' | 'park' | 'refuse'
   readonly mappingId: string | undefined
@@ -14,7 +14,7 @@ export type Outcome = {
   readonly why: string | undefined
 }
 
-/** `rejects`: `hooks.onTransformError` is `reject`, so a delivery is refused where it would park. */
+/** `rejects`: `hooks.onTransformError` is `reject`, so a delivery that would be parked is refused. */
 export function toOutcome(decision: Decision, rejects: boolean): Outcome {
   const { mappingId } = decision
   const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
@@ -38,11 +38,11 @@ function toComparedProblem({ code, message }: Problem): Outcome['problem'] {
   return { code, detail: message }
 }
 
-/** A key that is made for one run. */
+/** A session key that was generated for one run. */
 const uniqueKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const newKey = 'hook:<new>'
 
-/** The action as it would run, with its final agent and session, and all keys of the mapping that go into the job. A field that is undefined is left out. */
+/** The action with its final agent and session, and all keys of the mapping that go into the job. Undefined fields are left out. */
 export function toComparedAction(planned: PlannedAction): JsonObject {
   if (planned.kind === 'wake') return omitUndefined({ ...planned.action, agentId: planned.agentId })
   const { kind: _, action, agentId, sessionKey, sharesSession: __, origin: ___, ...jobKeys } = planned
@@ -56,7 +56,7 @@ function omitUndefined(fields: Readonly<Record<string, JsonValue | undefined>>):
   return defined
 }
 
-/** `path`: such as `actions[0].message`; `actions[1]` where only one side has the action. Undefined: it is not there. */
+/** `path` is, for example, `actions[0].message`, or `actions[1]` if only one side has the action. A missing value is undefined. */
 export type Change = {
   readonly path: string
   readonly before: JsonValue | undefined
@@ -93,7 +93,7 @@ function listFieldChanges(prefix: string, before: unknown, after: unknown): Chan
     .map((name) => ({ path: `${prefix}${name}`, before: old[name], after: now[name] }))
 }
 
-/** An edit above the place moves its line. */
+/** Removes line and column, because an edit above the place changes them. */
 function withoutPosition({ detail }: NonNullable<Outcome['problem']>): string {
   return detail.replace(/:\d+(:\d+)?(?=[\s.,:)]|$)/g, '')
 }

@@ -1,4 +1,4 @@
-// Makes a request safe for a repository: secrets are removed, and the rest stays as it was sent.
+// Makes a request safe for a repository: secrets are removed, and everything else stays unchanged.
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { isSecretName } from '../model/config-secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
@@ -21,7 +21,7 @@ export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & 
 
 const proofName =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
-/** Of the known senders, whatever their names. The header of Amazon SNS is the kind of the message; its signature is in the body. */
+/** The signature headers of known senders. The header of Amazon SNS is left out: it has the kind of the message, and the signature is in the body. */
 const proofHeaders = new Set(
   schemes.flatMap((scheme) => ('header' in scheme && scheme.kind !== 'x509' ? (scheme.header ?? []) : [])),
 )
@@ -30,7 +30,7 @@ const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
 
 const urlInText = /\b[a-z][a-z\d+.-]{0,20}:\/\/[^\s"'<>]+/gi
-/** URLs in a parameter of a URL. One that is nested deeper is removed. */
+/** The depth up to which URLs in parameters of URLs are searched. Parameters with deeper URLs are removed. */
 const deepestUrl = 2
 /** Incoming webhooks and bots whose token is in the path. */
 const secretPaths: readonly RegExp[] = [
@@ -86,7 +86,7 @@ export function withoutSecrets(request: KeepableRequest, secrets: readonly strin
   }
 }
 
-/** A URL without its user and password, the values of parameters that are named like secrets, and a token in its path. */
+/** Removes user and password, parameters with names of secrets, and a token in the path. */
 function cleanUrl(url: string, depth: number): string {
   return secretPaths
     .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)
@@ -102,7 +102,7 @@ function isSecretParameter(name: string): boolean {
   return isSecret(name, 'any text') || /(^|[^a-z])(key|sig|auth|pass)$/i.test(name)
 }
 
-/** Of a URL in a parameter of another one, as in `?redirect=https%3A%2F%2F…`. */
+/** Whether a URL in a parameter of another URL has a secret, as in `?redirect=https%3A%2F%2F…`. */
 function hasSecretUrl(value: string, depth: number): boolean {
   if (!value.includes('://')) return false
   // a sender may nest URLs as deep as a body is long
@@ -138,7 +138,7 @@ function findSourceName(headers: readonly (readonly [string, string])[]): string
   return recogniseSender({ headers: Object.fromEntries(headers) })?.facts.source
 }
 
-/** By its key. A count of tokens is none. */
+/** Decides by the key. A number under a plural key, such as a count of tokens, is no secret. */
 function isSecret(key: string, value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
   const named = isSecretName(key)

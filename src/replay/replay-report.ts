@@ -1,4 +1,4 @@
-// The result of a replay as `--json` and the admin port show it: counts, groups with one example each, and a line for each delivery.
+// The report of a replay for `--json` and the admin port: counts, groups with one example each, and a line for each delivery.
 import { z } from 'zod'
 import { type Class, classes, type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
@@ -22,7 +22,7 @@ const GroupFields = z.object({
   }),
 })
 
-/** What `model/api-replay-types.ts` describes, as a gateway answers it. */
+/** The schema of `ReplayReport` in `model/api-replay-types.ts`. */
 export const ReplayReportSchema = z.object({
   compared: z.enum(['live', 'recorded']),
   total: z.number(),
@@ -51,7 +51,7 @@ export const ReplayReportSchema = z.object({
 }) satisfies z.ZodType<api.ReplayReport>
 export type ReplayReportSchema = api.ReplayReport
 
-/** Characters of a value, and those of them that come before the place where two values part. */
+/** The limit of characters of a value, and the number of characters that are shown before the first difference. */
 const longestValue = 2_000
 const lead = 200
 
@@ -120,7 +120,7 @@ function countPaths(deliveries: readonly Replayed[]): ReplayReportSchema['unstab
   return [...counts].map(([path, count]) => ({ path, count }))
 }
 
-/** Of at most one decimal. */
+/** A percentage with at most one decimal. */
 function toPercent(count: number, total: number): number {
   return total === 0 ? 0 : Math.round((count / total) * 1_000) / 10
 }
@@ -130,7 +130,7 @@ function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
   return { deliveryId, hook, before: from ?? '', after: to ?? '', changes: changes.map(toShownChange) }
 }
 
-/** Long texts from shortly before the place where they part. */
+/** Cuts long texts to a part that begins shortly before their first difference. */
 function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
   const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
   const toShown = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))

@@ -1,4 +1,4 @@
-// Kept requests through two versions of the code, on the same input: what an edit would have done to them. Stores and sends nothing.
+// Runs kept requests through two versions of the code and compares the outcomes. Stores and sends nothing.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { within } from '../base/time.ts'
 import { Problem } from '../model/problem.ts'
@@ -37,20 +37,19 @@ type ReplayInput = {
   readonly store: Pick<StoreReader, 'kept'>
   readonly query: KeptQuery
   /**
-   * The live code: for each delivery of a page what it decides now; undefined: it does not run here, and what was recorded takes its
-   * place.
+   * Runs the live code on a page of deliveries. If it is undefined, the records are compared instead.
    */
   readonly before: ((page: readonly KeptDelivery[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
   readonly after: Generation
-  /** Of a mapping of `before`: its id after the edit. */
+  /** Returns the id after the edit for the id of a mapping in `before`. */
   readonly toAfterId?: ((id: string) => string) | undefined
   readonly newId: () => string
   readonly limitMs: number
 }
 
-/** Requests in memory at a time. */
+/** The number of requests in memory at a time. */
 const pageSize = 25
-/** Without a run of the live code between them, two runs of an edit are at least this far apart, so that a clock differs. */
+/** The pause between two runs of an edit if the live code does not run between them, so that clocks differ. */
 const pauseMs = 3
 
 /** Never changes the store. Throws `store-unavailable`. */
@@ -82,8 +81,8 @@ export async function replay(input: ReplayInput): Promise<Replay> {
 }
 
 /**
- * The edit runs before and after the live code. If it gives the same twice, the clock between had no part in it, so a difference from
- * the live code is one of the code.
+ * The edit runs before and after the live code. If both runs agree, the clock had no influence, so a difference from the live code
+ * comes from the edit.
  */
 async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Promise<Replayed[]> {
   const { after: edited, newId, toAfterId = (id) => id } = input
@@ -112,7 +111,7 @@ function findUnloaded({ mappings, transforms }: Generation, { mappingId, problem
 
 type Runs = { readonly newId: () => string }
 
-/** What a generation decides now on kept deliveries. */
+/** The outcomes of kept deliveries in a generation, by delivery id. */
 export async function runAll(
   generation: Generation,
   page: readonly KeptDelivery[],
@@ -125,7 +124,7 @@ export async function runAll(
 
 type Kept = Pick<KeptDelivery, 'deliveryId' | 'receivedAt'> & { readonly request: KeptRequest }
 
-/** As the gateway would answer the request, but for its credentials: what let it in then lets it in now. Never rejects. */
+/** The outcome that the gateway would give the request. Credentials are not checked again: the proof from its arrival still counts. Never rejects. */
 async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Promise<Outcome> {
   const { deliveryId: id, receivedAt, request } = kept
   const { config } = generation
@@ -149,7 +148,7 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
   }
 }
 
-/** What was decided when it arrived, or when it ran again; undefined if nothing is decided. */
+/** The recorded outcome of a delivery; undefined if nothing is decided yet. */
 export function readRecorded({
   state,
   mappingId,
@@ -169,7 +168,7 @@ export function readRecorded({
   return { ...nothing, decision: 'accept', actions: planned.map(toComparedAction) }
 }
 
-/** The same generation with other threads for its transforms. */
+/** The same generation with other transforms. */
 export function withTransforms(generation: Generation, transforms: ReadonlyMap<string, Transform>): Generation {
   const { config, env, verifiers } = generation
   return createGeneration({
@@ -181,7 +180,7 @@ export function withTransforms(generation: Generation, transforms: ReadonlyMap<s
   })
 }
 
-/** Mappings before an edit, matched with those after it. */
+/** Matches the mappings of two generations; see `matchIds`. */
 export function matchMappings(before: Generation, after: Generation): (id: string) => string {
   const [old, now] = [before, after].map(({ mappings }) => mappings.map(({ mapping }) => mapping))
   return matchIds(old ?? [], now ?? [])

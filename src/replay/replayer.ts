@@ -1,4 +1,4 @@
-// Kept requests in a gateway: replays of the live code against the files on disk, and fixtures. One at a time, in threads that end with it.
+// Replays and fixtures of kept requests in a gateway. One piece of work runs at a time, in its own threads.
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
@@ -14,18 +14,18 @@ import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
 type Replayer = {
   /**
-   * Compares the live code with the files on disk. If these are the same code, compares what was recorded with it. Throws
-   * `config-invalid` if the configuration on disk is invalid, and `conflict` if it is not wanted any more when its turn comes.
+   * Compares the live code with the files on disk. If they are the same code, compares the records with it. Throws
+   * `config-invalid` if the configuration on disk is invalid, and `conflict` if the client has left before the replay begins.
    */
   replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReportSchema>
-  /** What the live code decides now on kept deliveries. Unknown ids, and deliveries whose request is not kept, are left out. */
+  /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
   /**
-   * Makes a fixture with the files on disk; see `capture`. `module`: one that a mapping names. Throws `config-invalid` if the configuration
+   * Makes a fixture with the files on disk; see `capture`. A mapping must name `module`. Throws `config-invalid` if the configuration
    * on disk is invalid.
    */
   capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
-  /** Two generations on the newest kept deliveries, for the line of a reload. */
+  /** Compares two generations on the newest kept deliveries, for the log line of a reload. */
   between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
 }
 
@@ -45,7 +45,7 @@ export function createReplayer(parts: {
   const { dir, current, edited, createThreads, store, newId } = parts
   const inOrder = createSerial()
 
-  /** The generations with threads of their own. */
+  /** Runs the work with separate threads, which end with it. */
   async function withThreads<T>(
     work: (withOwnThreads: (generation: Generation) => Generation) => Promise<T>,
   ): Promise<T> {

@@ -1,6 +1,6 @@
-// Tokens that are recognized by their form, whoever made them and wherever a text has them.
+// Recognizes tokens in any text by their form.
 
-/** Each begins where no word goes on, and none looks back: so a search is linear. */
+/** Each form starts at the beginning of a word, and none backtracks, so a search takes linear time. */
 const forms: readonly string[] = [
   // GitHub, GitLab, npm, PyPI, RubyGems, Docker Hub
   'gh[opsur]_[A-Za-z\\d]{30,}',
@@ -49,12 +49,12 @@ const forms: readonly string[] = [
 ]
 
 const token = new RegExp(`(?<![\\w-])(?:${forms.join('|')})`, 'g')
-/** A word of sixteen letters or more, with a digit, that is said to be a credential. */
+/** A word of sixteen characters or more, with a digit, after the name of an authentication scheme. */
 const credential = /(?<![\w-])(Bearer|Basic|Token)( {1,4})(?=[A-Za-z._~+/=-]*\d)[\w.~+/=-]{16,}/gi
-/** Up to its end, or to the end of the text. */
+/** A private key up to its end line, or to the end of the text. */
 const privateKey = /-----BEGIN [A-Z\d ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----[^]*?(?:-----END [A-Z\d ]{0,60}-----|$)/g
 
-/** The text with a mark in place of each token. */
+/** Replaces each token with the mark. */
 export function replaceTokens(text: string, mark: string): string {
   return text.replace(privateKey, mark).replace(credential, `$1$2${mark}`).replace(token, mark)
 }

@@ -10,7 +10,7 @@ import { isInside } from './root.ts'
 export type BuildInput = {
   readonly file: string
   readonly mtimeNs: bigint
-  /** When the file of this name got these bytes, also by a rename. */
+  /** When the file with this name got these bytes, by a write or a rename. */
   readonly ctimeNs: bigint
   readonly size: bigint
 }

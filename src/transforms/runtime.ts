@@ -40,7 +40,7 @@ export type TransformRuntime = {
     refs: readonly TransformRef[]
     settings: PoolSettings
   }): Promise<ReadonlyMap<string, Transform>>
-  /** The threads of these transforms keep running, besides those of the newest load. They replace those of the call before. */
+  /** Keeps the threads of these transforms running, in addition to those of the newest load. Each call replaces the previous one. */
   serve(transforms: ReadonlyMap<string, Transform>): void
   /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly BuildInput[]

@@ -6,7 +6,7 @@ import { createStage, says } from './stage.ts'
 
 const rounds = 20
 
-/** The ways in which editors and tools write a file. The pauses are the writers' own: they are what is tested. */
+/** The ways in which editors and tools write a file. The pauses are part of these ways, and are what is tested. */
 const styles: Record<string, (file: string, text: string) => Promise<void>> = {
   'in place': (file, text) => writeFile(file, text),
   'by rename': async (file, text) => {

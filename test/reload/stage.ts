@@ -1,4 +1,4 @@
-// A config directory whose saves go live, and deliveries that ask which version answers. Events are awaited, never the clock.
+// A config directory whose saves go live, and deliveries whose answers show the live version. Tests await events, never the clock.
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -19,13 +19,13 @@ export type Stage = {
   readonly live: Live
   readonly lines: readonly Line[]
   write(files: Readonly<Record<string, string>>): Promise<void>
-  /** What the hook of this name decides on a delivery now. */
+  /** The decision of this hook on a delivery now. */
   decide(hook: string, payload?: JsonValue): Promise<Decision>
-  /** Its message, or the kind of the decision where it has none. */
+  /** The message of the decision, or its kind if it has none. */
   answer(hook: string, payload?: JsonValue): Promise<string>
-  /** Resolves once the hook answers this; asks again after each turn of the loop. */
+  /** Resolves when the hook answers with this message. It asks again after each turn of the event loop. */
   answers(hook: string, message: string): Promise<void>
-  /** Resolves once a line is logged that fits; those of before count. */
+  /** Resolves with the first logged line that matches, even one that was logged before. */
   logged(pattern: RegExp): Promise<Line>
 }
 

@@ -1,14 +1,14 @@
-// Requests at a steady rate while code is saved, and what is wrong with their answers.
+// Sends requests at a steady rate while code is saved, and finds wrong answers.
 import { Agent, request } from 'node:http'
 import type { Gateway } from '../e2e/gateway.ts'
 
-/** `sessionKey` tells which code made it: `hook:<version of the entry>:<version of its helper>`. */
+/** `sessionKey` shows the code that answered: `hook:<version of the entry>:<version of its helper>`. */
 type Answer = {
-  /** 0: none came. */
+  /** 0 if no answer came. */
   readonly status: number
   readonly entry: number
   readonly helper: number
-  /** The newest version that somebody had been answered with when this request was sent. */
+  /** The newest version in any answer before this request was sent. */
   readonly newest: number
 }
 
@@ -16,14 +16,14 @@ export type Traffic = {
   readonly answers: readonly Answer[]
   /** Sends one now. Never rejects. */
   send(): Promise<Answer>
-  /** Sends this many a second until `stop`, whether or not those before are answered. */
+  /** Sends this many requests a second until `stop`, without waiting for answers. */
   start(perSecond: number): void
-  /** Resolves once nothing is on its way. */
+  /** Resolves when every request is answered. */
   stop(): Promise<void>
 }
 
 export function createTraffic({ url, token }: Pick<Gateway, 'url' | 'token'>, hook: string): Traffic {
-  // each connection in its turn: one that rests is closed, which a request on its way would meet
+  // connections are used in rotation: an idle one is closed, and a request sent at that moment would fail
   const agent = new Agent({ keepAlive: true, maxSockets: 32, scheduling: 'fifo' })
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const answers: Answer[] = []

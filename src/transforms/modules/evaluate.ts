@@ -96,7 +96,7 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
   )
 }
 
-/** The default export of a module that defines something, also of CommonJS compiled from ESM. A getter may throw. */
+/** The default export of a module that defines something, or of CommonJS compiled from ESM. A getter may throw. */
 export function pickDefault({ exports }: Evaluated): unknown {
   const found = readOwn(exports, 'default')
   if (typeof found !== 'object' || found === null) return found

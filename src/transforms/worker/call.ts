@@ -77,7 +77,7 @@ export function startCall(
     return { kind: 'refused', problem: toProblemRecord(toProblem(error)), log: [] }
   }
   try {
-    // each property exists also if it is undefined, which JSON leaves out; a spread would cost 5 µs
+    // each property exists even if it is undefined, which JSON leaves out; a spread would cost 5 µs
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
     const value = callable.call(input, { log: (message: unknown) => addLine(log, message), replay: serves !== true })

@@ -19,7 +19,7 @@ export function addLine(log: string[], message: unknown): void {
 
 /**
  * Calls `leave` with the way in which code ends its worker, right before the worker ends. Printed text goes into the log of the
- * call that printed it, also after an `await`. Outside of calls it is dropped, because it may contain a payload.
+ * call that printed it, even after an `await`. Outside of calls it is dropped, because it may contain a payload.
  */
 export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leave: (how: string) => void }): void {
   const { calls, leave } = options

@@ -28,16 +28,16 @@ function readAll<T>(schema: z.ZodType<T>, folder: string): (T & { name: string }
 
 const fixturesOf = (module: string) => readAll(Fixture, join(root, `${basename(module, '.ts')}.fixtures`))
 
-/** The fields of a fixture as the action that has no others. */
+/** The fields of a fixture as a complete action. */
 const toAction = (fields: object) => ('text' in fields ? WakeAction : AgentAction).parse(fields)
 
-/** What becomes of a payload that is nobody's event: a schema refuses it, and code without one skips it. */
+/** The verdict on a payload of no known sender: a schema refuses it, and code without a schema skips it. */
 const hasSchema = (module: string) => readFileSync(join(root, module), 'utf8').includes("from 'zod'")
 function toVerdict(decision: Decision): string {
   return decision.kind === 'refuse' ? decision.problem.code : decision.kind
 }
 
-/** What stands where a field is missing: a word, nothing behind a label or a separator, brackets around nothing, empty lines. */
+/** Signs of a missing field: a word, nothing after a label or a separator, empty brackets, empty lines. */
 const holes = [
   /\b(undefined|null|NaN)\b|\[object|Invalid Date/,
   /^[\w -]*: *$/m,
@@ -47,7 +47,7 @@ const holes = [
 ]
 const isHoled = (text: string) => holes.some((hole) => hole.test(text))
 
-/** What a message says in its own words: a sender may well write "undefined". */
+/** The text of a message without the values of the payload, because a sender may write "undefined". */
 function toOwnWords(message: string, payload: JsonValue): string {
   const texts = toTexts(payload).map((text) => text.replaceAll('\r\n', '\n').trim())
   return texts.filter(isHoled).reduce((rest, text) => rest.replaceAll(text, '…'), message)

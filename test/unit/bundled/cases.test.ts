@@ -1,4 +1,4 @@
-// What the bundled transforms decide of single events, where their fixtures show one case of many.
+// Decisions of the bundled transforms on single events that their fixtures do not cover.
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
 import { run, toActions, toText } from './stage.ts'

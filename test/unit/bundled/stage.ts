@@ -20,17 +20,17 @@ export const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
 export type Request = { headers: Record<string, string>; payload: JsonValue }
 
-/** The match that the README's table gives. */
+/** The match in the table of the README. */
 export function toDocumentedMatch(module: string): Match {
   const row = readme.split('\n').find((line) => line.startsWith(`| [${module}](${module}) |`))
   const [, code = '{}'] = /`(\{.*\})`/.exec(row ?? '') ?? []
   return z.strictObject({ match: Match.default({}) }).parse(JSON.parse(code)).match
 }
 
-/** All of them, loaded once. */
+/** All bundled transforms, loaded once. */
 export const loading = loadTransforms({ root, refs: modules.map((module) => ({ module })), timeoutMs: 5000 })
 
-/** `match`: the README's, or every event of the path, so that the transform alone decides. */
+/** `match`: that of the README, or every event of the path, so that only the transform decides. */
 export async function run(module: string, { headers, payload }: Request, match?: Match): Promise<Decision> {
   const path = toDocumentedMatch(module).path ?? ''
   const generation = createGeneration({

@@ -1,4 +1,4 @@
-// Every bundled preset against its own fixtures, and against whatever real payloads HOOKLOOM_CORPUS names.
+// Tests every bundled preset with its own fixtures, and with the real payloads in the folder that HOOKLOOM_CORPUS names.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -17,7 +17,7 @@ import { buildDelivery, toLocalHead } from '../../../src/deliveries/delivery.ts'
 const folder = join(import.meta.dirname, '../../../presets')
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 const bundled: readonly Preset[] = presets
-/** Those that prove their sender, with the options that make them ask for it. */
+/** The presets that check a proof, with the options that require it. */
 const keys: Record<string, object> = {
   notion: { handed: true },
   discord: { publicKey: 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a' },
@@ -48,7 +48,7 @@ function mappingsOf(name: string, options: object = {}) {
 const toGeneration = (name: string, options?: object): Generation =>
   createGeneration({ config, mappings: mappingsOf(name, options), transforms: new Map() })
 
-/** As a request comes in whose signature held, whatever its media type was. */
+/** The head of a request with a valid signature, whatever its media type. */
 async function decideOn(name: string, headers: Record<string, string>, payload: JsonValue) {
   const generation = toGeneration(name, keysOf(name))
   const hook = generation.hook(name)
@@ -75,7 +75,7 @@ const fixturesOf = (name: string) =>
 
 const fixtures = signed.flatMap(({ name }) => fixturesOf(name).map((fixture) => ({ name, ...fixture })))
 
-/** What makes a message useless: a value that is not there, a label without one, or JSON that is not called so. */
+/** Gaps in a message: a missing value, a label without a value, or JSON that is not announced. */
 function toFlaws(message: string, payload: JsonValue): string[] {
   const texts = toTexts(payload)
   const words = message.replace(/, as JSON:\n.*/, '')
@@ -83,7 +83,7 @@ function toFlaws(message: string, payload: JsonValue): string[] {
   return [...words.matchAll(flaws)].map(([found]) => found).filter((found) => !texts.includes(found))
 }
 
-/** Every text of a payload: what stands there may stand in a message. */
+/** Every text of a payload, which a message may contain. */
 function toTexts(value: JsonValue): string {
   if (typeof value === 'string') return `${value}\n`
   if (Array.isArray(value)) return value.map(toTexts).join('')
@@ -205,7 +205,7 @@ describe('bundled presets', () => {
 const Captured = z.object({ headers: z.record(z.string(), z.string()), body: z.json() })
 
 describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
-  /** Payloads that its preset takes, of those that are there. */
+  /** The number of payloads in the corpus that the preset takes, at least. */
   const leastTaken: Record<string, number> = {
     alertmanager: 2,
     calendly: 4,

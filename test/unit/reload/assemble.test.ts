@@ -1,4 +1,4 @@
-// What a configuration names is made as it is taken, so that a mistake is told before the first reply.
+// Runners and channels are created when a configuration is loaded, so that a mistake is reported before the first reply.
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// A secret that others can guess lets them sign: it is refused where a configuration is loaded, by its place.
+// A secret that can be guessed is refused when the configuration is loaded, with its place.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(dir, { recursive: true, force: true }))
 
-/** Why the configuration is refused, a line each; an empty text if it is taken. */
+/** The reasons why the configuration is refused, one a line; an empty text if it is valid. */
 async function whyNot(hooks: object): Promise<string> {
   try {
     await assemble(dir, Config.parse({ hooks }))

@@ -46,7 +46,7 @@ describe('a watcher', () => {
     await writeFile(join(dir, 'notes.txt'), '1')
     await writeFile(join(root, '.x.ts.swp'), '1')
     await writeFile(join(root, 'x.ts~'), '1')
-    // the last one is seen, so all before it were to be seen too
+    // events arrive in order: after the last file, the others would have been reported
     await writeFile(join(root, 'package.json'), '{}')
     await reported('hooks/transforms/package.json')
     const names = new Set(changes.flat())
@@ -57,7 +57,7 @@ describe('a watcher', () => {
   test.each([false, true])(
     'the watcher ignores a store next to the watched files (config directory is a link: %s)',
     async (link) => {
-      // told by hand: chokidar looks at everything again where anything was written
+      // the test emits the events, because chokidar checks all files of a directory after each write
       const told = watch([])
       const open = async () => {
         setImmediate(() => told.emit('ready'))
@@ -98,7 +98,7 @@ describe('a watcher', () => {
   test('the watcher reports a file that changed after the build read it, even without an event', async () => {
     const inputs: BuildInput[] = []
     const { dir, root, reported, changes } = await createStage({ inputs: () => inputs })
-    // outside of what is watched: no event will tell
+    // not watched, so there is no event
     const helper = join(dir, 'helper.ts')
     await writeFile(helper, 'as it was read')
     const read = await stat(helper, { bigint: true })
@@ -117,7 +117,7 @@ describe('a watcher', () => {
       onChange: ({ changed }) => void sizes.push(...changed.map((path) => statSync(path).size)),
     })
     const handle = await open(join(root, 'x.ts'), 'w')
-    // the writer's own pause, longer than a burst
+    // the pause of the writer, longer than a burst
     await pause(80)
     await handle.write('written')
     await handle.close()

@@ -15,7 +15,7 @@ const config = {
   },
 }
 
-/** A load that gives its number as the code's hash; its one file was changed at the moment that is given for it. */
+/** Loads return their number as the hash of the code. The time of change of their one file is given. */
 async function createStage(changedAt: (load: number) => number) {
   const dir = await mkdtemp(join(tmpdir(), 'hookloom-live-'))
   onTestFinished(() => rm(dir, { recursive: true, force: true }))

@@ -8,7 +8,7 @@ import { createConfigDir, writeFiles } from './stage.ts'
 const few = 40
 const toNumbers = (size: number) => Array.from({ length: size }, (_, index) => index)
 
-/** `stars`: a barrel as of date-fns; `list`: one as of lodash-es. Each has a file for each of its names. */
+/** `stars`: a barrel like that of date-fns; `list`: one like that of lodash-es. Each name has its own file. */
 const barrels = {
   stars: {
     toIndex: (size: number) =>
@@ -50,7 +50,7 @@ async function createStage(
   return {
     configDir,
     root,
-    /** What a save of x.ts comes to: what its function gives, and the names of the files that were read. */
+    /** Saves x.ts; returns the result of its function, and the names of the files that were read. */
     async save(text: string, more: Record<string, string> = {}) {
       saves += 1
       await writeFiles(root, { ...more, 'x.ts': `// ${saves}\n${text}` })

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { buildModule } from '../../../src/transforms/modules/build.ts'
 import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
 
-/** A pipe that nobody writes to: opening it blocks for ever. */
+/** A pipe without a writer: opening it blocks without end. */
 async function makePipe(path: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true })
   execFileSync('mkfifo', [path])
@@ -119,7 +119,7 @@ describe('regular files', () => {
 })
 
 describe('builds that do not end', () => {
-  /** Which file a package means is known from inside esbuild only, which then reads the package.json beside it. */
+  /** Only esbuild knows the file to which a package resolves, and it then reads the package.json in that folder. */
   async function makeEndless() {
     const { root } = await createConfigDir()
     await writeFiles(root, {

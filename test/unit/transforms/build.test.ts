@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { buildModule } from '../../../src/transforms/modules/build.ts'
 import { createConfigDir, writeFiles } from './stage.ts'
 
-/** Builds x.ts beside the files; gives the problem. */
+/** Builds x.ts with these files, and returns the problem. */
 async function problemOf(files: Record<string, string>, around: Record<string, string> = {}) {
   const { configDir, root } = await createConfigDir()
   await writeFiles(root, files)

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { loadTransforms } from '../../inline-transforms.ts'
 import { createConfigDir, load, toCall, writeFiles } from './stage.ts'
 
-/** Writes the files, loads the first one and gives what it returns for `{ n: 1 }`. */
+/** Writes the files, loads the first one and returns its result for `{ n: 1 }`. */
 async function valueOf(files: Record<string, string | Uint8Array>, name?: string): Promise<unknown> {
   const { root } = await createConfigDir()
   await writeFiles(root, files)

@@ -172,7 +172,7 @@ describe('module paths', () => {
     expect(globalThis).not.toHaveProperty('leaked')
   })
 
-  // nothing tells a hard link from a file; whoever can make one in the root can as well copy the file there
+  // a hard link looks like any file, and a person who can create one in the root can copy the file too
   test('a module may be a hard link to a file outside', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside.ts': `export default () => 'linked'` })
@@ -187,7 +187,7 @@ describe('files that are swapped for symlinks', () => {
     await writeFiles(configDir, { 'outside/x.ts': 'secret' })
     await writeFiles(root, { 'real/x.ts': 'harmless' })
     const real = join(root, 'real')
-    // the directory itself gives way to the symlink, so that a path that was checked leads elsewhere when it is opened
+    // the symlink replaces the directory, so that a checked path leads elsewhere when it is opened
     const turn = async () => {
       await rename(real, `${real}.away`)
       await symlink(join(configDir, 'outside'), real)

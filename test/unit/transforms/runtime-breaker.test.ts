@@ -63,7 +63,7 @@ describe('breakers', () => {
     for (let n = 0; n < 3; n++) clock.strike()
     clock.now += minute
     expect(clock.breakers.admit(x)).toBe('trial')
-    // in flight since before it opened
+    // in flight before the breaker opened
     clock.strike()
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.strike(true)

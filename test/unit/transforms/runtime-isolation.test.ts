@@ -114,7 +114,7 @@ describe('changes of globals', () => {
     const modules = await load('good.ts', 'bad.ts')
     const expected = { n: 1, list: [2], evil: false, same: true, timer: 'function', id: 'number' }
     const batch = Promise.all([resultOf(modules['bad.ts']), resultOf(modules['good.ts'], { n: 1 })])
-    // after an await, the other one of the batch was through before
+    // the other call of the batch ended before this one continued after its await
     expect(await batch).toEqual(['done', expected])
     expect(await resultOf(modules['good.ts'], { n: 1 })).toEqual(expected)
   })
@@ -139,7 +139,7 @@ describe('changes of globals', () => {
       value: { a: [1, 'two', { b: null }] },
       log: ['said'],
     })
-    // where it threw is found by the means of the language, and may be lost with them
+    // the changed globals may hide the place of the exception
     const detail = expect.stringContaining('transforms/thrower.ts threw a TypeError')
     const problem = { code: 'transform-failed', detail }
     expect(await run(modules['thrower.ts'])).toMatchObject({ kind: 'failed', problem, log: ['said'] })
@@ -177,7 +177,7 @@ describe('messages of transforms', () => {
         }`,
     })
     const modules = await load('x.ts')
-    // the second call meets the worker of the first
+    // the second call runs in the worker of the first
     const results = [await resultOf(modules['x.ts']), await resultOf(modules['x.ts'])]
     expect(results).toEqual([
       [1, false],
@@ -249,7 +249,7 @@ describe('printed text', () => {
 })
 
 test('a runtime that is closed has ended every thread, and fails calls instead of hanging', async () => {
-  // other systems do not tell
+  // other systems do not show it
   const threads = () => (process.platform === 'linux' ? readdirSync('/proc/self/task').length : -1)
   const { write, load, runtime } = await createStage()
   await write({

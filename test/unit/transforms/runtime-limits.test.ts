@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { createStage, resultOf, type Stage } from './runtime-stage.ts'
 
 const good = `export default ({ payload }) => payload`
-/** Notes each begin in a file beside it, then waits. */
+/** Records the beginning of each call in a file, then waits. */
 const noted = `import { appendFileSync } from 'node:fs'
 export default async ({ payload }) => {
   appendFileSync(import.meta.dirname + '/noted', payload.n + ' ')
@@ -39,7 +39,7 @@ describe('transforms that do not end', () => {
     await write({ 'good.ts': good, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await load('good.ts', 'bad.ts')
     const order: string[] = []
-    // it ends with the stage
+    // the call ends with the stage
     void resultOf(modules['bad.ts']).then(() => order.push('bad'))
     await Promise.all([1, 2, 3].map(async (n) => order.push(JSON.stringify(await resultOf(modules['good.ts'], { n })))))
     expect(order).toEqual(['{"n":1}', '{"n":2}', '{"n":3}'])
@@ -161,7 +161,7 @@ describe('transforms that use too much memory', () => {
     'a transform that fills its memory %s is stopped, and other calls are served',
     { timeout: 60_000 },
     async (_, code) => {
-      // on a busy machine it takes long to fill the memory: a call that holds its thread gets the lowest priority
+      // on a busy machine this takes long, because a call that blocks its thread gets the lowest priority
       const { write, load } = await createStage({ timeoutMs: 45_000, memoryMb: 32 })
       await write({ 'good.ts': good, 'bad.ts': `export default async () => { ${code} }` })
       const modules = await load('good.ts', 'bad.ts')

@@ -1,4 +1,4 @@
-// A call that holds its thread gives way to everybody else's work, and its thread is replaced when it ends.
+// A call that blocks its thread runs with a low priority, and its thread is replaced when the call ends.
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { lowerPriority, readThreadId } from '../../../src/transforms/worker/messages.ts'
@@ -7,7 +7,7 @@ import { once } from 'node:events'
 
 const isLinux = process.platform === 'linux'
 
-/** The niceness of a thread of this process: the 19th field of its stat, and the name before may hold spaces. */
+/** The niceness of a thread of this process: the 19th field of its stat. The name before it may contain spaces. */
 function nicenessOf(id: number): number {
   const stat = readFileSync(`/proc/self/task/${id}/stat`, 'utf8')
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16])
@@ -31,7 +31,7 @@ test.skipIf(!isLinux)(
     expect(nicenessOf(Number(id))).toBe(19)
     expect(nicenessOf(own)).toBe(before)
     await worker.terminate()
-    // it is gone, and nothing is thrown
+    // a thread that has ended causes no exception
     lowerPriority(Number(id))
     lowerPriority(undefined)
   },

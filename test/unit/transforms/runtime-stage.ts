@@ -12,13 +12,13 @@ export type Stage = {
   readonly root: string
   readonly runtime: TransformRuntime
   write(files: Record<string, string>): Promise<void>
-  /** Loads the modules and gives what was loaded, by module. */
+  /** Loads the modules and returns their transforms by module. */
   load(...modules: string[]): Promise<Record<string, Transform>>
-  /** Of the next load. */
+  /** The settings of the next load. */
   readonly settings: { timeoutMs: number; memoryMb: number; workers: number; env: Readonly<Record<string, string>> }
 }
 
-/** Two workers, five seconds and 128 MB where nothing else is said. Everything ends with the test. */
+/** Defaults: two workers, five seconds and 128 MB. Everything ends with the test. */
 export async function createStage(options: Partial<RuntimeOptions> & Partial<Stage['settings']> = {}): Promise<Stage> {
   const { timeoutMs = 5000, memoryMb = 128, workers = 2, env = {}, ...rest } = options
   const settings = { timeoutMs, memoryMb, workers, env }
@@ -46,7 +46,7 @@ export function run(transform: Transform | undefined, payload: JsonValue = {}): 
   return toLoaded(transform).run(toCall(payload))
 }
 
-/** What a call came to, short enough to compare: its value, or its problem. */
+/** The value of a call, or the sentence of its problem. */
 export async function resultOf(transform: Transform | undefined, payload: JsonValue = {}): Promise<unknown> {
   const outcome = await run(transform, payload)
   return outcome.kind === 'returned' ? outcome.value : outcome.problem.detail

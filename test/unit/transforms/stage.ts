@@ -1,4 +1,4 @@
-// A transforms directory of one test, with what the tests of the loader need around it.
+// A transforms directory for one test, and functions to load and call its modules.
 import { mkdir, mkdtemp, realpath, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -8,7 +8,7 @@ import { toTransformKey } from '../../../src/model/transform.ts'
 import { loadTransforms } from '../../inline-transforms.ts'
 import { onTestFinished } from 'vitest'
 
-/** A config directory with an empty `hooks/transforms`, gone when the test ends. Real paths. */
+/** The real paths of a config directory with an empty `hooks/transforms`. It is removed when the test ends. */
 export async function createConfigDir(): Promise<{ configDir: string; root: string }> {
   const configDir = await realpath(await mkdtemp(join(tmpdir(), 'hookloom-loader-')))
   onTestFinished(() => rm(configDir, { recursive: true, force: true }))
@@ -17,7 +17,7 @@ export async function createConfigDir(): Promise<{ configDir: string; root: stri
   return { configDir, root }
 }
 
-/** Path below the root → text. */
+/** Writes texts by their path below the root. */
 export async function writeFiles(root: string, files: Record<string, string | Uint8Array>): Promise<void> {
   for (const [path, text] of Object.entries(files)) {
     await mkdir(dirname(join(root, path)), { recursive: true })
