@@ -19,7 +19,7 @@ import { createChanges, withChanges } from './http/api/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createDrain } from './deliveries/drain.ts'
-import { createHandedSecrets, withKeepNotice } from './http/handed.ts'
+import { createHandshakeSecrets, withSaveListener } from './http/handshake-secrets.ts'
 import { createMailbox } from './deliveries/mailbox.ts'
 import { createNode } from './jobs/node.ts'
 import { createReadiness } from './http/readiness.ts'
@@ -128,7 +128,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   // 2. The first generation: configuration, mappings and modules.
   const runtime = createTransformRuntime({ clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
-  const handedHere = createHandedSecrets({ file: toHandedSecretsFile(dir), clock })
+  const handedHere = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock })
   const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : notShared
   stops.add('what gateways share', () => share.stop())
   const handed = share.handed(handedHere)
@@ -138,7 +138,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     env,
     load: async (wanted) => ({ transforms: await runtime.load(wanted), inputs: runtime.inputs() }),
     onConfig: createConfigMemory({ dir, env }),
-    verifierTools: (handedAs) => ({ fetch: fetchPinned, now: clock, handed: () => handed.of(handedAs) }),
+    verifierTools: (secretsName) => ({ fetch: fetchPinned, now: clock, handed: () => handed.find(secretsName) }),
     log,
     clock,
     meter,
@@ -164,10 +164,10 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { accepted, parked, handedOver, lookForJobs } = effects
+  const { accepted: onAccepted, parked: onParked, handedOver, lookForJobs } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
-  const rerunnerParts = { generation, acquire, store, leases, clock, newId, keepByDefault, accepted, parked, log }
+  const rerunnerParts = { generation, acquire, store, leases, clock, newId, keepByDefault, onAccepted, onParked, log }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const replayer = createReplayer({
     dir,
@@ -208,9 +208,9 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('what was repeated', () => repeats.stop())
   stops.add('the mailbox', () => mailbox.stop())
   const refusals = new Refusals(development)
-  const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.handedAs === name)?.id ?? name
-  const known = { refusals, repeats, handed: withKeepNotice(handed, (name) => handedOver(idOf(name))) }
-  const shared = { generation, acquire, store, rerunner, ...known, newId, accepted, parked, log }
+  const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.secretsName === name)?.id ?? name
+  const known = { refusals, repeats, handed: withSaveListener(handed, (name) => handedOver(idOf(name))) }
+  const shared = { generation, acquire, store, rerunner, ...known, newId, onAccepted, onParked, log }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
   const replays = { ...replayer, publish: live.publish }

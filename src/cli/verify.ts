@@ -11,7 +11,7 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping } from '../pipeline/compile.ts'
 import { createPinnedFetch } from '../pipeline/verifiers/pinned-fetch.ts'
-import { createHandedSecrets } from '../http/handed.ts'
+import { createHandshakeSecrets } from '../http/handshake-secrets.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { fetchRefusals } from './gateway/refusals.ts'
@@ -146,9 +146,14 @@ function toTarget(url: string): string {
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
   const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now
-  const handed = createHandedSecrets({ file: toHandedSecretsFile(dir), clock })
+  const handed = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock })
   const fetch = createPinnedFetch({ now: clock })
-  const toTools = (handedAs: string) => ({ fetch, now: clock, handed: () => handed.of(handedAs), defined: verifiers })
+  const toTools = (secretsName: string) => ({
+    fetch,
+    now: clock,
+    handed: () => handed.find(secretsName),
+    defined: verifiers,
+  })
   return mappings
     .filter(({ verify }) => verify !== undefined)
     .map((mapping) => compileMapping(mapping, undefined, toTools))

@@ -15,7 +15,7 @@ import { type Hook, toAcceptedBodies } from '../pipeline/hook.ts'
 import { readEvent, recogniseSender } from '../pipeline/sources.ts'
 import type { RequestHead } from '../model/verifier.ts'
 
-/** The head of a request that is checked. Its headers still have the credentials: only verifiers get them. */
+/** The head of a request that passed the first checks. Its headers still have the credentials, which only verifiers may read. */
 export type CheckedHead = RequestHead & {
   /** The name of the hook. */
   readonly path: string
@@ -49,16 +49,17 @@ function toSentBody({ headers, admitted }: DeliveryHead, bytes: Uint8Array): Sen
 /** A request that was let in, with its inflated body. */
 type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<ArrayBuffer> }
 
-/** Throws `media-type-unsupported`. */
-export function isMultipart({ head, body }: InflatedRequest, hook: Hook): boolean {
-  return chooseSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted)) === 'multipart'
+/**
+ * A multipart form as a request with JSON, without the contents of files, so that it is read, stored and repeated like any other body.
+ * Undefined for another body. Throws `media-type-unsupported` and `body-invalid`.
+ */
+export function convertMultipart(request: InflatedRequest, hook: Hook): Promise<InflatedRequest> | undefined {
+  const { head, body } = request
+  const syntax = chooseSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted))
+  return syntax === 'multipart' ? toJsonRequest(request) : undefined
 }
 
-/**
- * A multipart form as JSON, so that what follows reads, stores and repeats it as any other body: without the contents of files.
- * Throws `body-invalid`.
- */
-export async function withoutMultipart({ head, body }: InflatedRequest): Promise<InflatedRequest> {
+async function toJsonRequest({ head, body }: InflatedRequest): Promise<InflatedRequest> {
   const payload = await parseMultipart(body, toSentBody(head, body))
   const headers: Record<string, string> = Object.create(null)
   Object.assign(headers, head.headers, { 'content-type': 'application/json' })
@@ -70,7 +71,7 @@ export function checkBody({ body }: Delivery): void {
   readPayload(body)
 }
 
-/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`; then the decision is not used. */
+/** Checks the body of a delivery whose transform still runs. Throws `body-invalid`, and then ignores the decision. */
 export function checkLate(delivery: Delivery, deciding: Promise<unknown>): void {
   try {
     checkBody(delivery)

@@ -21,11 +21,11 @@ type Dedupe = {
  * sender that proved itself, because two senders may share a path.
  */
 export function readDedupe(delivery: Delivery): Dedupe | undefined {
-  const asked = delivery.headers['idempotency-key']
-  if (asked !== undefined && (asked.trim() === '' || asked.length > longestKey)) {
+  const given = delivery.headers['idempotency-key']
+  if (given !== undefined && (given.trim() === '' || given.length > longestKey)) {
     throw new Problem(
       'idempotency-key-invalid',
-      `Idempotency-Key: expected 1 to ${longestKey} characters, found ${asked.length}.`,
+      `Idempotency-Key: expected 1 to ${longestKey} characters, found ${given.length}.`,
     )
   }
   const { signedFor, signers = signedFor, signedId } = delivery.admitted
@@ -38,9 +38,9 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
     return { key: toKey(`${signedId.signer} ${signedId.source}:${signedId.id}`), isSenders: true }
   }
   const { sender } = delivery
-  const own = sender === undefined ? undefined : readDeliveryId(sender, delivery)
-  const isSenders = own !== undefined && (asked === undefined || asked === own)
-  const name = isSenders ? `${sender?.facts.source}:${own}` : asked && `key:${asked}`
+  const id = sender === undefined ? undefined : readDeliveryId(sender, delivery)
+  const isSenders = id !== undefined && (given === undefined || given === id)
+  const name = isSenders ? `${sender?.facts.source}:${id}` : given && `key:${given}`
   if (name === undefined) return undefined
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
 }
@@ -57,8 +57,8 @@ type DedupeHandlers = {
   onRepeat: (first: Answered) => void
   /** The delivery is new. */
   runFirst: () => Promise<Answer>
-  /** The delivery is parked: it runs again under its old id. `replay` is the answer if another request settled it meanwhile. */
-  rerunParked: (deliveryId: string, replay: Answer) => Promise<Answer>
+  /** The delivery is parked and runs again under its old id. `firstAnswer`: the answer if another request settles it first. */
+  rerunParked: (deliveryId: string, firstAnswer: Answer) => Promise<Answer>
 }
 
 /** `rerunsRedeliveries`: a redelivery of a sender is a new delivery, so that developers can edit and redeliver. */

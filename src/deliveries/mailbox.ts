@@ -32,7 +32,7 @@ type MailboxParts = Omit<InboxParts, 'account'> & {
   readonly dir: string
   /** With `HOOKLOOM_SKIP_GMAIL=1` the gateway does not watch: `hookloom gmail run` does. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The gateway that has it watches the mailbox. */
+  /** Only the gateway with this duty watches the mailbox. */
   readonly duty: Duty
   /** Counts pushes without a valid token, by client. */
   readonly pushGate: (trustedProxies: readonly string[]) => PushGate
@@ -57,7 +57,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
 
   function createSink({ account }: WatchedGmail): MailSink {
     const inbox = createInbox({ ...parts, account })
-    // continues where `gmail run` stopped
+    // the first sync continues where `gmail run` stopped
     return { ...inbox, state: async () => (await inbox.state()) ?? readMailboxState(toStateFile(dir), account) }
   }
 
@@ -101,7 +101,7 @@ type InboxParts = {
   readonly log: Log
 }
 
-/** A mail that is stored but did not run, because the process ended, is pending: it runs at the next start, or in another gateway. */
+/** If the process ends before a stored mail ran, the mail stays pending, and runs at the next start or in another gateway. */
 export function createInbox(parts: InboxParts): MailSink {
   const { account, generation, store, rerunner, repeats, clock, newId, log } = parts
   const name = toCursorName(account)
@@ -132,11 +132,11 @@ export function createInbox(parts: InboxParts): MailSink {
     async deliver(payloads, state) {
       const current = generation()
       const mails = payloads.map((payload) =>
-        toMail(payload, { generation: current, id: newId(), receivedAt: clock() }),
+        buildMail(payload, { generation: current, id: newId(), receivedAt: clock() }),
       )
       const rows = mails.map(({ row }) => row)
       const to = JSON.stringify(state)
-      // before the rows are there for other gateways
+      // before other gateways can see the rows
       await rerunner.claim(rows.map(({ id }) => id))
       const stored = new Set<string>()
       try {
@@ -159,8 +159,8 @@ export function createInbox(parts: InboxParts): MailSink {
   }
 }
 
-/** The delivery and the row that the same mail gets over HTTP, with the same key: a mail that comes both ways is one delivery. */
-function toMail(
+/** The same delivery and row that the mail would get over HTTP, with the same key: a mail that comes both ways is one delivery. */
+function buildMail(
   payload: GmailPayload,
   { generation, id, receivedAt }: { generation: Generation; id: string; receivedAt: number },
 ): { delivery: Delivery; hook: Hook; row: NewDelivery } {

@@ -1,4 +1,4 @@
-// What the operator does with all parked deliveries, or those of one hook: run them again, or drop them.
+// Calls of the operator about all parked deliveries, or those of one hook: to run them again, or to drop them.
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { OpenDelivery } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
@@ -26,7 +26,7 @@ export function createParkedCalls(parts: {
   const { store, rerunner, isStopped } = parts
 
   /** Calls `act` for the parked deliveries after one, in arrival order. Returns the last one, or undefined after the end. */
-  async function pass(
+  async function walk(
     { hook, after }: ParkedQuery,
     act: (open: OpenDelivery) => Promise<void>,
   ): Promise<string | undefined> {
@@ -46,7 +46,7 @@ export function createParkedCalls(parts: {
     async retryParked(query) {
       let settled = 0
       let stillParked = 0
-      const next = await pass(query, async (open) => {
+      const next = await walk(query, async (open) => {
         const state = await rerunner.rerun(open)
         if (state === 'parked' || state === 'waiting') stillParked += 1
         else settled += 1
@@ -55,7 +55,7 @@ export function createParkedCalls(parts: {
     },
     async dropParked(query) {
       let dropped = 0
-      const next = await pass(query, async ({ deliveryId }) => {
+      const next = await walk(query, async ({ deliveryId }) => {
         if (await store.drop(deliveryId)) dropped += 1
       })
       return { dropped, next }

@@ -1,5 +1,5 @@
-// What a repeated delivery leaves: it is counted and logged at once, and written to the store after its answer, so that no sender waits
-// for it. A crash loses at most the repetitions of the last second from the store.
+// Repetitions of deliveries. Each is counted and logged at once, and written to the store after its answer, so that no sender waits for
+// the write. A crash loses at most the repetitions of the last second.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
@@ -10,7 +10,7 @@ import { toBodyHash } from './duplicates.ts'
 /** Repetitions within this time are one write. */
 const writeAfterMs = 1_000
 const mostAtOnce = 1_000
-/** Deliveries whose repetitions wait to be written. While the store is away, those of others are only counted and logged. */
+/** Deliveries whose repetitions wait for the store. While it is unavailable, those of further deliveries are only counted and logged. */
 const mostWaiting = 10_000
 
 /** A request that repeats the delivery `deliveryId`. `label`: of its hook, in the metrics. */
@@ -28,7 +28,7 @@ export function toRepeatedDelivery(delivery: Delivery, hook: Hook, first: Answer
 
 export type Repeats = {
   note(repeated: RepeatedDelivery): void
-  /** Writes what is not written yet. */
+  /** Writes the waiting repetitions. */
   stop(): Promise<void>
 }
 
@@ -62,7 +62,7 @@ export function createRepeats(parts: {
     }, writeAfterMs).unref()
   }
 
-  /** What cannot be written waits for the next time. */
+  /** Repetitions that cannot be written wait for the next write. */
   async function write(): Promise<void> {
     const taken = [...waiting.values()].slice(0, mostAtOnce)
     if (taken.length === 0) return

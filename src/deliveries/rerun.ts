@@ -19,15 +19,15 @@ type RerunnerParts = {
   readonly generation: () => Generation
   readonly acquire: (generation: Generation) => () => void
   readonly store: Store
-  /** So that one gateway runs a delivery at a time. Default: no other gateway can. */
+  /** With them, only one gateway runs a delivery at a time. Default: there is no other gateway. */
   readonly leases?: Pick<NamedLeases, 'take' | 'release'>
   readonly clock: Clock
   readonly newId: () => string
   /** See `toSettlement`. */
   readonly keepByDefault: Retain
   /** Called when jobs are stored. */
-  readonly accepted: (jobs: readonly NewJob[]) => void
-  readonly parked?: OnParked
+  readonly onAccepted: (jobs: readonly NewJob[]) => void
+  readonly onParked?: OnParked
   /** Aborted when the gateway begins to stop. */
   readonly stopping?: AbortSignal
   readonly log: Log
@@ -41,8 +41,8 @@ export class Rerunner {
   readonly #leases: NonNullable<RerunnerParts['leases']>
   /** Deliveries that no other gateway may run now. */
   readonly #claimed = new Set<string>()
-  /** Those whose code runs now. */
-  readonly #inHand = new Set<string>()
+  /** Deliveries whose code runs now. */
+  readonly #running = new Set<string>()
 
   constructor(parts: RerunnerParts) {
     this.#parts = parts
@@ -65,7 +65,7 @@ export class Rerunner {
   async resumePending(): Promise<void> {
     const { store, log } = this.#parts
     let settled = 0
-    const skips = (deliveryId: string) => this.#inHand.has(deliveryId)
+    const skips = (deliveryId: string) => this.#running.has(deliveryId)
     for await (const open of walkWaiting({ store, query: { state: 'pending' }, skips })) {
       if (this.#stopping.aborted) return
       if ((await this.rerun(open)) !== 'waiting') settled += 1
@@ -77,8 +77,8 @@ export class Rerunner {
   /** Runs a delivery through the current generation. Returns its state afterwards; `waiting` if it was not settled here. */
   async rerun(open: OpenDelivery): Promise<string> {
     const { deliveryId: id } = open
-    if (this.#inHand.has(id)) return 'waiting'
-    this.#inHand.add(id)
+    if (this.#running.has(id)) return 'waiting'
+    this.#running.add(id)
     try {
       if (!this.#claimed.has(id)) await this.claim([id])
       // another gateway runs it
@@ -91,7 +91,7 @@ export class Rerunner {
       this.#parts.log.error({ err: error, deliveryId: id }, 'a waiting delivery cannot be read; it stays in its state')
       return 'waiting'
     } finally {
-      this.#inHand.delete(id)
+      this.#running.delete(id)
       await this.release([id])
     }
   }
@@ -117,7 +117,7 @@ export class Rerunner {
     }
   }
 
-  /** What was accepted is not deleted by an edit: it stays parked until a mapping takes it. */
+  /** An edit deletes nothing that was accepted: the delivery stays parked until a mapping takes it. */
   async #leaveParked(open: OpenDelivery, record: DeliveryRecord, decision: UntakenDecision | Problem): Promise<string> {
     const { clock, generation } = this.#parts
     const { path, method, headers } = open.request.head
@@ -136,9 +136,9 @@ export class Rerunner {
     generation: Generation,
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
-    const { clock, newId, accepted, keepByDefault, log } = this.#parts
+    const { clock, newId, onAccepted: accepted, keepByDefault, log } = this.#parts
     const release = this.#parts.acquire(generation)
-    this.#inHand.add(delivery.id)
+    this.#running.add(delivery.id)
     try {
       const decision = parkRefusal(await deciding)
       // the stop interrupted the code, so this is no failure: the delivery runs again at the next start
@@ -157,7 +157,7 @@ export class Rerunner {
       )
       return 'waiting'
     } finally {
-      this.#inHand.delete(delivery.id)
+      this.#running.delete(delivery.id)
       release()
       await this.release([delivery.id])
     }
@@ -186,7 +186,7 @@ function toLeaseName(deliveryId: string): string {
   return `delivery/${deliveryId}`
 }
 
-/** The delivery; or why no mapping can read its body any more. */
+/** The delivery, or the problem because of which no mapping can read its body any more. */
 function readOpenDelivery({ request, deliveryId, receivedAt }: OpenDelivery, hook: Hook): Delivery | Problem {
   try {
     return buildDelivery(request.head, request.body, { hook, id: deliveryId, receivedAt })

@@ -1,4 +1,4 @@
-// What a decision becomes: the rows that make it durable, and the answer to the sender.
+// Turns a decision into the rows that make it durable, and into the answer to the sender.
 import type { PlannedAction } from '../model/action.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
@@ -14,7 +14,7 @@ import { findSender } from '../pipeline/sources.ts'
 /** A decision that is stored. A refusal is not. */
 export type StoredDecision = Exclude<Decision, { kind: 'refuse' }>
 
-/** `keepByDefault`: where neither the mapping nor `hooks.retain` says how many requests are kept. */
+/** `keepByDefault` applies if neither the mapping nor `hooks.retain` says how many requests are kept. */
 export function toSettlement(
   decision: StoredDecision,
   delivery: Delivery,
@@ -26,7 +26,7 @@ export function toSettlement(
   const problem = decision.kind === 'park' ? toProblemRecord(decision.problem) : undefined
   const waitsFor = decision.kind === 'park' ? decision.waitsFor : undefined
   const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
-  const { request, ring } = decision.kind === 'park' ? toParked(delivery) : toRetained(delivery, retain)
+  const { request, ring } = chooseKeptRequest(delivery, decision.kind === 'park' || retain)
   const taker = mappingId === undefined ? undefined : generation.mappings.find(({ id }) => id === mappingId)
   const state = states[decision.kind]
   return {
@@ -52,19 +52,11 @@ export function toSettlement(
 
 const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 
-const nothingRetained: Retained = { request: undefined, ring: undefined }
-
 /** Bytes of head and body. With the most requests of a ring, it limits what a mapping can occupy. */
 const largestInRing = 262_144
 
-type Retained = Pick<Settlement, 'request' | 'ring'>
-
-function toParked(delivery: Delivery): Retained {
-  return { request: toKeptRequest(delivery), ring: undefined }
-}
-
-function toRetained(delivery: Delivery, retain: Retain): Retained {
-  if (retain === false) return nothingRetained
+function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement, 'request' | 'ring'> {
+  if (retain === false) return { request: undefined, ring: undefined }
   const request = toKeptRequest(delivery)
   if (retain === true) return { request, ring: undefined }
   const bytes = request.body.byteLength + Buffer.byteLength(JSON.stringify(request.head))
@@ -78,9 +70,9 @@ export type OnParked = (parked: {
   readonly waitsFor: string | undefined
 }) => void
 
-/** The one log line of a delivery, and the alert about a parked one. `before`: its state in the store until now; undefined for a new one. */
+/** Writes the one log line of a delivery, and reports a parked one. `before`: its state in the store until now; undefined for a new one. */
 export function logDelivery(
-  { log, parked }: { readonly log: Log; readonly parked?: OnParked | undefined },
+  { log, onParked }: { readonly log: Log; readonly onParked?: OnParked | undefined },
   delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>,
   settlement: Settlement,
   { now, before, takers }: { now: number; before?: 'pending' | 'parked'; takers: Pick<Hook, 'mappings'> },
@@ -93,7 +85,7 @@ export function logDelivery(
     if (before === 'parked') return
     const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
     log.error({ deliveryId, hook }, text)
-    parked?.({ deliveryId, hook, waitsFor: settlement.waitsFor })
+    onParked?.({ deliveryId, hook, waitsFor: settlement.waitsFor })
     return
   }
   const actions = settlement.jobs.map(({ planned: { kind } }) => kind)
@@ -107,7 +99,7 @@ export function logDelivery(
 }
 
 /**
- * The source and the event of a delivery, where they are no text of its payload: a known sender, the value of a header, or a word of
+ * The source and the event of a delivery, if they are not texts of its payload but a known sender, the value of a header, or a word of
  * the configuration.
  */
 export function findKnownWords(
@@ -180,7 +172,7 @@ export function toAcceptedAnswer(
   return toOkAnswer({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })
 }
 
-/** A turn that waits for the active hours. Where heartbeats are off there will be none, and the step `wake` is skipped. */
+/** Whether the turn waits for the active hours. If heartbeats are off there is no turn, and the step `wake` is skipped. */
 function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
   return (
     job?.steps.some(({ name, state, detail }) => name === 'wake' && state === 'done' && detail !== undefined) === true
@@ -194,12 +186,12 @@ export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'
 
 export const skippedAnswer: Answer = { status: 204, body: undefined }
 
-/** The first answer again. */
+/** The first answer, marked as a repetition. */
 export function toRepeatedAnswer(first: Answered): Answer {
   return { status: first.status, body: first.body, headers: { 'idempotent-replay': 'true' } }
 }
 
-/** A client that gets one of these has proved nothing. An open connection would let it ask again and again. */
+/** A client that gets one of these has proved nothing. An open connection would let it try again and again. */
 const closingStatuses: ReadonlySet<number> = new Set([401, 403, 429])
 
 /** `development`: the answer also has the code frame of the operator's problem. */

@@ -1,4 +1,5 @@
-// What was answered 200 and no mapping takes any more: a mapping, hook, preset or proof is gone or has another name. It stays parked.
+// Deliveries that were answered 200 and that no mapping takes any more, because a mapping, hook, preset or proof is gone or renamed.
+// They stay parked.
 import { missingMappingModule } from '../model/delivery.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
@@ -6,16 +7,16 @@ import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.
 
 export type UntakenDecision = Extract<Decision, { kind: 'skip' }>
 
-/** Whether the mappings skip a delivery, and not a transform. Of a new delivery this is its outcome. */
+/** Whether the mappings skip a delivery, and not a transform. For a new delivery, this skip is its outcome. */
 export function isUntaken(decision: Decision): decision is UntakenDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
-/** It keeps its request, the mapping that took it, and the moment since which none does. */
+/** The settlement keeps the request, the mapping that took the delivery, and the time since when no mapping takes it. */
 export function toUntakenSettlement(input: {
   readonly open: OpenDelivery
   readonly record: DeliveryRecord
-  /** A problem: no mapping reads its body. */
+  /** A problem if no mapping can read its body. */
   readonly decision: UntakenDecision | Problem
   readonly generation: string
   readonly now: number
@@ -30,23 +31,27 @@ export function toUntakenSettlement(input: {
     jobs: [],
     problem: isKnown
       ? record.problem
-      : toProblemRecord(toProblemSince(decision, now, open.request.head.admitted.signedFor)),
+      : toProblemRecord(buildMissingMappingProblem(decision, now, open.request.head.admitted.signedFor)),
     trace: decision.trace,
     log: [],
   }
 }
 
-function toProblemSince(decision: UntakenDecision | Problem, now: number, signedFor: readonly string[]): Problem {
+function buildMissingMappingProblem(
+  decision: UntakenDecision | Problem,
+  now: number,
+  signedFor: readonly string[],
+): Problem {
   const since = `since ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')}Z`
   const place = signedFor.find((proof) => /^mapping-\d+$/.test(proof))
   const next =
     place === undefined
       ? 'The delivery runs when a mapping takes it.'
       : `Its proof is known only as "${place}", which may have been a position. To run it, set "id": "${place}" in the mapping of its sender.`
-  return new Problem('mapping-missing', `${toReason(decision, since)} ${next}`)
+  return new Problem('mapping-missing', `${describeReason(decision, since)} ${next}`)
 }
 
-function toReason(decision: UntakenDecision | Problem, since: string): string {
+function describeReason(decision: UntakenDecision | Problem, since: string): string {
   if (decision instanceof Problem) return `No mapping takes it ${since}: ${decision.message}`
   const { mappingId, why } = decision
   return mappingId === undefined

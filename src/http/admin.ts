@@ -17,7 +17,7 @@ import { createPageKeys } from './api/page-keys.ts'
 import { addPageRoutes } from './api/page.ts'
 import { addStreamRoute } from './api/streams.ts'
 import type { ParkedCalls, ParkedQuery } from '../deliveries/parked-calls.ts'
-import type { HandedSecrets } from './handed.ts'
+import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
@@ -28,7 +28,7 @@ import { sendAnswer, createRequestListener } from './server.ts'
 
 type AdminParts = ApiParts & {
   readonly drain: ParkedCalls
-  readonly handed: HandedSecrets
+  readonly handed: HandshakeSecrets
   readonly metrics: Metrics
   readonly readiness: Pick<Readiness, 'isStopping'>
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
@@ -80,7 +80,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addReplayRoutes(router, api, parts)
   router.post('/api/mappings/:id/arm', api, async (ctx) => {
     const { id: mappingId, identity } = findHandoverMapping(generation(), ctx.params['id'] ?? '')
-    const until = new Date(await parts.handed.arm(identity.handedAs)).toISOString()
+    const until = new Date(await parts.handed.arm(identity.secretsName)).toISOString()
     parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
     reply(ctx, { mappingId, until })
   })
@@ -94,7 +94,8 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 }
 
 /**
- * `ok`: deliveries become durable. `degraded`: a saved file is not live, or its deliveries park. `warnings`: limits that are near.
+ * `ok`: deliveries are stored durably. `degraded`: a saved file is not live, or its deliveries are parked. `warnings`: limits that are
+ * almost reached.
  */
 async function readReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
   const [{ warning, ...health }, nodes] = await Promise.all([store.health(), store.nodes().catch(() => [])])
@@ -110,19 +111,19 @@ async function readReadiness({ store, status, unnamedProxies, readiness }: Admin
   }
 }
 
-/** For requests without the gateway token, such as a probe: no source line, no path, no hash. */
+/** The state for a request without the gateway token, such as a probe: without source lines, paths and hashes. */
 function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof readReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
   return { ok, degraded, modules: modules.size, warnings }
 }
 
-/** `?hook=` for one hook, `?after=` with the `next` of the answer before. */
+/** `?hook=` for one hook, `?after=` with the `next` of the previous answer. */
 function readParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
   const toText = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
   return { hook: toText(hook), after: toText(after) }
 }
 
-/** The mapping whose sender gives its secret in a handshake. Other mappings have no handshake to wait for. */
+/** The mapping with this id, if its sender gives its secret in a handshake. Throws `not-found` or `conflict`. */
 function findHandoverMapping({ mappings }: Generation, id: string): CompiledMapping {
   const found = mappings.find((mapping) => mapping.id === id)
   const verifier = found?.verifier
@@ -142,7 +143,7 @@ const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
   const { headers } = ctx.req
   const { host, origin } = headers
-  // a link to the page from elsewhere: it shows nothing without a key, and the file of `hookloom open` is such a place
+  // the page shows nothing without a key, so a link from elsewhere may open it: the file of `hookloom open` has such a link
   const opensPage =
     ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
   const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))

@@ -1,4 +1,4 @@
-// Decides from the head of a request who may come in, before any byte of the body is read.
+// Decides from the head of a request whether it may enter, before any byte of its body is read.
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
 import type { Config } from '../model/config.ts'
@@ -10,7 +10,7 @@ import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { createClientLookup, type UnnamedProxies } from './client.ts'
 import type { Throttle } from './throttle.ts'
 
-/** Who sent a request, and with which credential. For the operator: nothing is decided from it. */
+/** The client of a request and its credential, for the operator. No decision depends on it. */
 export type Caller = {
   readonly client: string
   /** `repeated`: a credential header came twice. `gateway-token`: the token of the admin port, which opens no hook. */

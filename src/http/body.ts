@@ -27,7 +27,7 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   if (declared > options.limit) throw bodyTooLarge(options.limit)
   readEncoding(req.headers['content-encoding'])
   options.continueNow?.()
-  // by then Node has parsed the rest of the packet, and with it most bodies; their reader needs no listeners and no timer
+  // Node parses the rest of the packet first. Most bodies are complete then, and need no listeners and no timer
   await undefined
   const hasArrived = declared > 0 && req.readableLength === declared && !req.destroyed
   return hasArrived ? readArrived(req, options) : await collect(req, declared, options)
@@ -40,8 +40,8 @@ type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
 }
 
 /**
- * The body without its compression; the same object if it has none. A proof covers the bytes as they were sent, and not the header:
- * so a proved body shows by itself that it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate,
+ * The body without its compression; the same object if it has none. A proof covers the bytes as they were sent and not the header, so
+ * the bytes of a proved body decide whether it is compressed. Throws `body-too-large`, `body-invalid` if it does not inflate,
  * `encoding-unsupported` for a proved body, and what `take` throws.
  */
 export async function inflateBody(
@@ -187,9 +187,9 @@ function bodyIncomplete(): Problem {
   return new Problem('body-incomplete', 'The connection ended before the body did.')
 }
 
-/** RFC 9112, 6.3. Node sets `complete` one turn late, also for a request without a body. */
+/** RFC 9112, 6.3. Node sets `complete` one turn late, even for a request without a body. */
 function isFollowedByBody({ headers, readableDidRead, readableFlowing }: IncomingMessage): boolean {
-  // only `takeArrived` reads a stream that does not flow, and it reads everything
+  // only `readArrived` reads a stream that does not flow, and it reads everything
   if (readableDidRead && readableFlowing === null) return false
   return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 }

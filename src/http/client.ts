@@ -1,4 +1,4 @@
-// Which client a request counts for in the throttle. A client cannot take the identity of another, or many identities of its network.
+// The client that a request counts for in the throttle. A client can take neither the identity of another nor many in its network.
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../model/problem.ts'
@@ -68,11 +68,11 @@ export function createClientLookup(
 
 export type UnnamedProxies = {
   add(address: Address): void
-  /** What the operator reads: one sentence for each proxy that the configuration still does not name. */
+  /** A sentence for the operator about each proxy that the configuration still does not name. */
   warnings(): readonly string[]
 }
 
-/** Remembers a few; a sender on the internet that sets the header itself is not one of them. */
+/** Remembers a few proxies. A sender on the internet that sets the header itself is not remembered. */
 export function createUnnamedProxies(trustedProxies: () => readonly string[]): UnnamedProxies {
   const seen = new Map<string, Address>()
   return {

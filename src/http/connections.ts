@@ -98,8 +98,8 @@ export function createConnections(options: {
     },
     closeIdle() {
       for (const [socket, connection] of connections) {
-        const isAtWork = [...connection.open].some((res) => !res.writableEnded)
-        if (isAtWork) connection.busyAt = now()
+        const isBusy = [...connection.open].some((res) => !res.writableEnded)
+        if (isBusy) connection.busyAt = now()
         else if (now() - connection.busyAt > connectionLimits.idleMs) socket.destroy()
       }
     },

@@ -10,7 +10,7 @@ import { readSignedId } from '../pipeline/sources.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import { inflateBody, readBody, bodyTooLarge } from './body.ts'
 import { type CheckedHead, toHead } from '../deliveries/delivery.ts'
-import type { HandedSecrets } from './handed.ts'
+import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { Refusals } from './refusals.ts'
 import { createUnprovenBodies } from './unproven.ts'
 
@@ -35,7 +35,7 @@ export type EntryResult =
 
 type EntryParts = {
   readonly admission: Admission
-  readonly handed: HandedSecrets
+  readonly handed: HandshakeSecrets
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'note'>
 }
 
@@ -43,7 +43,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   const unproven = createUnprovenBodies()
 
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
-  return async function enter(incoming: Incoming, generation: Generation): Promise<EntryResult> {
+  return async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
     const hook = generation.hook(request.path)
     const { signed, secretHeaders, tokenless } = hook
@@ -51,7 +51,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     const claimed = signed.filter(
       ({ verifier }) => verifier.isClaimed(request.headers) || verifier.isHandshakeHead(request),
     )
-    // a client without a valid token shares limited memory for its bodies
+    // the bodies of clients without a valid token share limited memory
     const memory = request.token === 'valid' ? undefined : unproven.open()
     let trace = traceUnclaimed(signed, claimed)
     try {
@@ -68,7 +68,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const take = memory && ((size: number) => memory.take(request.client, size, limit))
       const reading = readBody(req, { limit, timeoutMs, continueNow, take })
       const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(catchBodyProblem))
-      // a stranger without a proof gets no answer about its body
+      // a client without a proof is not told what is wrong with its body
       if (read instanceof Problem) {
         trace = [...trace, ...signed.map(({ id }) => toUnmatchedEntry(id, read.message))]
         return admission.refuseUnproved(request, { isGatewaysFault: false, isProofShown })
@@ -105,7 +105,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     let isDenied = false
     for (const { identity, verifier } of signed) {
       if (!verifier.handshakeMethods.includes(head.method)) continue
-      const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(identity.handedAs) })
+      const answer = await verifier.handshake(request, { verified: false, armed: handed.isArmed(identity.secretsName) })
       if (answer?.status === 401) isDenied = true
       else if (answer !== undefined) return { kind: 'handshake', answer: toAnswer(answer) }
     }
@@ -122,16 +122,16 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     let isGatewaysFault = false
     for (const mapping of claimed) {
       const { id, identity, verifier } = mapping
-      const greeting =
-        verifier.isHandshakeHead(request) && (await runHandshake(identity.handedAs, verifier, request, false))
-      if (greeting) return { answer: greeting, signedFor, proved, source, trace, isGatewaysFault }
+      const early =
+        verifier.isHandshakeHead(request) && (await runHandshake(identity.secretsName, verifier, request, false))
+      if (early) return { answer: early, signedFor, proved, source, trace, isGatewaysFault }
       const verified = await verifier.verify(request)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
       if (!verified.ok) {
         isGatewaysFault ||= verified.fault === 'gateway'
         continue
       }
-      const answer = await runHandshake(identity.handedAs, verifier, request, true)
+      const answer = await runHandshake(identity.secretsName, verifier, request, true)
       if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
       signedFor.push(...identity.proves)
       source ??= mapping.provenSender.source
@@ -141,20 +141,20 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
   }
 
   async function runHandshake(
-    handedAs: string,
+    secretsName: string,
     verifier: SignedMapping['verifier'],
     request: VerifyRequest,
     verified: boolean,
   ): Promise<Answer | undefined> {
-    const answer = await verifier.handshake(request, { verified, armed: handed.isArmed(handedAs) })
-    if (answer?.handedSecret !== undefined) await handed.keep(handedAs, answer.handedSecret)
+    const answer = await verifier.handshake(request, { verified, armed: handed.isArmed(secretsName) })
+    if (answer?.handedSecret !== undefined) await handed.save(secretsName, answer.handedSecret)
     return answer && toAnswer(answer)
   }
 }
 
 type ValidProof = { readonly mapping: SignedMapping; readonly verified: Extract<Verified, { ok: true }> }
 
-/** `answer`: to a handshake. `signedFor`: as in `Admitted`. */
+/** `answer`: the answer to a handshake. `signedFor`: as in `Admitted`. */
 type ProofResult = {
   readonly answer: Answer | undefined
   readonly signedFor: readonly string[]
@@ -173,13 +173,13 @@ const noProof: ProofResult = {
   isGatewaysFault: false,
 }
 
-/** Returns what is wrong with a body. Throws what is not the sender's fault. */
+/** Returns a problem that is the sender's fault, and throws any other error. */
 function catchBodyProblem(error: unknown): Problem {
   if (error instanceof Problem && error.status < 500) return error
   throw error
 }
 
-/** The request without what opens the gateway; a credential header that is the proof of a scheme of this hook stays. */
+/** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook. */
 function withoutGatewayCredentials(
   { method, url, headers }: CheckedHead,
   secretHeaders: ReadonlySet<string>,

@@ -9,7 +9,7 @@ import { dropRest } from './body.ts'
 /** How long the sender may keep its side of a closed connection open, in milliseconds. */
 const lingerMs = 1_000
 
-/** Node silently drops headers above its limit, perhaps a second Authorization. So it collects one more than this. */
+/** Node silently drops headers above its limit, perhaps a second Authorization. So its limit is one more than this. */
 export const mostHeaders = 1_000
 
 type MalformedGuard = {

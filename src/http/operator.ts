@@ -9,9 +9,9 @@ import { readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
 /**
- * `token` with the gateway token, `page` with a key of the page, undefined without any token. A wrong token counts and throws `unauthorized`; from a client that is
- * locked out, it throws `rate-limited`. The right token is never locked out. A request without a token does not count: a web page in the operator's browser
- * cannot send `Authorization`, and so cannot lock the operator out.
+ * Returns `token` for the gateway token, `page` for a key of the page, and undefined without any token. A wrong token counts as a
+ * failure and throws `unauthorized`, or `rate-limited` for a client that is locked out. The right token is never locked out. A request
+ * without a token does not count: a web page in the operator's browser cannot send `Authorization`, so it cannot lock the operator out.
  */
 export type OperatorOf = (req: IncomingMessage) => 'token' | 'page' | undefined
 

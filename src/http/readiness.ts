@@ -1,4 +1,4 @@
-// Whether a balancer may send requests here. A gateway that stops is unready first, and goes on serving until its balancers know.
+// Whether a balancer may send requests here. A gateway that stops becomes unready first, and serves until its balancers know.
 import type { IncomingMessage } from 'node:http'
 import type { Log } from '../model/log.ts'
 import type { createPeerLookup } from './client.ts'
@@ -6,13 +6,13 @@ import type { Store } from '../store/store.ts'
 
 /** A balancer needs up to three failed checks before it takes a gateway out. */
 const enoughAnswers = 3
-/** A balancer that did not ask for so long, and for as long as a stop would wait, does not ask any more. */
+/** A balancer that did not ask for this long, and for longer than a stop would wait, counts as gone. */
 const forgottenMs = 30_000
 const mostBalancers = 64
 
 export type Readiness = {
   isStopping(): boolean
-  /** Whether this gateway takes requests, for a check that comes to the hook port. Undefined: it does not come from one of `server.trustedProxies` itself. */
+  /** Whether this gateway takes requests. Undefined if the check does not come from one of `server.trustedProxies` itself. */
   check(req: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<boolean | undefined>
   /** Unready from now on. Resolves when every balancer that asks has been told so three times, at the latest after `limitMs`. */
   retire(limitMs: number): Promise<void>
@@ -25,7 +25,7 @@ export function createReadiness(parts: {
   readonly log: Log
 }): Readiness {
   const { store, peerOf, log } = parts
-  /** Of each balancer, by its address: when it asked last, and how often it was told that this gateway stops. */
+  /** By address: when each balancer asked last, and how often it was told that this gateway stops. */
   const balancers = new Map<string, { askedAt: number; told: number }>()
   let isRetiring = false
   let endWait = () => {}
@@ -43,7 +43,7 @@ export function createReadiness(parts: {
   return {
     isStopping: () => isRetiring,
     async check({ headers, socket }) {
-      // a request that a balancer passes on is not its own
+      // a request that a balancer forwards is not a check of the balancer
       if (peerOf(socket.remoteAddress) !== undefined || headers['x-forwarded-for'] !== undefined) return undefined
       const { trouble } = await store.health()
       // read after the wait: a stop may have begun since

@@ -28,9 +28,9 @@ import {
   toDeliveryRow,
   toSettlement,
 } from '../deliveries/settlement.ts'
-import { checkBody, checkLate, isMultipart, buildDelivery, withoutMultipart } from '../deliveries/delivery.ts'
+import { buildDelivery, checkBody, checkLate, convertMultipart } from '../deliveries/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
-import type { HandedSecrets } from './handed.ts'
+import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createDeduplicator, readDedupe } from '../deliveries/duplicates.ts'
 import type { RefusalLog, Refusals } from './refusals.ts'
 import { type Repeats, toRepeatedDelivery } from '../deliveries/repeats.ts'
@@ -43,7 +43,7 @@ type ReceiverParts = {
   readonly acquire: (generation: Generation) => () => void
   readonly store: Store
   readonly admission: Admission
-  readonly handed: HandedSecrets
+  readonly handed: HandshakeSecrets
   readonly refusals: Refusals
   readonly refusalLog: RefusalLog
   readonly rerunner: Rerunner
@@ -51,8 +51,8 @@ type ReceiverParts = {
   readonly clock: Clock
   readonly newId: () => string
   /** Called when jobs are stored. */
-  readonly accepted: (jobs: Settlement['jobs']) => void
-  readonly parked?: OnParked
+  readonly onAccepted: (jobs: Settlement['jobs']) => void
+  readonly onParked?: OnParked
   /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
   /** See `toSettlement`. */
@@ -63,11 +63,11 @@ type ReceiverParts = {
 
 type AdmittedRequest = Extract<EntryResult, { kind: 'delivery' }>
 /** How a delivery becomes durable. A new delivery gets a row; a parked one already has one. */
-type Row = {
+type DeliveryWriter = {
   /** The state before it is settled. */
   readonly state: 'pending' | 'parked'
   /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
-  readonly parked?: Answer
+  readonly ifUntaken?: Answer
   /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
   wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
   settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
@@ -78,7 +78,7 @@ type Handling = {
   readonly delivery: Delivery
   readonly hook: Hook
   readonly generation: Generation
-  readonly row: Row
+  readonly writer: DeliveryWriter
 }
 
 export type Receive = (incoming: Incoming) => Promise<Answer>
@@ -87,13 +87,13 @@ export type Receive = (incoming: Incoming) => Promise<Answer>
 export function createReceiver(parts: ReceiverParts): Receive {
   const { store, clock, newId, development } = parts
   const once = createDeduplicator(store, development)
-  const enter = createEntry(parts)
+  const admitRequest = createEntry(parts)
 
   return async function receive(incoming) {
     const generation = parts.generation()
     const release = parts.acquire(generation)
     try {
-      const entry = await enter(incoming, generation)
+      const entry = await admitRequest(incoming, generation)
       const answer = entry.kind === 'handshake' ? entry.answer : await receiveDelivery(entry, generation)
       parts.refusals.forget(incoming.requestId)
       return answer
@@ -108,19 +108,20 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const { hook } = request
     const receivedAt = clock()
     try {
-      const { head, body } = isMultipart(request, hook) ? await withoutMultipart(request) : request
+      const form = convertMultipart(request, hook)
+      const { head, body } = form === undefined ? request : await form
       const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
       const dedupe = readDedupe(delivery)
-      const first = () => handle({ delivery, hook, generation, row: createNewRow(delivery, hook, dedupe?.key) })
+      const first = () => handle({ delivery, hook, generation, writer: createNewWriter(delivery, hook, dedupe?.key) })
       if (dedupe === undefined) return await first()
       return await once(dedupe, {
         onKnown: () => checkBody(delivery),
         onRepeat: (known) => parts.repeats.note(toRepeatedDelivery(delivery, hook, known)),
         runFirst: first,
-        // a sender repeats a parked delivery: it runs under its old id, so that it stays one delivery
-        rerunParked: (id, replay) => {
+        // a parked delivery that its sender repeats runs under its old id, so that it stays one delivery
+        rerunParked: (id, firstAnswer) => {
           const again = { ...delivery, id }
-          return handle({ delivery: again, hook, generation, row: createParkedRow(again, hook, replay) })
+          return handle({ delivery: again, hook, generation, writer: createParkedWriter(again, hook, firstAnswer) })
         },
       })
     } catch (error) {
@@ -149,40 +150,40 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   /** For a decision of code, which may take longer than the sender waits. */
   async function storeInTime(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
-    const { delivery, hook, generation, row } = handling
+    const { delivery, hook, generation, writer } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
     const decision = await (onTransformError === 'reject' ? deciding : within(answerWithinMs, deciding))
     if (decision !== undefined) return storeDecision(decision, handling)
     // the transform still runs and the time for the answer is over
     checkLate(delivery, deciding)
-    // before the row is there for other gateways
+    // before other gateways can see the row
     await parts.rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
-    const { answer, isOurs } = await row.wait(pending).catch(async (error: unknown) => {
+    const { answer, isOurs } = await writer.wait(pending).catch(async (error: unknown) => {
       await parts.rerunner.release([delivery.id])
       throw error
     })
     // the delivery is on disk, and is settled when the transform ends
-    if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, row.state)
+    if (isOurs) void parts.rerunner.settleLate(deciding, delivery, generation, writer.state)
     else await parts.rerunner.release([delivery.id])
     return answer
   }
 
-  async function storeDecision(decision: Decision, { delivery, generation, row }: Handling): Promise<Answer> {
+  async function storeDecision(decision: Decision, { delivery, generation, writer }: Handling): Promise<Answer> {
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
     const isRejected = decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject'
     if (decision.kind === 'refuse' || isRejected) throw decision.problem.withTrace(decision.trace)
-    if (row.parked !== undefined && isUntaken(decision)) return row.parked
+    if (writer.ifUntaken !== undefined && isUntaken(decision)) return writer.ifUntaken
     const now = clock()
     const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })
     // what waits for the disk is copied by each garbage collection
     forgetPayload(delivery.body)
-    return (await row.settle(settlement, toAnswer(decision, delivery.id, settlement))).answer
+    return (await writer.settle(settlement, toAnswer(decision, delivery.id, settlement))).answer
   }
 
   /** For a delivery that is not stored yet. */
-  function createNewRow(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): Row {
+  function createNewWriter(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): DeliveryWriter {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe }))
       if (appended.kind === 'duplicate') {
@@ -193,7 +194,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       const label = toHookLabel(hook, delivery.path)
       parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
       logDelivery(parts, delivery, settlement, { now, takers: hook })
-      parts.accepted(settlement.jobs)
+      parts.onAccepted(settlement.jobs)
       return { answer, isOurs: true }
     }
     return {
@@ -203,15 +204,15 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
   }
 
-  /** For a delivery that was parked before. `replay` is the answer that it got then. */
-  function createParkedRow(delivery: Delivery, hook: Hook, replay: Answer): Row {
+  /** For a delivery that was parked before. */
+  function createParkedWriter(delivery: Delivery, hook: Hook, firstAnswer: Answer): DeliveryWriter {
     return {
       state: 'parked',
-      parked: replay,
-      wait: async () => ({ answer: replay, isOurs: true }),
+      ifUntaken: firstAnswer,
+      wait: async () => ({ answer: firstAnswer, isOurs: true }),
       async settle(settlement, answer) {
-        if (!(await store.settle(delivery.id, settlement))) return { answer: replay }
-        parts.accepted(settlement.jobs)
+        if (!(await store.settle(delivery.id, settlement))) return { answer: firstAnswer }
+        parts.onAccepted(settlement.jobs)
         logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked', takers: hook })
         return { answer }
       },

@@ -1,4 +1,4 @@
-// The last refusals, in memory, so that the operator can find the reasons. In development the refused requests too.
+// The last refusals, in memory, so that the operator can find the reasons. In development, also the refused requests.
 import { findNearest } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
@@ -54,7 +54,7 @@ export class Refusals {
     return this.#entries
   }
 
-  /** All since the start, forgotten ones too. */
+  /** The number of refusals since the start, including the forgotten ones. */
   count(): number {
     return this.#added
   }
@@ -122,7 +122,7 @@ export function withNearest(refusal: Refusal, { mappings }: Generation): Refusal
   return { ...refusal, nearestHook: (isUnknown ? findNearest(hook, names) : undefined) ?? null }
 }
 
-/** In JSON the body is base64. Null if no body was read, or if the request is not kept (any more). */
+/** In JSON the body is base64. Null if no body was read, or if the request is no longer kept. */
 export function toRefusedRequest(request: VerifyRequest | undefined): object | null {
   if (request === undefined) return null
   const { method, url, headers, rawBody } = request

@@ -1,4 +1,4 @@
-// The HTTP server: one Koa middleware a line, every failure handled in one place.
+// The HTTP server. Every failure becomes an answer in one place.
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type Router from '@koa/router'
@@ -96,7 +96,7 @@ function continueBody(ctx: Context): void {
 }
 
 /**
- * Listens; port 0 takes any. `bodyTimeoutMs` is the longest time for a request to arrive. `ports` are both ports of the gateway.
+ * Listens. Port 0 is any free port. `bodyTimeoutMs` is the longest time for a request to arrive. `ports` are both ports of the gateway.
  * `peerOf` gives the client of a connection; without it no proxy is trusted.
  */
 export async function listen(
@@ -177,8 +177,8 @@ function describeListenError(
   )
 }
 
-async function closeServer(server: Server, beginEnding: () => void, graceMs: number): Promise<void> {
-  beginEnding()
+async function closeServer(server: Server, startClosing: () => void, graceMs: number): Promise<void> {
+  startClosing()
   const cutOff = setTimeout(() => server.closeAllConnections(), graceMs)
   await new Promise<void>((resolve) => {
     server.close(() => resolve())

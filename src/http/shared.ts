@@ -1,10 +1,10 @@
-// What several gateways on a store know together: lockouts, and secrets that senders handed over. Each gateway reads both once a second.
+// State that the gateways on one store share: lockouts, and secrets from handshakes. Each gateway reads both once a second.
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { armedForMs, type HandedSecrets, addSecret } from './handed.ts'
+import { armedForMs, type HandshakeSecrets, addSecret } from './handshake-secrets.ts'
 import { lockRule, type Throttle } from './throttle.ts'
 
 const readEveryMs = 1_000
@@ -17,32 +17,34 @@ type Parts<Calls extends keyof Store> = { readonly store: Pick<Store, Calls>; re
 
 type Stoppable = { stop(): Promise<void> }
 
-/** Makes of what a gateway knows what all gateways on its store know. */
+/** Replaces state of one gateway by state that all gateways on its store share. */
 type Sharing = Stoppable & {
   throttle(scope: string, own: Throttle): Throttle
-  handed(own: HandedSecrets): HandedSecrets
+  handed(own: HandshakeSecrets): HandshakeSecrets
 }
 
-/** For a gateway that has its store for itself. */
+/** For the only gateway on its store. */
 export const notShared: Sharing = { throttle: (_, own) => own, handed: (own) => own, stop: async () => {} }
 
 export function createSharing(parts: { store: Store; clock: Clock; log: Log; generation: () => Generation }): Sharing {
   const { store, clock, log, generation } = parts
   const opened: Stoppable[] = []
-  const keep = <Kind extends Stoppable>(part: Kind): Kind => {
+  const register = <Kind extends Stoppable>(part: Kind): Kind => {
     opened.push(part)
     return part
   }
   const names = () =>
-    generation().mappings.flatMap(({ identity, verifier }) => (verifier?.handsOver === true ? [identity.handedAs] : []))
+    generation().mappings.flatMap(({ identity, verifier }) =>
+      verifier?.handsOver === true ? [identity.secretsName] : [],
+    )
   return {
-    throttle: (scope, own) => keep(shareThrottle(own, { store, log, scope })),
-    handed: (own) => keep(shareHandedSecrets(own, { store, clock, names, log })),
+    throttle: (scope, own) => register(shareThrottle(own, { store, log, scope })),
+    handed: (own) => register(shareHandshakeSecrets(own, { store, clock, names, log })),
     stop: async () => void (await Promise.all(opened.map((part) => part.stop()))),
   }
 }
 
-/** Calls `read` once a second, one call at a time. What fails is logged for debugging: the store says itself that it is away. */
+/** Calls `read` once a second, one call at a time. A failure is only logged for debugging: the store itself reports that it is unavailable. */
 function startPolling(read: () => Promise<void>, log: Log): Stoppable {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {
@@ -58,7 +60,7 @@ function startPolling(read: () => Promise<void>, log: Log): Stoppable {
   }
 }
 
-/** Locks out here, too, who failed too often at all gateways together. `scope` names the throttle. */
+/** Also locks out a client that failed too often at all gateways together. `scope` names the throttle. */
 function shareThrottle(
   own: Throttle,
   { store, log, scope }: Parts<'noteFailures' | 'lockouts'> & { readonly scope: string },
@@ -76,7 +78,7 @@ function shareThrottle(
     writing = undefined
     const clients = [...failures].map(([client, count]) => ({ client, count }))
     failures = new Map()
-    // a store that is away loses a count, not the request; this gateway counts too
+    // an unavailable store loses a count and not the request; this gateway also counts
     await store.noteFailures({ scope, clients, ...lockRule }).catch(() => undefined)
   }
 
@@ -110,13 +112,13 @@ type SharedSecrets = {
 }
 
 /**
- * Secrets in the store, under the name of their mapping, with the window in which one more is accepted. `own`: in the file of this gateway,
- * where commands on its machine read them. `names`: of the mappings whose senders hand over a secret.
+ * Keeps secrets in the store, each under the name of its mapping, with the window in which another one is accepted. `own`: the file of
+ * this gateway, where commands on its machine read them. `names`: the names of the mappings whose senders give a secret.
  */
-function shareHandedSecrets(
-  own: HandedSecrets,
+function shareHandshakeSecrets(
+  own: HandshakeSecrets,
   parts: Parts<'cursor' | 'appendAll'> & { readonly clock: Clock; readonly names: () => readonly string[] },
-): HandedSecrets & Stoppable {
+): HandshakeSecrets & Stoppable {
   const { store, clock, names, log } = parts
   const known = new Map<string, SharedSecrets>()
   const reading = startPolling(async () => {
@@ -134,7 +136,7 @@ function shareHandedSecrets(
     return found
   }
 
-  /** Writes what `change` makes of the newest state, and again if another gateway wrote meanwhile. */
+  /** Applies `change` to the newest state and writes it, and again if another gateway wrote in between. */
   async function update(id: string, change: (now: SharedSecrets) => Omit<SharedSecrets, 'text'>): Promise<void> {
     for (;;) {
       const before = await read(id)
@@ -145,9 +147,9 @@ function shareHandedSecrets(
   }
 
   return {
-    of(id) {
+    find(id) {
       const shared = known.get(id)?.secrets ?? []
-      return shared.length > 0 ? shared : own.of(id)
+      return shared.length > 0 ? shared : own.find(id)
     },
     isArmed: (id) => clock() < (known.get(id)?.armedUntil ?? 0),
     async arm(id) {
@@ -155,17 +157,17 @@ function shareHandedSecrets(
       await update(id, ({ secrets }) => ({ secrets, armedUntil }))
       return armedUntil
     },
-    async keep(id, secret) {
+    async save(id, secret) {
       await update(id, ({ secrets, armedUntil }) => {
         if (clock() >= armedUntil) throw new Problem('unauthorized', 'Another handshake was accepted first.')
         return { secrets: addSecret(secret, secrets), armedUntil: 0 }
       })
-      await own.keep(id, secret)
+      await own.save(id, secret)
     },
     stop: reading.stop,
   }
 }
 
-function toCursorName(handedAs: string): string {
-  return `handed/${handedAs}`
+function toCursorName(secretsName: string): string {
+  return `handed/${secretsName}`
 }

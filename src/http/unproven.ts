@@ -1,4 +1,4 @@
-// A signature can be checked only when its whole body has arrived. So the body of a stranger takes memory; here is how much.
+// A signature can be checked only after the whole body arrived. So bodies without a proof take memory, which is limited here.
 import { Problem } from '../model/problem.ts'
 
 /**
@@ -9,7 +9,7 @@ import { Problem } from '../model/problem.ts'
  *
  * A share is at least two bodies of the largest size: one as it was sent, and one inflated from it.
  */
-export const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
+const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
 
 const tooMany = 'Too many unverified request bodies arrive at once. Send it again later.'
 
@@ -26,14 +26,14 @@ type BodyMemory = {
 
 /** `open` begins a request. `size` is the number of clients that use memory now. */
 export function createUnprovenBodies(): { open(): BodyMemory; readonly size: number } {
-  const held = new Map<string, number>()
+  const used = new Map<string, number>()
   let total = 0
 
   function add(client: string, bytes: number): void {
     total += bytes
-    const mine = (held.get(client) ?? 0) + bytes
-    if (mine === 0) held.delete(client)
-    else held.set(client, mine)
+    const mine = (used.get(client) ?? 0) + bytes
+    if (mine === 0) used.delete(client)
+    else used.set(client, mine)
   }
 
   return {
@@ -43,7 +43,7 @@ export function createUnprovenBodies(): { open(): BodyMemory; readonly size: num
       return {
         take(client, bytes, limit) {
           const share = Math.max(unprovenLimits.perClient, 2 * limit)
-          const isOver = (held.get(client) ?? 0) + bytes > share || total + bytes > share * unprovenLimits.clients
+          const isOver = (used.get(client) ?? 0) + bytes > share || total + bytes > share * unprovenLimits.clients
           if (bytes > 0 && isOver) throw new Problem('overloaded', tooMany, { retryAfterSeconds: 5 })
           owner = client
           mine += bytes
@@ -57,7 +57,7 @@ export function createUnprovenBodies(): { open(): BodyMemory; readonly size: num
       }
     },
     get size() {
-      return held.size
+      return used.size
     },
   }
 }

@@ -13,7 +13,7 @@ import { createVerifier, type VerifierTools } from './verify.ts'
 
 /**
  * A mapping with its final id. `maxBodyBytes` is the limit that its preset asks for. `isUnnamed`: the id is its position, which
- * messages show and nothing else may rely on.
+ * messages show and on which nothing else may rely.
  */
 export type NamedMapping = Mapping & {
   readonly id: string
@@ -53,7 +53,7 @@ export const offline: VerifierTools = {
 export function compileMapping(
   mapping: NamedMapping,
   transform: Transform | undefined,
-  tools: (handedAs: string) => VerifierTools = () => offline,
+  tools: (secretsName: string) => VerifierTools = () => offline,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
   const { verify, match, forEach } = mapping
@@ -62,7 +62,7 @@ export function compileMapping(
   const sessionKey = template('sessionKey')
   const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
   const verifier =
-    verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.handedAs)))
+    verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.secretsName)))
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const readers = [body, name, sessionKey].filter((reader) => reader?.readsPayload === true)
   return {

@@ -38,10 +38,10 @@ export function createGeneration(parts: {
   transforms: ReadonlyMap<string, Transform>
   verifiers?: readonly DefinedVerifier[] | undefined
   /** The clock, the fetch and the secrets of verifiers. */
-  verifierTools?: ((handedAs: string) => VerifierTools) | undefined
+  verifierTools?: ((secretsName: string) => VerifierTools) | undefined
 }): Generation {
   const { config, env = {}, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts
-  const toTools = (handedAs: string) => ({ ...verifierTools(handedAs), defined: verifiers })
+  const toTools = (secretsName: string) => ({ ...verifierTools(secretsName), defined: verifiers })
   const compiled = mappings.map((mapping) =>
     compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), toTools),
   )

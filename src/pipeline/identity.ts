@@ -11,8 +11,8 @@ export type Identity = {
   readonly signer: string
   /** Whether a stored request with this proof opens the mapping. One that got an id still opens to what was stored before. */
   isOpenedBy(proof: string): boolean
-  /** The name under which secrets of its sender are kept. */
-  readonly handedAs: string
+  /** The name under which secrets from handshakes of its sender are stored. */
+  readonly secretsName: string
   /** The name of the ring of its kept requests. */
   readonly ring: string
 }
@@ -24,21 +24,21 @@ export function toIdentity(mapping: Named): Identity {
   const { id, match, verify, isUnnamed = false } = mapping
   const { secrets, ...open } = toParts(verify)
   const toContentName = (what: unknown) => `content:${hash('sha256', JSON.stringify([what, open]), 'hex').slice(0, 24)}`
-  const handedAs = toContentName(match.path)
-  const readDigests = () => (secrets.length > 0 ? secrets.map((secret) => toDigest(open, secret)) : [handedAs])
+  const contentName = toContentName(match.path)
+  const readDigests = () => (secrets.length > 0 ? secrets.map((secret) => toDigest(open, secret)) : [contentName])
   return {
     get proves() {
       return isUnnamed ? readDigests() : [id]
     },
     get signer() {
-      return isUnnamed ? (readDigests().at(-1) ?? handedAs) : id
+      return isUnnamed ? (readDigests().at(-1) ?? contentName) : id
     },
     isOpenedBy(proof) {
       if (!isUnnamed && proof === id) return true
       const mayBeDigest = proof.startsWith(secrets.length > 0 ? `${open.scheme}:` : 'content:')
       return mayBeDigest && readDigests().includes(proof)
     },
-    handedAs: isUnnamed ? handedAs : id,
+    secretsName: isUnnamed ? contentName : id,
     ring: isUnnamed ? toContentName(match) : id,
   }
 }

@@ -46,14 +46,14 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
   const rules = mappings.map(compileRule)
   const anywhere = toHookMappings(rules.filter(({ path }) => path === undefined))
   // a Map, not an object: a hook may be named `constructor`
-  const lanes = new Map<string, HookMappings<T>>()
+  const byPath = new Map<string, HookMappings<T>>()
   for (const { path } of rules) {
-    if (path === undefined || lanes.has(path)) continue
-    lanes.set(path, toHookMappings(rules.filter((rule) => rule.path === path || rule.path === undefined)))
+    if (path === undefined || byPath.has(path)) continue
+    byPath.set(path, toHookMappings(rules.filter((rule) => rule.path === path || rule.path === undefined)))
   }
 
   return {
-    mappingsFor: (path) => lanes.get(path) ?? anywhere,
+    mappingsFor: (path) => byPath.get(path) ?? anywhere,
     explain(delivery) {
       let first: string | undefined
       return rules.map(({ mapping, path, conditions, hit }) => {

@@ -1,5 +1,5 @@
-// Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Here is also
-// what templates, transforms and prompts see of a delivery.
+// Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Also builds what
+// templates, transforms and prompts see of a delivery.
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readBodyText, readPayload } from '../model/parse-body.ts'

@@ -14,7 +14,7 @@ const name = /[^.[\]]+/y
 
 /**
  * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters except `.`, `[` and `]`, and no spaces around it.
- * Throws `config-invalid` with the column, what was expected and what was found; `toFault` makes another problem of it.
+ * Throws `config-invalid` with the column, what was expected and what was found, or what `toFault` makes.
  */
 export function parsePath(expression: string, toFault: PathFault = createPathFault(expression)): Path {
   const segments: (string | number)[] = []

@@ -37,12 +37,12 @@ type DecisionInput = {
   readonly hook: Hook
   readonly config: Config
   readonly newId: NewId
-  /** The decision is carried out. Without it, code is told that it serves no delivery. */
+  /** The decision is carried out. If it is absent, code is told that it serves no delivery. */
   readonly serves?: true
 }
 
 /**
- * A promise only if code decides: without one, a request waits for nothing before it is stored. A refusal and a park are decisions
+ * Returns a promise only if code decides: any other request waits for nothing before it is stored. A refusal and a park are decisions
  * too. Throws `body-invalid` if an unparsed body is read before the transform runs.
  */
 export function decide(delivery: Delivery, deciding: DecisionInput): Decision | Promise<Decision> {
@@ -50,8 +50,8 @@ export function decide(delivery: Delivery, deciding: DecisionInput): Decision | 
   if (hook.kind === 'built-in') return decideBuiltIn(delivery, deciding)
   const { mapping, trace } = findMapping(hook, delivery)
   if (mapping !== undefined) return decideMapped(delivery, mapping, trace, deciding)
-  const nobody = { mappingId: undefined, transformHash: undefined, retain: undefined, trace, log: [] }
-  return { kind: 'skip', isByCode: false, why: 'no mapping matched', ...nobody }
+  const reasons: Reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace, log: [] }
+  return { kind: 'skip', isByCode: false, why: 'no mapping matched', ...reasons }
 }
 
 function decideBuiltIn(delivery: Delivery, { config, newId }: DecisionInput): Decision {

@@ -79,7 +79,7 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
   }
 }
 
-/** Refuses what a direct call names and nothing can fulfil. The message quotes nothing of the request. */
+/** Throws `payload-invalid` if a direct call names a model or a channel that cannot be used. The message quotes nothing of the request. */
 export function requireUsable(planned: PlannedAction, config: Config): void {
   if (planned.kind !== 'agent') return
   const { agentId, action } = planned
@@ -151,7 +151,7 @@ function resolveSession(
           ? '"main" is the main session, and hooks.allowedSessionKeyPrefixes does not list it'
           : 'it must begin with one of hooks.allowedSessionKeyPrefixes'
       throw new Problem('session-key-denied', `sessionKey: ${rule}. Change it, or leave the field out.`, {
-        frame: `sessionKey: ${toShownKey(sessionKey)}\nallowed beginnings: ${toListed(hooks.allowedSessionKeyPrefixes)}`,
+        frame: `sessionKey: ${quoteKey(sessionKey)}\nallowed beginnings: ${listPrefixes(hooks.allowedSessionKeyPrefixes)}`,
       })
     }
     return { sessionKey, sharesSession: false }
@@ -160,10 +160,10 @@ function resolveSession(
   return { sessionKey: `hook:${newId()}`, sharesSession: false }
 }
 
-function toShownKey(key: string): string {
+function quoteKey(key: string): string {
   return JSON.stringify(cut(key, 100))
 }
 
-function toListed(prefixes: readonly string[] = []): string {
+function listPrefixes(prefixes: readonly string[] = []): string {
   return prefixes.map((prefix) => JSON.stringify(prefix)).join(', ')
 }

@@ -1,5 +1,5 @@
-// The table of senders: one row a sender, in files by domain. To add a sender: one row.
-// Order is the priority of detection: Forgejo and Gitea also send the headers of the forges that they stand in for, and many
+// The table of senders: one row for each sender, in files by domain.
+// Order is the priority of detection: Forgejo and Gitea also send the headers of the forges that they imitate, and many
 // senders send the headers of a shared convention.
 import type { Scheme } from './verifiers/scheme.ts'
 import { agentsSenders } from './senders/agents.ts'

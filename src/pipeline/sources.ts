@@ -141,7 +141,7 @@ function isMarked(mark: Mark, headers: Headers): boolean {
 
 type MarkedHeader = {
   readonly marks: readonly { readonly mark: Mark; readonly rank: number }[]
-  /** What all the values of its marks match: one test in place of one for each sender. Undefined: a mark takes any value. */
+  /** One pattern for the values of all its marks, in place of a test for each sender. Undefined if a mark takes any value. */
   readonly like: RegExp | undefined
 }
 

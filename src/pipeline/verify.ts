@@ -52,7 +52,7 @@ export function createVerifier(settings: VerifySettings, tools: VerifierTools): 
   )
 }
 
-/** Kinds that do not sign a time. */
+/** Kinds of proof that do not sign a time. */
 const timeless: ReadonlySet<Scheme['kind']> = new Set(['token', 'basic', 'concat-hash', 'client-state'])
 
 function createSchemeVerifier(scheme: Scheme, settings: VerifySettings, tools: VerifierTools): Verifier {

@@ -118,15 +118,15 @@ function refuseSharedSecrets(mappings: readonly NamedMapping[]): void {
   const owners = new Map<string, string>()
   for (const mapping of mappings) {
     if (schemes.find(({ id }) => id === mapping.verify?.scheme)?.handsOver !== true) continue
-    const { handedAs } = toIdentity(mapping)
-    const other = owners.get(handedAs)
+    const { secretsName } = toIdentity(mapping)
+    const other = owners.get(secretsName)
     if (other !== undefined) {
       throw new Problem(
         'config-invalid',
         `The mappings "${other}" and "${mapping.id}" have the same path and verify, so a secret that a sender hands over would open both. Give each of them an id.`,
       )
     }
-    owners.set(handedAs, mapping.id)
+    owners.set(secretsName, mapping.id)
   }
 }
 

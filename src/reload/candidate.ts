@@ -30,7 +30,7 @@ export type CandidateSource = {
     refs: readonly TransformRef[]
     settings: PoolSettings
   }) => Promise<LoadedModules>
-  readonly verifierTools?: (handedAs: string) => VerifierTools
+  readonly verifierTools?: (secretsName: string) => VerifierTools
   /** Gets each valid configuration. */
   readonly onConfig?: (loaded: LoadedConfig) => void
 }

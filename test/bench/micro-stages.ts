@@ -14,7 +14,7 @@ import { createAdmission } from '../../src/http/admission.ts'
 import { readBody } from '../../src/http/body.ts'
 import { buildDelivery, toHead } from '../../src/deliveries/delivery.ts'
 import { readDedupe } from '../../src/deliveries/duplicates.ts'
-import { createHandedSecrets } from '../../src/http/handed.ts'
+import { createHandshakeSecrets } from '../../src/http/handshake-secrets.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
 import { createReceiver } from '../../src/http/receive.ts'
 import { createRepeats } from '../../src/deliveries/repeats.ts'
@@ -228,12 +228,12 @@ export async function createStages(folder: string): Promise<Stage[]> {
     return createReceiver({
       ...shared,
       admission: { checkHead, ...admission },
-      handed: createHandedSecrets({ file: join(dir, 'handed.json'), clock }),
+      handed: createHandshakeSecrets({ file: join(dir, 'handed.json'), clock }),
       refusals: new Refusals(false),
       refusalLog: createRefusalLog(silentLog),
-      rerunner: new Rerunner({ ...shared, accepted }),
+      rerunner: new Rerunner({ ...shared, onAccepted: accepted }),
       repeats: createRepeats({ store: stored, clock, meter, log: silentLog }),
-      accepted,
+      onAccepted: accepted,
       development: false,
       meter,
     })

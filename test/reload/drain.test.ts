@@ -24,7 +24,7 @@ async function createParked(stage: Stage, count: number) {
     clock: () => now,
     newId,
     keepByDefault: false,
-    accepted: () => {},
+    onAccepted: () => {},
     log: silentLog,
   })
   const drain = createDrain({ store, rerunner, generation: stage.live.current, log: silentLog })

@@ -7,7 +7,7 @@ import { Problem } from '../../model/problem.ts'
 import { createGeneration, type Generation } from '../../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../../pipeline/verifiers/sign.ts'
 import { buildDelivery, toLocalHead } from '../../deliveries/delivery.ts'
-import { createHandedSecrets } from '../../http/handed.ts'
+import { createHandshakeSecrets } from '../../http/handshake-secrets.ts'
 import type { RequestInput } from './input.ts'
 
 type AddressedInput = RequestInput & { readonly path: string }
@@ -29,7 +29,9 @@ export async function signAsSender(
   const { verify } = taker?.mapping ?? {}
   if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
   const now = Date.now()
-  const [handed] = createHandedSecrets({ file: toHandedSecretsFile(dir), clock: Date.now }).of(taker.identity.handedAs)
+  const [handed] = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock: Date.now }).find(
+    taker.identity.secretsName,
+  )
   const hasOwn = verify.secret !== undefined || verify.secrets !== undefined || handed === undefined
   const settings = hasOwn ? verify : { ...verify, secret: handed }
   const withToken = verify.also === 'token'

@@ -30,7 +30,7 @@ export function createChanges(): Changes {
   }
 }
 
-/** The same store, which notes each write that changes what a list or a delivery shows. */
+/** The same store, which also notes each write that changes what a list or a delivery shows. */
 export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Changes, 'touch'>): Kind {
   return {
     ...store,

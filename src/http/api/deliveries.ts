@@ -60,7 +60,7 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
 
 /**
  * Deliveries that one search looks at. The store is read in the thread that answers requests, and a search of a large store must not
- * hold them up.
+ * delay them.
  */
 const searched = 25_000
 
@@ -106,7 +106,7 @@ async function listDead(store: Store, { limit, before, hook, source, text }: Dea
   return toPage([...found.values()].toReversed(), limit)
 }
 
-/** `from`: where a search ended that looked at a part. */
+/** `from`: where a search ended that looked at only a part. */
 function toPage(records: readonly DeliveryRecord[], limit: number, from?: string): Page<'deliveries', DeliveryRow> {
   const last = records.length < limit ? from : records[0]?.deliveryId
   return { deliveries: records.map(toRowFields), next: last ?? null }
@@ -247,8 +247,8 @@ async function readEditedBody(ctx: RouteContext, { config }: Generation): Promis
 }
 
 /**
- * A new delivery with the same head, let in as the first one was. It has no dedupe key, so that it is not taken for a duplicate. It
- * is on disk before it runs; what would be refused is parked, where the operator sees why. Throws `body-invalid`.
+ * Stores and runs a new delivery with the same head, admitted like the first one. It has no dedupe key, so that it is not taken for a
+ * duplicate. If it would be refused, it is parked, where the operator sees why. Throws `body-invalid`.
  */
 async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Promise<RetryFields> {
   const { store, generation, newId, clock, rerunner } = parts
@@ -259,9 +259,7 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   checkBody(delivery)
   const answer = toWaitingAnswer(deliveryId, 'pending')
   const settlement = toPendingSettlement(delivery, current.id)
-  await store.append(
-    toDeliveryRow(delivery, { settlement, answer: { ...answer, body: answer.body }, dedupe: undefined }),
-  )
+  await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }))
   const [open] = await store.open({ id: deliveryId, limit: 1 })
   return { deliveryId, state: open === undefined ? 'pending' : await rerunner.rerun(open), jobs: [] }
 }

@@ -34,7 +34,7 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/inspector/icon.svg': ['icon.svg', 'image/svg+xml'],
 }
 
-/** `ownToken`: lets only the gateway token through. A key of the page must not make further keys: it would never end. */
+/** `ownToken` lets only the gateway token through: a key of the page that could make further keys would never end. */
 export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKeys): void {
   for (const [path, [file, type]] of Object.entries(files)) {
     router.get(path, (ctx) => sendFile(ctx, file, type))

@@ -1,4 +1,4 @@
-// What the admin API needs of the gateway.
+// The parts of the gateway that the admin API uses.
 import type { Generation } from '../../pipeline/generation.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Refusals } from '../refusals.ts'

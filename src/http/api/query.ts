@@ -1,4 +1,5 @@
-// What comes with a request to the admin API. A wrong parameter is refused: a filter with a typo must not show everything.
+// Reads the parameters and the body of a request to the admin API. A wrong parameter is refused: a filter with a typo must not show
+// everything.
 import type { Context } from 'koa'
 import { readLimitedBody } from '../../base/http.ts'
 import { deliveryStates, type DeliveryState } from '../../model/delivery.ts'

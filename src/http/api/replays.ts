@@ -1,4 +1,4 @@
-// What the admin API does with kept requests: replays, and fixtures made from them.
+// Routes of the admin API for kept requests: replays, and fixtures made from them.
 import type Router from '@koa/router'
 import type { Context, Middleware } from 'koa'
 import { z } from 'zod'
@@ -12,28 +12,26 @@ import { readRequestText } from './query.ts'
 import { reply } from './reply.ts'
 import type { CapturedFields, ReplayReport } from '../../model/api-replay-types.ts'
 
-/** Deliveries of one question for what the live code decides. */
+/** The most deliveries of one request about the decisions of the live code. */
 const mostIds = 100
 
-/** Its answers are JSON. */
 export type AdminReplayer = {
-  /** `isWanted`: asked when its turn comes. */
+  /** `isWanted` is called when the replay can begin: false if its client has disconnected. */
   replay(query: KeptQuery, isWanted: () => boolean): Promise<ReplayReport>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
   capture(
     stored: { record: DeliveryRecord; request: KeptRequest },
-    asked: z.infer<typeof FixtureOptions>,
+    options: z.infer<typeof FixtureOptions>,
   ): Promise<CapturedFields>
   /** Makes live what `hooks.transforms.hold` held back. */
   publish(): Promise<object>
 }
 
-/** Of a fixture. */
 const FixtureOptions = z.strictObject({ name: z.string().max(200).optional(), module: z.string().max(500).optional() })
 const mostOptionBytes = 4_096
 
-/** `operator`: refuses everybody else. */
+/** `operator` lets only the operator through. */
 export function addReplayRoutes(
   router: Router,
   operator: Middleware,
@@ -45,10 +43,10 @@ export function addReplayRoutes(
   })
   router.post('/api/publish', operator, async (ctx) => reply(ctx, await replayer.publish()))
   router.post('/api/deliveries/:id/capture', operator, async (ctx) => {
-    const asked = await readFixtureOptions(ctx)
+    const options = await readFixtureOptions(ctx)
     const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
-    reply(ctx, await replayer.capture({ record, request }, asked))
+    reply(ctx, await replayer.capture({ record, request }, options))
   })
   router.post('/api/replay/live', operator, async (ctx) =>
     reply(ctx, { outcomes: await replayer.decideLive(readIds(ctx)) }),
@@ -58,8 +56,8 @@ export function addReplayRoutes(
 /** Throws `usage-invalid`. */
 async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureOptions>> {
   const text = await readRequestText(ctx, mostOptionBytes)
-  const asked = FixtureOptions.safeParse(text === '' ? {} : tryParseJson(text ?? ''))
-  if (asked.success) return asked.data
+  const options = FixtureOptions.safeParse(text === '' ? {} : tryParseJson(text ?? ''))
+  if (options.success) return options.data
   throw new Problem(
     'usage-invalid',
     'The body must be empty, or {"name": "<file name>", "module": "<module>"}, each optional.',

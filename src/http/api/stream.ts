@@ -1,4 +1,4 @@
-// GET /api/stream: what changes, as server-sent events. A client that reads slowly gets fewer and larger events, not a queue of them.
+// GET /api/stream: changes of deliveries, as server-sent events. A client that reads slowly gets fewer and larger events, not a queue.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord } from '../../store/records.ts'
@@ -9,7 +9,7 @@ import type { Changes } from './changes.ts'
 import type { SavedFilesStatus } from './parts.ts'
 import type { RefusalFields, StatusFields } from '../../model/api-types.ts'
 
-/** Changes of this time are one event. A page that draws more often than five times a second is not easier to read. */
+/** Changes within this time are one event. A page that draws more often than five times a second is not easier to read. */
 const gatherMs = 200
 /** Proxies and browsers close a silent connection. */
 const silenceMs = 15_000

@@ -1,4 +1,4 @@
-// The route of the stream: who may read it, and for how long.
+// The route of the stream, and the limit of open streams.
 import { Readable } from 'node:stream'
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'

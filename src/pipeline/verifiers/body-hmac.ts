@@ -34,7 +34,7 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
     covers: { id: true, body: false },
     isClaimed: () => true,
     verify(request) {
-      const proof = own(readJsonBody(request.rawBody), 'signature')
+      const proof = readObject(readJsonBody(request.rawBody), 'signature')
       const [timestamp, token] = [readField(proof, 'timestamp'), readField(proof, 'token')]
       const signature = readField(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
@@ -53,8 +53,8 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
 function createAdyenProof({ settings, secrets }: ProofTools): Proof {
   const keys = createKeyring(secrets, (secret) => parseSecretKey(secret, settings, { encoding: 'hex' }))
   const isItem = (entry: JsonValue): boolean => {
-    const item = own(entry, 'NotificationRequestItem')
-    const signature = readField(own(item, 'additionalData'), 'hmacSignature')
+    const item = readObject(entry, 'NotificationRequestItem')
+    const signature = readField(readObject(item, 'additionalData'), 'hmacSignature')
     return item !== undefined && signature !== '' && isSigned(keys(), toAdyenText(item), signature, 'base64')
   }
   return {
@@ -72,7 +72,7 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
 }
 
 function toAdyenText(item: JsonObject): string {
-  const amount = own(item, 'amount')
+  const amount = readObject(item, 'amount')
   return [
     readField(item, 'pspReference'),
     readField(item, 'originalReference'),
@@ -89,7 +89,7 @@ function isSigned(keys: readonly KeyObject[], text: string, signature: string, e
   return keys.some((key) => isDigest(signature, createHmac('sha256', key).update(text).digest(encoding), encoding))
 }
 
-function own(value: JsonValue | undefined, name: string): JsonObject | undefined {
+function readObject(value: JsonValue | undefined, name: string): JsonObject | undefined {
   const found = isJsonObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
   return isJsonObject(found) ? found : undefined
 }

@@ -40,7 +40,7 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
       })
       return isValid ? proven : mismatch
     },
-    // without the secret before it
+    // the secret before this text is not shown
     explain: (request) => toExplanation(toSigned(request)),
   }
 }

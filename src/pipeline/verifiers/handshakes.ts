@@ -41,7 +41,7 @@ export function isHandshakeDue(handshake: Handshake, request: VerifyRequest, con
 /** No characters with a meaning in HTML, and a limited length. */
 const plain = /^[\w .:;,~+/=@!*|-]{1,1024}$/
 
-/** The text of the sender if it may be sent back; otherwise undefined. */
+/** The text if it may be sent back to the sender; otherwise undefined. */
 function toEcho(word: unknown): string | undefined {
   return typeof word === 'string' && plain.test(word) ? word : undefined
 }
@@ -54,7 +54,7 @@ function answerText(word: unknown): HandshakeResult {
   return body === undefined ? undefined : { status: 200, headers: asText, body }
 }
 
-/** The values of the fields must be numbers, or texts that may be sent back. */
+/** Undefined unless all values are numbers or texts that may be sent back. */
 function answerJson(fields: Record<string, unknown>): HandshakeResult {
   const isPlain = (word: unknown): boolean => typeof word === 'number' || toEcho(word) !== undefined
   if (!Object.values(fields).every(isPlain)) return undefined
@@ -124,7 +124,6 @@ const callbackHandshakes = {
     const { type, challenge } = readFields(request)
     return type === 'url_verification' ? answerText(challenge) : undefined
   }),
-  /** The ping of interactions has type 1, that of webhook events type 0. */
   'discord-ping': signedHandshake((request) => {
     const { type, event } = readFields(request)
     // type 1 is the ping of an interaction, but also every event of a webhook; the ping of a webhook is 0

@@ -22,7 +22,7 @@ import { toPublicUrl } from './url.ts'
 /** How far the clocks of sender and gateway may differ. */
 const leewaySeconds = 60
 
-/** The largest age of a token with an issue time and no expiry time. */
+/** The largest age, in seconds, of a token with an issue time and no expiry time. */
 const endlessSeconds = 300
 
 export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, now }: ProofTools): Proof {

@@ -7,7 +7,7 @@ import type { AsymmetricScheme } from './scheme.ts'
 
 const base64 = /^[A-Za-z0-9+/_-]+={0,2}$/
 
-/** The secrets of a mapping. Throws `config-invalid` if there is none and the sender does not give one. */
+/** The secrets of a mapping. Throws `config-invalid` if it has none and its sender does not give one. */
 export function readSecrets(settings: VerifySettings, handsOver = false): readonly string[] {
   const { secret, secrets } = settings
   if (secret !== undefined && secrets !== undefined)
@@ -35,7 +35,7 @@ export function parseSecretKey(
   return createSecretKey(bytes)
 }
 
-/** Keys for the secrets as they are now; made again only when one was handed over. */
+/** The keys of the current secrets. They are made again only after a handshake added a secret. */
 export function createKeyring(
   secrets: () => readonly string[],
   toKey: (secret: string) => KeyObject,
@@ -52,7 +52,7 @@ export function createKeyring(
   }
 }
 
-/** Throws `config-invalid` where the key is not what the sender shows to its customers. */
+/** Throws `config-invalid` if the key is not in the form that the sender shows to its customers. */
 export function parsePublicKey(text: string, settings: VerifySettings, scheme: AsymmetricScheme): KeyObject {
   const prefix = scheme.keyPrefix ?? ''
   const plain = (text.startsWith(prefix) ? text.slice(prefix.length) : text).trim()

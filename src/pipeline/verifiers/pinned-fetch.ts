@@ -7,23 +7,23 @@ import { BlockList, isIP, type LookupFunction } from 'node:net'
 
 const timeoutMs = 5_000
 const maxBytes = 65_536
-/** A few senders have fewer certificates and key sets than this. More are an attempt to fill the memory. */
+/** The senders of a gateway have fewer certificates and key sets than this. More are an attempt to fill the memory. */
 const maxKept = 100
-/** A request without a proof can name new URLs. A sender never has more than these. Per rule. */
+/** The limits of one rule. Requests without a proof can name new URLs; a sender never needs more fetches than these. */
 const mostInFlight = 4
 const mostPerMinute = 20
 
 /** One GET that follows no redirect. Rejects if there is no response. */
 export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
 
-type Kept = { readonly at: number; readonly answer: Promise<PinnedFetchResult>; fetched?: PinnedFetchResult }
+type CachedFetch = { readonly at: number; readonly answer: Promise<PinnedFetchResult>; fetched?: PinnedFetchResult }
 
 /** The responses and open requests of one rule. Each rule has its own limits, so strangers at one scheme cannot block another. */
-type RuleState = { readonly kept: Map<string, Kept>; misses: readonly number[]; inFlight: number }
+type RuleState = { readonly kept: Map<string, CachedFetch>; misses: readonly number[]; inFlight: number }
 
 const useful = new WeakSet<PinnedFetchResult>()
 
-/** Call it after a valid proof: then no other URL replaces the response, and the limits do not apply to its renewal. */
+/** Called after a valid proof: from then on, no other URL replaces the response, and the limits do not apply to its renewal. */
 export function markUseful(fetched: PinnedFetchResult): void {
   useful.add(fetched)
 }
@@ -32,11 +32,11 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
   const { now, transport = overHttps } = parts
   const states = new Map<string, RuleState>()
 
-  async function fetchAnew(url: URL, room: RuleState): Promise<PinnedFetchResult> {
-    room.misses = [...room.misses, now()]
-    room.inFlight += 1
+  async function fetchAnew(url: URL, state: RuleState): Promise<PinnedFetchResult> {
+    state.misses = [...state.misses, now()]
+    state.inFlight += 1
     const fetched = await fetchOnce(transport, url)
-    room.inFlight -= 1
+    state.inFlight -= 1
     return fetched
   }
 
@@ -45,53 +45,53 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
     if (url === undefined)
       return { ok: false, fault: 'sender', reason: 'The request names a URL that this scheme does not allow.' }
     const { href } = url
-    const room = findRuleState(states, rule)
-    const known = room.kept.get(href)
-    // also an open request, so that a burst of deliveries makes one fetch
+    const state = findRuleState(states, rule)
+    const known = state.kept.get(href)
+    // this may be an open request, so that a burst of deliveries makes one fetch
     if (known !== undefined && now() - known.at < rule.maxAgeMs) return known.answer
-    if (!isUseful(known) && !isWithinLimits(room, now())) {
-      // it may be the first delivery of the sender, and others used up the limit: after a 503 the sender repeats it
+    if (!isUseful(known) && !isWithinLimits(state, now())) {
+      // this may be the first delivery of the sender after others used up the limit: after a 503 the sender repeats it
       return {
         ok: false,
         fault: 'gateway',
         reason: 'Too many URLs had to be fetched within a minute.',
       }
     }
-    const answer = fetchAnew(url, room)
+    const answer = fetchAnew(url, state)
     if (rule.maxAgeMs === 0) return answer
-    const entry: Kept = { at: now(), answer }
-    room.kept.delete(href)
-    room.kept.set(href, entry)
-    dropOldest(room.kept)
+    const entry: CachedFetch = { at: now(), answer }
+    state.kept.delete(href)
+    state.kept.set(href, entry)
+    dropOldest(state.kept)
     const fetched = await answer
     entry.fetched = fetched
-    if (!fetched.ok && room.kept.get(href) === entry) room.kept.delete(href)
+    if (!fetched.ok && state.kept.get(href) === entry) state.kept.delete(href)
     return fetched
   }
 }
 
-function findRuleState(rooms: Map<string, RuleState>, { host, path }: PinRule): RuleState {
+function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule): RuleState {
   // without the host, because for some senders a stranger can name any number of hosts
   const name = `${host.source} ${path?.source ?? ''}`
-  const room = rooms.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
-  rooms.set(name, room)
-  return room
+  const state = states.get(name) ?? { kept: new Map(), misses: [], inFlight: 0 }
+  states.set(name, state)
+  return state
 }
 
-function isWithinLimits(room: RuleState, now: number): boolean {
+function isWithinLimits(state: RuleState, now: number): boolean {
   // in both directions from now, because a clock that was set back must not block all fetches
-  room.misses = room.misses.filter((at) => Math.abs(now - at) < 60_000)
-  return room.inFlight < mostInFlight && room.misses.length < mostPerMinute
+  state.misses = state.misses.filter((at) => Math.abs(now - at) < 60_000)
+  return state.inFlight < mostInFlight && state.misses.length < mostPerMinute
 }
 
-function dropOldest(kept: Map<string, Kept>): void {
+function dropOldest(kept: Map<string, CachedFetch>): void {
   if (kept.size <= maxKept) return
   const [first] = kept.keys()
   const [stranger = first] = [...kept].filter(([, entry]) => !isUseful(entry)).map(([href]) => href)
   if (stranger !== undefined) kept.delete(stranger)
 }
 
-function isUseful(entry: Kept | undefined): boolean {
+function isUseful(entry: CachedFetch | undefined): boolean {
   return entry?.fetched !== undefined && useful.has(entry.fetched)
 }
 

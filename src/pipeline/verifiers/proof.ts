@@ -1,4 +1,4 @@
-// What every kind of proof is made of and makes.
+// Types and functions that all kinds of proof share.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { openBody, readPayload } from '../../model/parse-body.ts'
 import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
@@ -7,25 +7,25 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { DigestEncoding, TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { Problem } from '../../model/problem.ts'
 
-/** One kind of proof, with its keys. The verifier adds handshakes and names. */
+/** One kind of proof with its keys. The verifier adds names and handshakes. */
 export type Proof = Pick<Verifier, 'secretHeaders' | 'covers' | 'isClaimed' | 'verify'> &
   Partial<Pick<Verifier, 'explain'>>
 
 export type ProofTools = {
   readonly settings: VerifySettings
-  /** The live secrets, checked at load; a scheme that hands its secret over may have none yet. */
+  /** The current secrets, checked when they are loaded. A scheme whose sender gives the secret may have none yet. */
   readonly secrets: () => readonly string[]
   readonly fetch: PinnedFetch
   /** Milliseconds since the epoch. */
   readonly now: () => number
 }
 
-/** Of a proof that is a secret, or that leaves out what a delivery says. */
+/** For a proof that is only a secret, or that does not cover the event. */
 export const coversNothing: Coverage = { id: false, body: false }
 
 export const proven: Verified = { ok: true }
 
-/** Of a proof that covers a delivery id. */
+/** The result of a valid proof that covers this delivery id. */
 export function provenWithId(id: string): Verified {
   return { ok: true, id }
 }
@@ -34,7 +34,7 @@ export function refused(reason: string): Verified {
   return { ok: false, fault: 'sender', reason }
 }
 
-/** Of a request that carries a well-formed signature of somebody else, or of other bytes. */
+/** The result for a well-formed signature under another key or of other bytes. */
 export const mismatch = refused(
   'No signature matches: the sender uses another secret, or the body was changed on the way.',
 )
@@ -48,7 +48,7 @@ export function missingHeader(header: string): Verified {
   return refused(`The header ${header} is missing.`)
 }
 
-/** A setting that the scheme cannot do without. Throws `config-invalid` naming it and what it is. */
+/** The value of a setting that the scheme requires. Throws `config-invalid` with its name and its meaning. */
 export function requireSetting(
   settings: VerifySettings,
   key: Exclude<keyof VerifySettings, 'timestamp'>,
@@ -65,7 +65,7 @@ export function toSettingProblem(settings: VerifySettings, text: string): Proble
 
 const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i
 
-/** Milliseconds since the epoch, or undefined for anything but the whole text being a time: `1614265330abc` is none. */
+/** Milliseconds since the epoch. Undefined if the whole text is not a time, such as `1614265330abc`. */
 export function parseTimestamp(text: string, unit: TimestampUnit): number | undefined {
   if (unit === 's') return /^\d{1,11}$/.test(text) ? Number(text) * 1000 : undefined
   if (unit === 'ms') return /^\d{1,14}$/.test(text) ? Number(text) : undefined
@@ -75,7 +75,7 @@ export function parseTimestamp(text: string, unit: TimestampUnit): number | unde
   return Number.isNaN(time) ? undefined : time
 }
 
-/** Why a time is too far from now, or undefined. The limit itself is allowed. */
+/** The reason why a time is too far from now; undefined if it is not. The limit itself is allowed. */
 export function findClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
   const seconds = (now - time) / 1000
   if (Math.abs(seconds) <= toleranceSeconds) return undefined
@@ -84,11 +84,11 @@ export function findClockFault(time: number, now: number, toleranceSeconds: numb
 }
 
 /**
- * Whether a signature is this digest, both as text. As text, because decoders forgive: they skip what is no hex, and two
- * base64 texts can be the same bytes. Only the case of hex digits is free.
+ * Whether a signature equals a digest, both as text. Decoded bytes are not compared: decoders skip invalid digits, and two base64
+ * texts can have the same bytes. Only the case of hex digits is ignored.
  */
 export function isDigest(presented: string, digest: string, encoding: DigestEncoding): boolean {
-  // the length of a digest is no secret
+  // the length of a digest is public
   if (presented.length !== digest.length) return false
   const bytes = Buffer.from(encoding === 'hex' ? presented.toLowerCase() : presented)
   return bytes.length === digest.length && timingSafeEqual(bytes, Buffer.from(digest))
@@ -109,7 +109,7 @@ function toDigest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
 
-/** The JSON in a body, read as the payload is read. Undefined: it is not JSON, or too deep. */
+/** The JSON of a body, read like a payload. Undefined if it is not JSON, or nested too deeply. */
 export function readJsonBody(bytes: Uint8Array): JsonValue | undefined {
   try {
     const body = openBody({ bytes, contentType: undefined, isProved: true }, { forms: true })
@@ -119,13 +119,13 @@ export function readJsonBody(bytes: Uint8Array): JsonValue | undefined {
   }
 }
 
-/** The text or number at a path of the body; '' where there is none. */
+/** The text or number at a path of the body; '' if there is none. */
 export function readBodyTimestamp(request: VerifyRequest, path: string): string {
   const body = readJsonBody(request.rawBody)
   return body === undefined ? '' : toText(readPath(body, parsePath(path)))
 }
 
-/** Own text and numbers of an object by name; '' for anything else. */
+/** The text or number in an own property of an object; '' for any other value. */
 export function readField(value: JsonValue | undefined, name: string): string {
   return isJsonObject(value) && Object.hasOwn(value, name) ? toText(value[name]) : ''
 }

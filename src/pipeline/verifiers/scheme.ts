@@ -1,29 +1,29 @@
-// A scheme: how a sender proves its requests. The rows are in the table of senders.
+// Schemes: how senders prove their requests. Each is a row, or a part of a row, in the table of senders.
 import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/verify.ts'
 import type { HandshakeName } from './handshakes.ts'
 
-/** How a header carries signatures: one after a prefix, or a list of named entries of which any may match. */
+/** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */
 export type Syntax =
   | { readonly prefix: string }
   | {
       readonly separator: ',' | ';' | ' '
       /** Between the name of an entry and its value. */
       readonly joint: '=' | ','
-      /** The entries that count. Others, weaker or newer, are stepped over. */
+      /** The name of the entries that count. Entries of weaker or newer algorithms are ignored. */
       readonly field: string
     }
 
-/** Where the time of signing is. `field`: an entry of the signature's list; `body`: read after the bytes are proven. */
+/** The place of the signed time. `field`: an entry in the list of signatures. `body`: read after the bytes are proven. */
 type TimestampPlace =
   | { readonly in: 'header'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'field'; readonly name: string; readonly unit: TimestampUnit }
   | { readonly in: 'body'; readonly path: string; readonly unit: TimestampUnit }
 
 /**
- * Whether a repeated request carries the time of the first attempt. `docs` is the page, or the code, of the sender that says it.
- * `anew`: each attempt is signed with its own time. `never`: there is one attempt. `limited`: the sender refuses an older time than
- * this, or tells its receivers to, so its own attempts are not older. `first`: attempts follow for this long, and nothing says that
- * they have a time of their own. `unsaid`: attempts follow, and nothing says for how long.
+ * Whether a repeated request has the time of the first attempt. `docs`: the page or the code of the sender that says so.
+ * `anew`: each attempt is signed with its own time. `never`: there is only one attempt. `limited`: the sender refuses older times than
+ * this, or tells its receivers to, so its own attempts are not older. `first`: the sender repeats a request for this long, and does not
+ * say that each attempt has its own time. `unsaid`: the sender repeats a request, and does not say for how long.
  */
 export type Retries = { readonly docs: string } & (
   | { readonly time: 'anew' | 'never' | 'unsaid' }
@@ -32,53 +32,53 @@ export type Retries = { readonly docs: string } & (
 
 type Common = {
   readonly id: string
-  /** The row of `senders.ts` with its event types and delivery ids; undefined: nobody in particular. */
+  /** The row of `senders.ts` with its events and delivery ids; undefined if the scheme is not of one sender. */
   readonly source: string | undefined
-  /** The name that people read. Schemes outside of the table have none. */
+  /** The name that people read. Schemes outside the table have none. */
   readonly label?: string
   readonly handshakes?: readonly HandshakeName[]
-  /** A body of no bytes is a delivery. */
+  /** An empty body is a delivery. */
   readonly acceptsEmpty?: true
-  /** Headers with a secret that come beside the proof. */
+  /** Further headers with a secret, in addition to those of the proof. */
   readonly secretHeaders?: readonly string[]
-  /** Bytes that its secret has at least, if the sender gives its users a shorter one than `minSecretBytes`. */
+  /** The fewest bytes of its secret, if the secrets of the sender are shorter than `minSecretBytes`. */
   readonly minSecretBytes?: number
-  /** Every row whose proof has an end has one: its window must not refuse what the sender still sends. */
+  /** Set for each proof that expires: its window must not refuse a request that the sender still repeats. */
   readonly retries?: Retries
-  /** The sender hands the secret over in its first request: it need not be in the config. */
+  /** The sender gives the secret in its first request, so the configuration needs none. */
   readonly handsOver?: true
   readonly docs: string
-  /** `medium`: the documentation was contradictory or could not be held against a vector. */
+  /** `medium`: the documentation is contradictory, or no published signature shows that it is right. */
   readonly confidence: 'verified' | 'medium'
 }
 
 /**
- * The sender signs no delivery id: what it signed, with the time, is the id. So a captured request counts once for as long as
- * deliveries are remembered, and not only until the time ends. Not for a time in seconds beside bodies that can be the same.
+ * The sender signs no delivery id, so the signed text with its time is the id: a captured request counts once for as long as deliveries
+ * are remembered, and not only until its time expires. Not for a time in seconds next to bodies that can be equal.
  */
 type TextIsId = true
 
-/** Absent: SHA-256, hex, the whole header, the raw body alone, a UTF-8 secret, no time. */
+/** Defaults: SHA-256, hex, the whole header, only the raw body, a UTF-8 secret, no time. */
 export type HmacScheme = Common & {
   readonly kind: 'hmac'
   readonly header: string
-  /** More headers with signatures, any of which may match, as a sender that rotates its keys sends them. */
+  /** More headers with signatures, for a sender that rotates its keys. Any signature may match. */
   readonly moreHeaders?: RegExp
   readonly algorithm?: HmacAlgorithm
   readonly encoding?: DigestEncoding
   readonly syntax?: Syntax
   /** See signed.ts for the placeholders. */
   readonly template?: string
-  /** The header behind {id}. */
+  /** The header with the value of {id}. */
   readonly idHeader?: string
   readonly timestamp?: TimestampPlace
   /** Every row with a timestamp has one. */
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
   readonly secretPrefix?: string
-  /** Other names of its headers, which count only when `header` is not there. */
+  /** Other names of its headers, which count only if `header` is absent. */
   readonly alias?: { readonly header: string; readonly idHeader: string; readonly timestamp: string }
-  /** The operator may name `header`, and a timestamp, which makes this the template. */
+  /** The template if the operator names a header with a timestamp. */
   readonly timedTemplate?: string
   /** The URL is tried with and without the port of its protocol. */
   readonly portVariants?: true
@@ -87,7 +87,7 @@ export type HmacScheme = Common & {
 
 export type TokenScheme = Common & {
   readonly kind: 'token'
-  /** Undefined: the operator names it. In `authorization`, the word Bearer before the token is optional. */
+  /** Undefined if the operator names it. In `authorization`, the word Bearer before the token is optional. */
   readonly header: string | undefined
 }
 
@@ -111,7 +111,7 @@ export type X509Scheme = Common & {
   readonly kind: 'x509'
   readonly header: string
   readonly toleranceSeconds: number
-  /** What is signed of the body: `fields`, by their names; `checksum`, a CRC-32, which another body can be made to fit. */
+  /** The signed part of the body. `fields`: some fields, by name. `checksum`: a CRC-32, which another body can have too. */
   readonly signs: 'fields' | 'checksum'
 }
 
@@ -129,7 +129,7 @@ export type JwtScheme = Common & {
   readonly bodyHashEncoding?: DigestEncoding
   /** `sub` is the URL that the sender calls. It is checked if the mapping names `publicUrl`. */
   readonly subjectIsUrl?: true
-  /** Age of `iat` at the most. Absent: `exp` ends a token, or five minutes if it has `iat` alone. */
+  /** The largest age by `iat`. Default: `exp` ends a token, or five minutes if it has only `iat`. */
   readonly maxAgeSeconds?: number
   readonly requires?: readonly ('exp' | 'iat')[]
   /** The mapping must name an audience (or `publicUrl`) and the e-mail of the service account. */
@@ -147,14 +147,14 @@ export type ConcatHashScheme = Common & {
   readonly header: string
   readonly versionHeader: string
   readonly version: string
-  /** The secret comes first: {secret} is left out here. */
+  /** The text after the secret. */
   readonly template: string
 }
 
-/** The sender repeats a value that only the operator and it know, in the body. */
+/** The sender repeats in the body a value that only the operator and the sender know. */
 export type ClientStateScheme = Common & {
   readonly kind: 'client-state'
-  /** Top-level array each item of which carries the field; undefined: the payload itself does. */
+  /** A top-level array whose items all have the field; undefined if the payload itself has it. */
   readonly list: string | undefined
   readonly field: string
 }

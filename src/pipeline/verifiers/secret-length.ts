@@ -7,8 +7,8 @@ import type { Scheme } from './scheme.ts'
 import { basicSecret } from './token.ts'
 
 /**
- * Why a secret of these settings is refused, as the rest of a sentence that begins with its path. Undefined: it is long enough, or
- * `createVerifier` reports that it is not in the form of its scheme.
+ * The reason why a secret of these settings is refused, as the rest of a sentence that begins with its path. Undefined if it is long
+ * enough, or if `createVerifier` reports that it is not in the form of its scheme.
  */
 export function whyTooShort(
   secret: string,

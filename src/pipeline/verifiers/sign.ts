@@ -1,4 +1,4 @@
-// The sender's side of the table: what a sender would put beside a body, so that its verifier accepts it.
+// Signs requests like a sender, so that the verifier of its scheme accepts them.
 import { createHash, createHmac } from 'node:crypto'
 import { z } from 'zod'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
@@ -23,14 +23,14 @@ type SignInput = {
   readonly method: string
   /** Path and query. */
   readonly url: string
-  /** Lower-case names. What is signed may depend on them: Twilio signs forms in another way than JSON, others sign an id. */
+  /** Lower-case names. The signed text may depend on them: Twilio signs forms in another way than JSON, others sign an id. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 /**
- * The headers of a proof, lower-case, made with the first secret. Throws `config-invalid` where the secret is missing or wrongly
- * written, `usage-invalid` for a scheme whose proof nobody but the sender can make, or that stands in the body, and
- * `verifier-failed` for a scheme in code that is broken.
+ * The headers of a proof, with lower-case names, made with the first secret. Throws `config-invalid` if the secret is missing or in the
+ * wrong form, `usage-invalid` for a scheme whose proof only the sender can make or whose proof is in the body, and `verifier-failed`
+ * for a scheme in code that is broken.
  */
 export function signRequest(
   settings: VerifySettings,
@@ -67,7 +67,7 @@ export function signRequest(
   )
 }
 
-/** The payload with the moment of signing in it, where the scheme signs one that stands there; else the payload itself. */
+/** The payload with the time of signing, if the scheme signs a time in the payload; otherwise the same payload. */
 export function stampPayload(settings: VerifySettings, payload: JsonValue, now: number): JsonValue {
   const scheme = findScheme(settings)
   const timestamp = scheme?.kind === 'hmac' ? scheme.timestamp : undefined

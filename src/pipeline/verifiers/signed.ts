@@ -11,11 +11,11 @@ export type SignedParts = {
   readonly id: string
   /** The URL as the sender knows it. */
   readonly url: string
-  /** What toFormText made of the body, for the scheme that signs it: made once, since a stranger's form costs to sort. */
+  /** The result of `toFormText`, for the scheme that signs a form. Built once, because anybody can send a form that is slow to sort. */
   readonly form?: string | undefined
 }
 
-/** Undefined: the request lacks what this part is made of. */
+/** Returns undefined if the request does not have the value of this part. */
 type SignedPart = (parts: SignedParts) => string | Uint8Array | undefined
 
 const placeholders = new Map<string, SignedPart>([
@@ -28,7 +28,7 @@ const placeholders = new Map<string, SignedPart>([
   ['form', ({ form }) => form],
 ])
 
-/** Undefined as `unknown`: every placeholder is known. */
+/** `unknown`: the first unknown placeholder; undefined if there is none. */
 export function compileSignedText(template: string): { parts: readonly SignedPart[]; unknown: string | undefined } {
   const parts: SignedPart[] = []
   let unknown: string | undefined
@@ -47,7 +47,7 @@ export function compileSignedText(template: string): { parts: readonly SignedPar
   return { parts, unknown }
 }
 
-/** What a signature of this text covers. */
+/** What a signature of the text of this template covers. */
 export function toCoverage(template: string, textIsId = false): Coverage {
   return { id: textIsId || template.includes('{id}'), body: template.includes('{body}') }
 }
@@ -57,7 +57,7 @@ function headerPart(name: string): SignedPart {
   return ({ request }) => readHeader(request.headers, lower)
 }
 
-/** The pieces in their order, neighbouring texts joined; undefined when the request lacks one of them. */
+/** The pieces in order, with neighbouring texts joined; undefined if the request does not have one of them. */
 export function toPieces(parts: readonly SignedPart[], values: SignedParts): (string | Uint8Array)[] | undefined {
   const pieces: (string | Uint8Array)[] = []
   for (const part of parts) {
@@ -77,17 +77,17 @@ export function toTextId(pieces: readonly (string | Uint8Array)[]): string {
   return hash.digest('hex')
 }
 
-/** The signed text for people: its beginning and its end, which is where things go wrong. */
+/** The beginning and the end of the signed text, for people: that is where most mistakes are. */
 export function toExplanation(pieces: readonly (string | Uint8Array)[]): string {
   const bytes = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
   if (bytes.length <= 400) return bytes.toString()
   return `${bytes.subarray(0, 300).toString()} … ${bytes.length - 360} bytes … ${bytes.subarray(-60).toString()}`
 }
 
-/** No sender rotates through more keys; each is a comparison. */
+/** The most entries that are compared. No sender rotates through more keys. */
 const most = 100
 
-/** The signatures that count, in their order. Empty: none, or none of the right name. */
+/** The signatures that count, in order; empty if there is none with the right name. */
 export function readSignatures(header: string, syntax: Syntax | undefined): readonly string[] {
   if (syntax === undefined) return header === '' ? [] : [header]
   if ('prefix' in syntax) {
@@ -97,7 +97,7 @@ export function readSignatures(header: string, syntax: Syntax | undefined): read
   return readEntries(header, syntax, syntax.field)
 }
 
-/** The values of every entry of a name. */
+/** The values of all entries with this name. */
 export function readEntries(header: string, syntax: Exclude<Syntax, { prefix: string }>, name: string): string[] {
   const values: string[] = []
   for (const entry of header.split(syntax.separator, most)) {

@@ -27,7 +27,7 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
       const value = readHeader(headers, header)
       if (value === undefined || value === '') return missingHeader(header)
       const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
-      // the whole value too: some senders let their user write the header as a whole
+      // also the whole value: some senders let their users write the whole header
       return isSecret(bare) || (bare !== value && isSecret(value))
         ? proven
         : refused(`The secret in ${header} is wrong.`)
@@ -35,7 +35,7 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
   }
 }
 
-/** The user has no colon. https://www.rfc-editor.org/rfc/rfc7617#section-2 */
+/** A user has no colon. https://www.rfc-editor.org/rfc/rfc7617#section-2 */
 export const basicSecret = /^[^:]+:(.+)$/s
 
 /** The secret is `user:password`, as the user wrote it into the URL of the webhook. */

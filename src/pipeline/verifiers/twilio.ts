@@ -6,15 +6,15 @@ import { isUrlEncoded } from '../../model/body-syntax.ts'
 import { isDigest } from './proof.ts'
 import { readQuery } from './url.ts'
 
-/** Twilio sends some dozens; reading and sorting tens of thousands would be work that any stranger can ask for. */
+/** Twilio sends some dozens. A stranger must not make the gateway read and sort tens of thousands. */
 const mostFields = 1_000
 
 const ampersand = 0x26
 
 /**
- * The part of the signed text after the URL: names and values sorted by name, a repeated name with its values sorted and
- * each once; nothing where the URL has the body's hash. Undefined: a body that is neither
- * a form of at most 1,000 fields nor the one of that hash.
+ * The part of the signed text after the URL: the names and values of the form, sorted by name, and the distinct values of a repeated
+ * name sorted too. Empty if the URL has the hash of the body. Undefined if the body does not have this hash, or is not a form of at most
+ * 1,000 fields.
  */
 export function toFormText(request: VerifyRequest, url: string): string | undefined {
   const hash = readQuery(url).get('bodySHA256')
@@ -40,7 +40,7 @@ export function toFormText(request: VerifyRequest, url: string): string | undefi
     .join('')
 }
 
-/** Counted before anything is read. */
+/** Counts the fields before the form is parsed. */
 function hasMoreFields(body: Uint8Array): boolean {
   let count = 1
   for (let at = body.indexOf(ampersand); at >= 0; at = body.indexOf(ampersand, at + 1)) {

@@ -1,6 +1,6 @@
-// The URL as the sender knows it: behind a proxy, the request alone does not show it.
+// The URL that the sender called. Behind a proxy, the request does not show it.
 
-/** A public URL without a path is given that of the request; the query is the request's where it has one. */
+/** A public URL without a path gets the path of the request. The query is that of the request, if it has one. */
 export function toPublicUrl(publicUrl: string, requestUrl: string): string {
   const [base = '', ownQuery] = splitQuery(publicUrl)
   const [path = '', query] = splitQuery(requestUrl)
@@ -9,7 +9,7 @@ export function toPublicUrl(publicUrl: string, requestUrl: string): string {
   return search === undefined ? whole : `${whole}?${search}`
 }
 
-/** The same URL with and without the port of its protocol; senders differ in which they sign. */
+/** The same URL with and without the port of its protocol: some senders sign the one, some the other. */
 export function toPortVariants(url: string): readonly string[] {
   const found = /^(https?):\/\/([^/?#:]+)(?::(\d+))?(.*)$/is.exec(url)
   if (found === null) return [url]
@@ -19,7 +19,7 @@ export function toPortVariants(url: string): readonly string[] {
   return [url, `${protocol}://${host}${rest}`]
 }
 
-/** What HubSpot decodes of a URL before it signs: this list and nothing else. */
+/** The only codes that HubSpot decodes in a URL before it signs. */
 const decoded = new Map(
   Object.entries({
     '%3A': ':',

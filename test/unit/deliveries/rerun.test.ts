@@ -58,8 +58,8 @@ async function stage(
   const rerunner = new Rerunner({
     ...parts,
     keepByDefault: false,
-    accepted() {},
-    parked: onParked,
+    onAccepted() {},
+    onParked,
     stopping: stopping.signal,
     log,
   })

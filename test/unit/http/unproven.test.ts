@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
-import { createUnprovenBodies, unprovenLimits } from '../../../src/http/unproven.ts'
+import { createUnprovenBodies } from '../../../src/http/unproven.ts'
 
-const { perClient, clients } = unprovenLimits
+const perClient = 8 * 1024 * 1024
+const clients = 8
 const small = 1_000
 
 function codeOf(run: () => unknown): string | undefined {

@@ -27,7 +27,7 @@ test('another secret, header or scheme makes another proof, and another message 
 test('a mapping with an id is known by the id, and still opens to proofs from before it had one', () => {
   const before = identityOf({ secret })
   const named = identityOf({ secret }, {}, 'own')
-  expect([named.proves, named.handedAs, named.ring]).toEqual([['own'], 'own', 'own'])
+  expect([named.proves, named.secretsName, named.ring]).toEqual([['own'], 'own', 'own'])
   expect(before.proves.every((proof) => named.isOpenedBy(proof))).toBe(true)
   expect(before.isOpenedBy('own')).toBe(false)
 })
@@ -36,8 +36,8 @@ test('an edit of other keys keeps the ring of a mapping with the same conditions
   const push = identityOf({}, { match: { path: 'x', event: 'push' } })
   const ping = identityOf({}, { match: { path: 'x', event: 'ping' } })
   expect(push.ring).not.toBe(ping.ring)
-  expect(push.handedAs).toBe(ping.handedAs)
-  expect(identityOf({}, { match: { path: 'y' } }).handedAs).not.toBe(push.handedAs)
+  expect(push.secretsName).toBe(ping.secretsName)
+  expect(identityOf({}, { match: { path: 'y' } }).secretsName).not.toBe(push.secretsName)
 })
 
 test('the identity of a signed mapping computes no digest before it is needed, and each digest once', () => {

@@ -108,7 +108,7 @@ describe('tokens', () => {
     },
   )
 
-  test('the header of each is known as a secret, also where no mapping uses the scheme', () => {
+  test('the header of each token is a known secret, even if no mapping uses the scheme', () => {
     const headers = schemes.flatMap((scheme) => (scheme.kind === 'token' ? (scheme.header ?? []) : []))
     expect(headers.length).toBeGreaterThan(5)
     expect(headers.filter((name) => !isSecretHeader(name) && !credentialHeaders.has(name))).toEqual([])

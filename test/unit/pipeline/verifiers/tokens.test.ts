@@ -175,11 +175,11 @@ describe('tokens with a hash of the body', () => {
   })
 })
 
-describe('tokens that hold the body’s hash in base64', () => {
+describe('tokens with a hash of the body in base64', () => {
   const body = '{"id":"EV_1","event":"room_started"}'
   const hashOf = (text: string, encoding: 'base64' | 'base64url') => createHash('sha256').update(text).digest(encoding)
 
-  test('LiveKit: its secret, the body as it came, until its end', async () => {
+  test('a token of LiveKit proves one body until it expires', async () => {
     const sends = (claims: object, { key = 's', sent = body } = {}) =>
       isProven(
         { scheme: 'livekit', secret: 's' },
@@ -196,7 +196,7 @@ describe('tokens that hold the body’s hash in base64', () => {
     expect(await sends({ ...claims, sha256: '' })).toBe(false)
   })
 
-  test('QStash: its issuer, with and without padding, and its own URL where the operator names it', async () => {
+  test('a token of QStash is proven with and without padding, for its issuer and the configured URL', async () => {
     const sends = (change: object, settings: Partial<VerifyInput> = {}) => {
       const claims = { iss: 'Upstash', sub: publicUrl, exp: seconds + 300, body: hashOf(body, 'base64url'), ...change }
       const token = tokenOf(claims, 'next', { alg: 'HS256' })

@@ -2,23 +2,23 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createHandedSecrets } from '../../../src/http/handed.ts'
+import { createHandshakeSecrets } from '../../../src/http/handshake-secrets.ts'
 
 function stage() {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-handed-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
   const file = join(dir, 'state', 'handed.json')
   let now = 0
-  return { file, later: (ms: number) => (now += ms), open: () => createHandedSecrets({ file, clock: () => now }) }
+  return { file, later: (ms: number) => (now += ms), open: () => createHandshakeSecrets({ file, clock: () => now }) }
 }
 
 describe('secrets from handshakes', () => {
   test('two secrets that arrive at once are both stored after a restart, in a file that only its owner can read', async () => {
     const { open, file } = stage()
     const handed = open()
-    await Promise.all([handed.keep('a', 'secret-a'), handed.keep('b', 'secret-b')])
+    await Promise.all([handed.save('a', 'secret-a'), handed.save('b', 'secret-b')])
     const again = open()
-    expect([again.of('a'), again.of('b'), again.of('c')]).toEqual([['secret-a'], ['secret-b'], []])
+    expect([again.find('a'), again.find('b'), again.find('c')]).toEqual([['secret-a'], ['secret-b'], []])
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
@@ -29,7 +29,7 @@ describe('secrets from handshakes', () => {
     expect(await handed.arm('a')).toBe(600_000)
     later(599_999)
     expect(handed.isArmed('a')).toBe(true)
-    const kept = handed.keep('a', 'secret')
+    const kept = handed.save('a', 'secret')
     expect(handed.isArmed('a')).toBe(false)
     await kept
     await handed.arm('a')
@@ -39,7 +39,7 @@ describe('secrets from handshakes', () => {
 
   test('the two newest secrets are valid, and older ones are not', async () => {
     const handed = stage().open()
-    for (const secret of ['one', 'two', 'three']) await handed.keep('a', secret)
-    expect(handed.of('a')).toEqual(['three', 'two'])
+    for (const secret of ['one', 'two', 'three']) await handed.save('a', secret)
+    expect(handed.find('a')).toEqual(['three', 'two'])
   })
 })

@@ -1,0 +1,76 @@
+// Secrets that senders give in their first, unsigned request. A secret is accepted only while its mapping is armed by the operator.
+import { readFileSync } from 'node:fs'
+import { writeStateFile } from '../base/files.ts'
+import { createSerial } from '../base/serial.ts'
+import type { Clock } from '../store/store.ts'
+
+export const armedForMs = 600_000
+/** A secret and its successor: during a rotation, deliveries under the old secret still arrive. */
+const mostSecrets = 2
+
+/** `secretsName`: that of the `Identity` of a mapping. */
+export type HandshakeSecrets = {
+  /** The same array until it changes. */
+  find(secretsName: string): readonly string[]
+  isArmed(secretsName: string): boolean
+  /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */
+  arm(secretsName: string): Promise<number>
+  /** Resolves when the secret is on disk. Closes the window. */
+  save(secretsName: string, secret: string): Promise<void>
+}
+
+/** `file` stores the secrets, readable only by its owner. */
+export function createHandshakeSecrets({ file, clock }: { file: string; clock: Clock }): HandshakeSecrets {
+  const secrets = new Map<string, readonly string[]>(Object.entries(readSecretFile(file)))
+  const armedUntil = new Map<string, number>()
+  const none: readonly string[] = []
+  const inOrder = createSerial()
+
+  async function write(secretsName: string, secret: string): Promise<void> {
+    const kept = addSecret(secret, secrets.get(secretsName) ?? [])
+    await writeStateFile(file, JSON.stringify(Object.fromEntries([...secrets, [secretsName, kept]])))
+    secrets.set(secretsName, kept)
+  }
+
+  return {
+    find: (secretsName) => secrets.get(secretsName) ?? none,
+    isArmed: (secretsName) => clock() < (armedUntil.get(secretsName) ?? 0),
+    async arm(secretsName) {
+      const until = clock() + armedForMs
+      armedUntil.set(secretsName, until)
+      return until
+    },
+    save(secretsName, secret) {
+      // before the write, so that a second handshake finds the window closed
+      armedUntil.delete(secretsName)
+      // one write after the other: each contains the result of the one before
+      return inOrder(() => write(secretsName, secret))
+    },
+  }
+}
+
+/** The same secrets, which also call `onSaved` after one was stored. */
+export function withSaveListener(secrets: HandshakeSecrets, onSaved: (secretsName: string) => void): HandshakeSecrets {
+  return {
+    ...secrets,
+    async save(secretsName, secret) {
+      await secrets.save(secretsName, secret)
+      onSaved(secretsName)
+    },
+  }
+}
+
+export function addSecret(secret: string, before: readonly string[]): readonly string[] {
+  return [secret, ...before].slice(0, mostSecrets)
+}
+
+function readSecretFile(file: string): Record<string, string[]> {
+  try {
+    // as: only this module writes the file
+    return JSON.parse(readFileSync(file, 'utf8')) as Record<string, string[]>
+  } catch (error) {
+    // the store is in this folder too, and reports that it cannot be opened
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return {}
+    throw error
+  }
+}
