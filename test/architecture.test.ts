@@ -187,15 +187,18 @@ describe('what a command loads', () => {
   }
 
   // the schema takes as long as all the rest of such a command
-  test.each(['main', 'list', 'show', 'events', 'sessions'])('%s loads no schema', (name) => {
+  test.each(['main', 'list', 'show', 'events', 'sessions'])('the module %s loads no schema', (name) => {
     const loaded = allLoadedBy(`src/cli/${name}.ts`)
     expect(loaded.size).toBeGreaterThan(10)
     expect([...loaded].filter((module) => module === 'zod')).toEqual([])
   })
 
-  test.each(['index', 'app', 'cli/main', 'cli/doctor'])('%s loads the library of Postgres only for a URL', (name) => {
-    const loaded = allLoadedBy(`src/${name}.ts`)
-    expect(loaded.size).toBeGreaterThan(10)
-    expect([...loaded].filter((module) => module === 'pg' || module.startsWith('src/store/postgres'))).toEqual([])
-  })
+  test.each(['index', 'app', 'cli/main', 'cli/doctor'])(
+    'the module %s loads the library of Postgres only for a URL',
+    (name) => {
+      const loaded = allLoadedBy(`src/${name}.ts`)
+      expect(loaded.size).toBeGreaterThan(10)
+      expect([...loaded].filter((module) => module === 'pg' || module.startsWith('src/store/postgres'))).toEqual([])
+    },
+  )
 })

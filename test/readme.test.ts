@@ -13,16 +13,19 @@ const generated = [
   ...Object.entries(toRunnerTables()).map(([name, text]) => ['src/runners/README.md', name, text] as const),
 ]
 
-test.each(generated)('what %s has of %s is what the code says (UPDATE_README=1 writes it)', (page, name, made) => {
-  if (update) {
-    const text = readPage(page)
-    writeFileSync(
-      join(root, page),
-      text.replace(marker(name), (_, start: string, __, end: string) => `${start}${made}${end}`),
-    )
-  }
-  expect(marker(name).exec(readPage(page))?.[2]).toBe(made)
-})
+test.each(generated)(
+  'the table of %s about %s is generated from the code (UPDATE_README=1 writes it)',
+  (page, name, made) => {
+    if (update) {
+      const text = readPage(page)
+      writeFileSync(
+        join(root, page),
+        text.replace(marker(name), (_, start: string, __, end: string) => `${start}${made}${end}`),
+      )
+    }
+    expect(marker(name).exec(readPage(page))?.[2]).toBe(made)
+  },
+)
 
 test('every generated table has one place, and every marked place has its table', () => {
   const marked = pages.flatMap((page) =>
@@ -32,7 +35,7 @@ test('every generated table has one place, and every marked place has its table'
 })
 
 describe('the pages', () => {
-  test.each(pages)('%s links to files that are there, and to headings that they have', (page) => {
+  test.each(pages)('the links of %s lead to existing files and headings', (page) => {
     for (const { target, anchor } of readLinks(page)) {
       expect([page, target, existsSync(join(root, target))]).toEqual([page, target, true])
       if (anchor !== undefined)
@@ -40,7 +43,7 @@ describe('the pages', () => {
     }
   })
 
-  test('are all reached from the README', () => {
+  test('every page can be reached from the README', () => {
     const reached = new Set(['README.md'])
     for (const page of reached) {
       for (const { target } of readLinks(page)) if (pages.includes(target)) reached.add(target)
@@ -48,7 +51,7 @@ describe('the pages', () => {
     expect(pages.filter((page) => !reached.has(page))).toEqual([])
   })
 
-  test('are in the package, with all that they link to', () => {
+  test('every page is in the package, with all files that it links to', () => {
     const { files }: { files: string[] } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     const ships = (file: string) =>
       file === 'README.md' ||

@@ -28,7 +28,7 @@ const mapped = (module: string, more: object = {}) => ({
 const root = 'hooks/transforms'
 
 describe('hookloom new', { timeout: 60_000 }, () => {
-  test('makes a module whose fixture holds, and the mapping that calls it, every comment kept', async () => {
+  test('new writes a module, a fixture that passes and a mapping, and keeps every comment', async () => {
     const dir = makeConfigDir()
     writeFileSync(
       join(dir, 'hookloom.jsonc'),
@@ -47,7 +47,7 @@ describe('hookloom new', { timeout: 60_000 }, () => {
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })
 
-  test('overwrites nothing, and adds no second mapping of a module', async () => {
+  test('new overwrites nothing, and adds no second mapping of a module', async () => {
     const dir = makeConfigDir({ config: mapped('greet.ts'), files: { [`${root}/taken.ts`]: '// mine' } })
     const before = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     expect((await runCommand(['new', 'taken'], { dir })).code).toBe(78)
@@ -59,14 +59,17 @@ describe('hookloom new', { timeout: 60_000 }, () => {
     expect((await runCommand(['test', 'greet'], { dir })).code).toBe(0)
   })
 
-  test.each(['../up', 'a/b', 'a.ts', '.hidden', 'wake', 'Agent', '1st', ''])('refuses the name %j', async (name) => {
-    const dir = makeConfigDir()
-    expect((await runCommand(['new', name], { dir })).code).toBe(64)
-    expect(existsSync(join(dir, 'hooks'))).toBe(false)
-  })
+  test.each(['../up', 'a/b', 'a.ts', '.hidden', 'wake', 'Agent', '1st', ''])(
+    'new refuses the name %j',
+    async (name) => {
+      const dir = makeConfigDir()
+      expect((await runCommand(['new', name], { dir })).code).toBe(64)
+      expect(existsSync(join(dir, 'hooks'))).toBe(false)
+    },
+  )
 
   test.each(['github', 'gmail', 'calcom', 'twilio'])(
-    'from %s takes a request of that sender, and its fixture holds',
+    'new --from %s takes a request of that sender, and its fixture passes',
     async (from) => {
       const dir = makeConfigDir()
       expect(await runCommand(['new', 'mine', '--from', from], { dir })).toMatchObject({ code: 0, stderr: '' })
@@ -80,7 +83,7 @@ describe('hookloom new', { timeout: 60_000 }, () => {
     },
   )
 
-  test('from nobody lists the senders that there are', async () => {
+  test('new --from with an unknown sender lists the known ones', async () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'nobody-at-all'], { dir })
     expect([code, stderr]).toEqual([64, expect.stringMatching(/calcom.*github.*stripe/)])
@@ -98,7 +101,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     [`${root}/broken.ts`]: 'export default () => {\n  retrun {}\n}\n',
   }
 
-  test('says of each fixture whether it holds, and where it does not; the exit code is that of broken code', async () => {
+  test('hookloom test reports each fixture with its differences, and exits 70 if one fails', async () => {
     const dir = makeConfigDir({ config: mapped('x.ts'), files })
     const { code, stdout } = await runCommand(['test'], { dir })
     expect([code, stdout]).toEqual([
@@ -122,7 +125,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     expect(json()[0]).toMatchObject({ fixture: 'bad.json', log: ['told of Ada'] })
   })
 
-  test('runs the modules that are named, also one that no mapping names, also by its path', async () => {
+  test('hookloom test runs the given modules, by name or path, even without a mapping', async () => {
     const dir = makeConfigDir({ config: mapped('x.ts'), files })
     const free = { code: 0, stdout: '✓ free.ts/one.json\n\n1 passed, 0 failed\n' }
     expect(await runCommand(['test', 'free'], { dir })).toMatchObject(free)
@@ -134,7 +137,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     expect((await runCommand(['test', '../../hookloom.jsonc'], { dir })).code).toBe(64)
   })
 
-  test('shows a module that does not load with its line, and runs the others', async () => {
+  test('hookloom test shows the line of a module that does not load, and runs the others', async () => {
     const dir = makeConfigDir({ config: mapped('x.ts'), files })
     const { code, stdout } = await runCommand(['test', 'broken', 'free'], { dir })
     expect(code).toBe(70)
@@ -142,7 +145,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     expect(stdout).toContain('1 passed, 0 failed, 1 module does not load')
   })
 
-  test('-u writes what the code does now where a fixture failed, and nothing anywhere else', async () => {
+  test('hookloom test -u updates only the fixtures that fail', async () => {
     const dir = makeConfigDir({ config: mapped('x.ts'), files })
     const read = (name: string) => readFileSync(join(dir, root, 'x.fixtures', name), 'utf8')
     const before = { good: read('good.json'), bad: read('bad.json') }
@@ -152,7 +155,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     expect(await runCommand(['test'], { dir })).toMatchObject({ code: 0 })
   })
 
-  test('-u never writes that code throws as what is expected', async () => {
+  test('hookloom test -u does not accept an exception as the expected result', async () => {
     const dir = makeConfigDir({ config: mapped('x.ts'), files })
     writeFiles(dir, { [`${root}/x.ts`]: 'export default () => { throw new TypeError("never") }\n' })
     expect(await runCommand(['test', '-u'], { dir })).toMatchObject({
@@ -162,7 +165,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     expect(readFileSync(join(dir, root, 'x.fixtures/good.json'), 'utf8')).toBe(files[`${root}/x.fixtures/good.json`])
   })
 
-  test('--watch runs again what a save touched, and that alone, until Ctrl-C', async () => {
+  test('hookloom test --watch runs only the modules that a save touches, until Ctrl-C', async () => {
     const helped = `import { word } from './word.ts'\nexport default ({ payload }) => ({ message: word + payload.name })\n`
     const hooks = { mappings: ['x', 'y'].map((id) => ({ id, match: { path: id }, transform: { module: `${id}.ts` } })) }
     const dir = makeConfigDir({
@@ -196,7 +199,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
   }
   const find = (dir: string, name: string) => JSON.parse(readFileSync(join(dir, root, 'x.fixtures', name), 'utf8'))
 
-  test('makes a fixture of a retained delivery, without its secrets, that holds from the start', async () => {
+  test('capture makes a fixture of a kept delivery, without its secrets, and the fixture passes', async () => {
     const { dir, url } = await startInside({
       config: mapped('x.ts', { retain: true }),
       files: { [`${root}/x.ts`]: says('Hello') },
@@ -219,7 +222,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
     expect((await runCommand(['capture', String(deliveryId), '--name', 'real'], { dir })).code).toBe(65)
   })
 
-  test('makes a red fixture of a parked delivery, which the mended code passes', async () => {
+  test('the fixture of a parked delivery fails until the code is corrected', async () => {
     const { dir, url } = await startInside({
       config: mapped('x.ts'),
       files: { [`${root}/x.ts`]: 'export default () => { throw new TypeError("never") }\n' },
@@ -235,7 +238,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
     expect((await runCommand(['test'], { dir })).code).toBe(0)
   })
 
-  test('says of one whose payload was not kept that its mapping should retain, and of an unknown one that it is', async () => {
+  test('capture explains how to keep payloads if this one is not kept, and refuses an unknown id', async () => {
     const { dir, url } = await startInside({ config: mapped('x.ts'), files: { [`${root}/x.ts`]: says('Hello') } })
     const token = hookToken
     const { deliveryId } = await post({ url, token }, 'x', payload)
@@ -246,8 +249,8 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the first transform of the pages', { timeout: 60_000 }, () => {
-  test('goes as it is printed, step by step', async () => {
+describe('the guide to the first transform', { timeout: 60_000 }, () => {
+  test('each step of the guide works as it is printed', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')
     const env = { ...toChildEnv(), HOME: home }

@@ -17,7 +17,7 @@ function expectWarned({ stderr }: Ran, reason: string): void {
   expect(stderr).toContain('"hookloom check"')
 }
 
-describe('while the configuration of a running gateway is broken', { timeout: 60_000 }, () => {
+describe('an invalid configuration beside a running gateway', { timeout: 60_000 }, () => {
   let gateway: Gateway
   let sound: string
   let deliveryId: string
@@ -37,20 +37,23 @@ describe('while the configuration of a running gateway is broken', { timeout: 60
     ['is gone', () => rmSync(join(gateway.dir, 'hookloom.jsonc')), 'There is no hookloom.jsonc'],
   ]
 
-  test.each(edits)('that %s, reading commands work and warn in one line', async (_what, edit, reason) => {
-    edit()
-    for (const args of [['list'], ['show', deliveryId], ['events'], ['sessions'], ['list', '--dead']]) {
-      const ran = await run(...args, '--json')
-      expect({ args, code: ran.code }).toEqual({ args, code: 0 })
-      expectWarned(ran, reason)
-      if (args.includes('--dead')) expect(ran.json()).toEqual([])
-      else expect(ran.json()).not.toEqual([])
-    }
-    const checked = await run('check')
-    expect({ check: checked.code }).toEqual({ check: 78 })
-  })
+  test.each(edits)(
+    'commands that read work, with a one-line warning, if the configuration %s',
+    async (_what, edit, reason) => {
+      edit()
+      for (const args of [['list'], ['show', deliveryId], ['events'], ['sessions'], ['list', '--dead']]) {
+        const ran = await run(...args, '--json')
+        expect({ args, code: ran.code }).toEqual({ args, code: 0 })
+        expectWarned(ran, reason)
+        if (args.includes('--dead')) expect(ran.json()).toEqual([])
+        else expect(ran.json()).not.toEqual([])
+      }
+      const checked = await run('check')
+      expect({ check: checked.code }).toEqual({ check: 78 })
+    },
+  )
 
-  test('commands through the admin port need its token alone', async () => {
+  test('commands that use the admin port need only its token', async () => {
     save(sound.replace('"hooks"', '"hoks": 1, "hooks"'))
     const refused = await run('list', '--refused', '--json')
     expect(refused).toMatchObject({ code: 0 })
@@ -64,14 +67,14 @@ describe('while the configuration of a running gateway is broken', { timeout: 60
     expect(dropped.json()).toEqual([{ deliveryId, state: 'dropped' }])
   })
 
-  test('a token that cannot be read is not guessed: the command fails with what is wrong', async () => {
+  test('a command that cannot read the gateway token fails with the reason', async () => {
     save('{ "gateway": { "token": "${NOT_SET_ANYWHERE}" } }')
     const ran = await run('drop', deliveryId)
     expect(ran).toMatchObject({ code: 78, stdout: '' })
     expect(ran.stderr).toContain('NOT_SET_ANYWHERE')
   })
 
-  test('the store is that of the running gateway, also when a valid edit names another one', async () => {
+  test('commands read the store of the running gateway, even if an edit names another one', async () => {
     save(sound.replace('elsewhere/kept.db', 'elsewhere/next.db'))
     const ran = await run('list', '--json')
     expect(ran).toMatchObject({ code: 0, stderr: '' })
@@ -79,8 +82,8 @@ describe('while the configuration of a running gateway is broken', { timeout: 60
   })
 })
 
-describe('where no gateway runs and the configuration is broken', { timeout: 60_000 }, () => {
-  test('the store is where the readable part of the configuration says, else in its usual place', async () => {
+describe('an invalid configuration without a gateway', { timeout: 60_000 }, () => {
+  test('commands find the store by the readable part of the configuration, else at its default place', async () => {
     for (const file of ['elsewhere/kept.db', 'state/hookloom.db']) {
       const gateway = await startGateway({ config: { ...config, store: { file } }, files })
       await post(gateway, 'wake', { text: 'The kettle boils' })
@@ -94,7 +97,7 @@ describe('where no gateway runs and the configuration is broken', { timeout: 60_
     }
   })
 
-  test('a folder without a configuration and without a store is told as before', async () => {
+  test('the error of a folder without a configuration and a store names hookloom init', async () => {
     const ran = await runCommand(['list'], { dir: makeFolder() })
     expect(ran).toMatchObject({ code: 78, stdout: '' })
     expect(ran.stderr).toContain('"hookloom init" makes one')

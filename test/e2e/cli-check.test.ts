@@ -49,13 +49,13 @@ describe('check', { timeout: 60_000 }, () => {
     expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining(`hookloom.jsonc:${line}:${column} `) })
   })
 
-  test('a folder without configuration is exit 78 and names the command that makes one', async () => {
+  test('start in a folder without a configuration exits 78 and names the command that makes one', async () => {
     const { code, stderr } = await runBuilt(['start'], { dir: makeFolder() })
     expect(code).toBe(78)
     expect(stderr).toContain('"hookloom init" makes one')
   })
 
-  test('a module that does not build is exit 70 with file and line, and a mended one is exit 0', async () => {
+  test('check exits 70 with file and line for a module that does not build, and 0 once it does', async () => {
     const dir = makeConfigDir({
       ...sound,
       files: { 'hooks/transforms/in.ts': 'export default () => {\n  retrun 1\n}\n' },
@@ -70,7 +70,7 @@ describe('check', { timeout: 60_000 }, () => {
     expect(mended.json()).toContainEqual(expect.objectContaining({ name: 'transform in.ts', ok: true }))
   })
 
-  test('every template that does not parse is named, and hides neither the others nor the modules', async () => {
+  test('check names every invalid template, and still checks the others and the modules', async () => {
     const mappings = [
       { id: 'one', match: { path: 'one' }, messageTemplate: '{{' },
       { id: 'two', match: { path: 'two' }, messageTemplate: '{{a | shout}}' },
@@ -84,7 +84,7 @@ describe('check', { timeout: 60_000 }, () => {
     expect(code).toBe(78)
   })
 
-  test('a fixture that fails is exit 70 and named, and one that passes is counted', async () => {
+  test('check exits 70 and names a failing fixture, and counts passing ones', async () => {
     const fixture = (message: string) =>
       JSON.stringify({ request: { path: 'in', payload: {} }, expect: { decision: 'accept', actions: [{ message }] } })
     const dir = makeConfigDir({
@@ -100,7 +100,7 @@ describe('check', { timeout: 60_000 }, () => {
     expect(passing).toMatchObject({ code: 0, stdout: expect.stringContaining('its fixture passes') })
   })
 
-  test('a module that never ends while it loads is a failure, and no reason to hang', async () => {
+  test('check ends with a failure if a module never finishes loading', async () => {
     const dir = makeConfigDir({
       config: { hooks: { ...sound.config.hooks, transforms: { timeoutMs: 300 } } },
       files: { 'hooks/transforms/in.ts': 'for (;;);\nexport default () => null\n' },
@@ -110,7 +110,7 @@ describe('check', { timeout: 60_000 }, () => {
     expect(code).toBe(70)
   })
 
-  test('hooks that are switched off are told, and hooks that are on are not', async () => {
+  test('check warns only of hooks that are turned off', async () => {
     const off = await runCommand(['check', '--json'], { dir: makeConfigDir({ config: { hooks: { enabled: false } } }) })
     expect(off.json()).toContainEqual(expect.objectContaining({ name: 'hooks', ok: false, severity: 'warning' }))
     expect(off.code).toBe(0)
@@ -118,7 +118,7 @@ describe('check', { timeout: 60_000 }, () => {
     expect(on.json().map(({ name }) => name)).not.toContain('hooks')
   })
 
-  test('a warning is shown and is no failure', async () => {
+  test('a warning does not change the exit code of check', async () => {
     const dir = makeConfigDir({ config: { hooks: { token: 'only-20-letters-long' } } })
     const { code, json } = await runCommand(['check', '--json'], { dir })
     const [warning] = json().filter(({ name }) => name === 'token-length')
@@ -144,7 +144,7 @@ test('a gateway that starts with code that fails its fixture says so in its log,
 }, 60_000)
 
 describe('doctor', { timeout: 60_000 }, () => {
-  test('finds a running gateway with its store, and says when there is none', async () => {
+  test('doctor finds a running gateway and its store, and says if none runs', async () => {
     const gateway = await startGateway(sound)
     const beside = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(beside.code).toBe(0)
@@ -158,7 +158,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect(after.json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
   })
 
-  test('warns before a store is full, beside the gateway and after it', async () => {
+  test('doctor warns before a store is full, with and without a running gateway', async () => {
     const hooks = { mappings: [{ match: { path: 'in' }, transform: { module: 'gone.ts' } }] }
     const gateway = await startGateway({ config: { hooks, store: { maxWaitingBytes: 100_000 } } })
     for (let count = 0; count < 9; count++) await post(gateway, 'in', { more: 'x'.repeat(9_000) })
@@ -173,7 +173,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect((await runCommand(['doctor', '--json'], { dir: gateway.dir })).json()).toContainEqual(warning)
   })
 
-  test('warns of a proxy that sends X-Forwarded-For and is not named, until it is', async () => {
+  test('doctor warns of a proxy that sends X-Forwarded-For until the configuration names it', async () => {
     const gateway = await startInside()
     const ask = async () =>
       (await runCommand(['doctor', '--json'], { dir: gateway.dir })).json().filter(({ name }) => name === 'proxies')
@@ -196,7 +196,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect([status, outline.includes('127.0.0.1')]).toEqual([200, false])
   })
 
-  test('warns of code that other users of the machine can write, and is no failure', async () => {
+  test('doctor warns of code that other users can write, without a failure', async () => {
     const dir = makeConfigDir({ files: { 'hooks/transforms/x.ts': 'export default () => null\n' } })
     chmodSync(join(dir, 'hooks/transforms/x.ts'), 0o666)
     const { code, json } = await runCommand(['doctor', '--json'], { dir })
@@ -209,7 +209,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     })
   })
 
-  test('says which file of a workspace is there and is not read, and is well with one that is', async () => {
+  test('doctor warns of a workspace file that cannot be read', async () => {
     const dir = makeConfigDir({ files: { 'elsewhere.md': 'You are Mira.', 'agents/main/HEARTBEAT.md': '- the tide' } })
     const well = await runCommand(['doctor', '--json'], { dir })
     expect(well.json()).toContainEqual(expect.objectContaining({ name: 'workspaces', ok: true }))
@@ -221,7 +221,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     expect(linked.code).toBe(0)
   })
 
-  test('--ask calls the model once, and says that it does not stream', async () => {
+  test('doctor --ask calls the model once, and warns if it does not stream', async () => {
     const fake = await startFake(chatCompletions)
     fake.answer = ({ toWhole }, _request, response) =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('OK')))
@@ -250,14 +250,14 @@ describe('doctor', { timeout: 60_000 }, () => {
     fake.close()
   })
 
-  test('a killed gateway is not taken for a running one', async () => {
+  test('doctor does not take a killed gateway for a running one', async () => {
     const gateway = await startGateway()
     await gateway.kill()
     const { json } = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
   })
 
-  test('a gateway that runs degraded, and a store that is no database, are failures', async () => {
+  test('doctor fails for a degraded gateway, and for a store that is not a database', async () => {
     const gateway = await startGateway({ ...sound, files: {} })
     const degraded = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(degraded.code).toBe(70)

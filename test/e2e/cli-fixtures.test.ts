@@ -12,7 +12,7 @@ const readFixture = (dir: string, name = 'mine') =>
 const passes = { code: 0, stdout: expect.stringContaining('1 passed, 0 failed') }
 
 describe('hookloom new --from', { timeout: 60_000 }, () => {
-  test('takes a payload from a file, without its secrets, and its fixture passes', async () => {
+  test('new --from takes a payload from a file, without its secrets, and its fixture passes', async () => {
     const dir = makeConfigDir({
       files: { 'mine.json': '{"order":{"title":"Tea"},"access_token":"s3cret","link":"https://u:s3cret@x.example"}' },
     })
@@ -27,7 +27,7 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
     expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
   })
 
-  test('takes the request of a fixture, and a payload from standard input', async () => {
+  test('new --from takes the request of a fixture, or a payload from standard input', async () => {
     const request = { path: 'other', headers: { 'x-acme-event': 'order' }, payload: { subject: 'Tea' } }
     const dir = makeConfigDir({ files: { 'mine.json': JSON.stringify({ request, expect: {} }) } })
     expect(await runCommand(['new', 'mine', '--from', join(dir, 'mine.json')], { dir })).toMatchObject({ code: 0 })
@@ -42,7 +42,7 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
     expect(readFixture(dir, 'typed').request.payload).toEqual({ name: 'Ada' })
   })
 
-  test('takes the last delivery, or one by its id', async () => {
+  test('new --from takes the last delivery, or one by its id', async () => {
     const { dir, url } = await startInside({
       config: { hooks: { mappings: [{ id: 'in', match: { path: 'in' }, messageTemplate: 'x', retain: true }] } },
     })
@@ -60,14 +60,14 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
     expect(readFixture(dir, 'older').request.payload).toEqual({ title: 'first', token: '[removed]' })
   })
 
-  test('of a delivery whose payload was not kept names the key that keeps it', async () => {
+  test('the error of a delivery whose payload was not kept names the key that keeps it', async () => {
     const { dir, url } = await startInside()
     await post({ url, token: hookToken }, 'wake', { text: 'x' })
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'last'], { dir })
     expect([code, stderr]).toEqual([65, expect.stringContaining('unless "retain" of its mapping')])
   })
 
-  test('takes the bundled request of an event or of a name, and lists them for another', async () => {
+  test('new --from takes a bundled request by event or name, and lists them if there is none', async () => {
     const dir = makeConfigDir()
     const event = async (name: string, word: string) =>
       runCommand(['new', name, '--from', 'github', '--event', word], { dir })
@@ -79,7 +79,7 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
     expect(unknown).toMatchObject({ code: 64, stderr: expect.stringMatching(/release-published.*workflow-failed/) })
   })
 
-  test('of a file that is not there is exit 64, and makes nothing', async () => {
+  test('new --from with a missing file exits 64, and writes nothing', async () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', './no-such.json'], { dir })
     expect([code, stderr]).toEqual([64, expect.stringContaining('./no-such.json cannot be read')])
@@ -95,19 +95,22 @@ describe('hookloom test', { timeout: 60_000 }, () => {
       files: { [`${root}/x.ts`]: source, [`${root}/x.fixtures/first.json`]: JSON.stringify(fixture) },
     })
 
-  test.each([{}, { expect: {} }])('-u fills an empty expectation (%j), which fails until then', async (empty) => {
-    const dir = open(says, { request: { path: 'x', payload: { name: 'Ada' } }, ...empty })
-    const before = await runCommand(['test'], { dir })
-    expect(before).toMatchObject({ code: 70, stdout: expect.stringContaining('"hookloom test -u"') })
-    expect(await runCommand(['test', '-u'], { dir })).toMatchObject({ code: 0 })
-    expect(readFixture(dir, 'x')).toEqual({
-      request: { path: 'x', payload: { name: 'Ada' } },
-      expect: { decision: 'accept', actions: [{ kind: 'agent', message: 'Hello Ada', name: 'N' }] },
-    })
-    expect(await runCommand(['test'], { dir })).toMatchObject(passes)
-  })
+  test.each([{}, { expect: {} }])(
+    'hookloom test -u fills in the empty expectation %j, which fails before',
+    async (empty) => {
+      const dir = open(says, { request: { path: 'x', payload: { name: 'Ada' } }, ...empty })
+      const before = await runCommand(['test'], { dir })
+      expect(before).toMatchObject({ code: 70, stdout: expect.stringContaining('"hookloom test -u"') })
+      expect(await runCommand(['test', '-u'], { dir })).toMatchObject({ code: 0 })
+      expect(readFixture(dir, 'x')).toEqual({
+        request: { path: 'x', payload: { name: 'Ada' } },
+        expect: { decision: 'accept', actions: [{ kind: 'agent', message: 'Hello Ada', name: 'N' }] },
+      })
+      expect(await runCommand(['test'], { dir })).toMatchObject(passes)
+    },
+  )
 
-  test('shows where code throws, also under -u, which leaves the fixture as it is', async () => {
+  test('hookloom test shows where code throws, and -u leaves such a fixture unchanged', async () => {
     const source = 'export default ({ payload }) => {\n  const deep = payload.a.b\n  return { message: deep }\n}\n'
     const dir = open(source, { request: { path: 'x', payload: {} }, expect: {} })
     for (const flags of [[], ['-u']]) {
@@ -125,7 +128,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
     expect(readFixture(dir, 'x').expect).toEqual({})
   })
 
-  test('shows in check where the code of a failing fixture throws', async () => {
+  test('check shows where the code of a failing fixture throws', async () => {
     const dir = open('export default () => {\n  throw new Error("not yet")\n}\n', {
       request: { path: 'x', payload: {} },
       expect: { decision: 'accept' },

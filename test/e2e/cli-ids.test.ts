@@ -58,11 +58,11 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)
   }
 
-  test('may be any beginning that no other delivery shares', async () => {
+  test('an id may be any beginning that no other delivery shares', async () => {
     for (const id of ids) expect(await show(toPrefix(id, await othersOf(id)))).toMatchObject({ code: 0, shown: id })
   })
 
-  test('may begin the ids of several runs of one delivery', async () => {
+  test('a beginning that several runs of one delivery share names the delivery', async () => {
     const jobs = await jobIdsOf(several ?? '')
     const [first = '', second = ''] = jobs
     const length = Array.from(first).findIndex((character, at) => character !== second[at])
@@ -72,13 +72,13 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     expect(await show(shared)).toMatchObject({ code: 0, shown: several })
   })
 
-  test('that is "last" is the newest delivery', async () => {
+  test('the id "last" names the newest delivery', async () => {
     expect(await show('last')).toMatchObject({ code: 0, shown: parked })
     const { json } = await runCommand(['list', '--before', 'last', '--json'], { dir: gateway.dir })
     expect(json().map(({ deliveryId }) => deliveryId)).toEqual([several, one])
   })
 
-  test('that begins several deliveries lists them, changes nothing, and is exit 65', async () => {
+  test('a beginning that several deliveries share lists them, changes nothing, and exits 65', async () => {
     const shared = (several ?? '').slice(0, 6)
     for (const command of ['show', 'retry', 'drop', 'capture']) {
       const { code, stdout, stderr } = await runCommand([command, shared], { dir: gateway.dir })
@@ -90,7 +90,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     expect(shown).toBe(parked)
   })
 
-  test('of a refused request may be a beginning, too', async () => {
+  test('the id of a refused request may be a beginning too', async () => {
     for (const path of ['x', 'y']) {
       await fetch(`${gateway.url}/${path}`, {
         method: 'POST',
@@ -105,7 +105,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     expect(await refused('--before', 'last')).toEqual([first])
   })
 
-  test('is taken in short by retry, drop and capture', async () => {
+  test('retry, drop and capture accept the beginning of an id', async () => {
     const prefix = toPrefix(parked ?? '', await othersOf(parked))
     const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
     expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])
@@ -115,7 +115,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     expect(dropped.json()).toEqual([{ deliveryId: parked, state: 'dropped' }])
   })
 
-  test('that is "last" in an empty store is exit 65 and says so', async () => {
+  test('the id "last" in an empty store exits 65 with the reason', async () => {
     const dir = makeConfigDir()
     expect(await runCommand(['show', 'last'], { dir })).toMatchObject({
       code: 65,

@@ -62,7 +62,7 @@ export function onPush({ payload }: { payload: { repository?: { full_name?: stri
 }
 
 describe('init --from openclaw.json', { timeout: 60_000 }, () => {
-  test('makes a directory that check accepts, with hooks, agents, models and channels', async () => {
+  test('init --from makes a directory that check accepts, with hooks, agents, models and channels', async () => {
     const { dir, code, stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
     expect(code).toBe(0)
     expect(stdout).toContain('Took over 2 of 2 mappings of openclaw.json.')
@@ -115,7 +115,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     expect(channels.telegram?.botToken).toBe('secret-of-telegram:1')
   })
 
-  test('moves every secret into .env, and prints none', async () => {
+  test('every secret moves into .env, and none is printed', async () => {
     const { dir, stdout, stderr } = await bring({ 'openclaw.json': openclaw, ...transforms })
     const config = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     const env = readFileSync(join(dir, '.env'), 'utf8')
@@ -130,7 +130,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     expect(env.match(/^# a placeholder: .*\n(\w+)/gm)).toHaveLength(2)
   })
 
-  test('lists each key that it does not take, with the reason', async () => {
+  test('each key that is not taken over is listed with the reason', async () => {
     const { stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
     const [, list = ''] = /Not taken over from openclaw\.json, or changed\n((?: {2}.*\n)+)/.exec(stdout) ?? []
     const keys = list.trimEnd().split('\n')
@@ -150,7 +150,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     for (const line of keys) expect(line).toMatch(/\.$/)
   })
 
-  test('never lets a mapping take more requests, or answer another chat', async () => {
+  test('no mapping takes more requests or answers another chat than before', async () => {
     const mappings = [
       { id: 'unknown-condition', match: { path: 'a', branch: 'main' } },
       { id: 'missing-module', match: { path: 'b' }, transform: { module: 'missing.ts' } },
@@ -181,7 +181,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     for (const [index] of mappings.entries()) expect(stdout).toContain(`hooks.mappings[${index}]`)
   })
 
-  test('copies the transforms without what a link brings in, and runs each once', async () => {
+  test('the transforms are copied without the targets of links, and each runs once', async () => {
     const source = makeFolder()
     const outside = join(makeFolder(), 'outside.ts')
     writeFileSync(outside, 'export default () => null // outside\n')
@@ -210,7 +210,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     expect(load(dir).hooks.mappings.map(({ match }) => match.path)).toEqual(['github', 'skips', 'forgets'])
   })
 
-  test('takes no folder of transforms that is elsewhere', async () => {
+  test('a transforms folder outside of hooks/transforms is not copied', async () => {
     const elsewhere = makeFolder()
     writeFiles(elsewhere, { 'push.ts': 'export default () => null\n' })
     const mappings = [{ match: { path: 'x' }, transform: { module: 'push.ts' } }]
@@ -221,7 +221,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     expect(load(dir).hooks.mappings).toEqual([])
   })
 
-  test('overwrites nothing', async () => {
+  test('an existing configuration is not overwritten', async () => {
     const dir = makeFolder()
     const mine = {
       'hooks/transforms/push.ts': '// mine\n',
@@ -249,7 +249,7 @@ const withHeader = (name: string, value: string) => ({
 })
 
 describe('init --from hooks.json', { timeout: 60_000 }, () => {
-  test('makes proofs of rules and templates of arguments, and check accepts them', async () => {
+  test('rules become proofs, arguments become templates, and check accepts them', async () => {
     const hooks = [
       {
         id: 'deploy',
@@ -294,7 +294,7 @@ describe('init --from hooks.json', { timeout: 60_000 }, () => {
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })
 
-  test('the proofs accept the requests that webhook accepts, and no others', async () => {
+  test('the imported proofs accept the requests that webhook accepts, and no others', async () => {
     const hooks = [{ id: 'deploy', 'trigger-rule': signed }]
     const { dir } = await bring({ 'hooks.json': JSON.stringify(hooks) })
     const explain = async (secret: string) => {
@@ -308,14 +308,14 @@ describe('init --from hooks.json', { timeout: 60_000 }, () => {
     expect((await explain('secret-of-another')).code).not.toBe(0)
   })
 
-  test('makes of the example of the page the mapping of the page', async () => {
+  test('the example of the page becomes the mapping of the page', async () => {
     const page = 'src/cli/README.md'
     const { dir } = await bring({ 'hooks.json': readBlock(page, 'json', '"trigger-rule"') })
     const { hooks } = parse(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8'))
     expect(hooks.mappings).toEqual([parse(readBlock(page, 'jsonc', 'DEPLOY_SECRET'))])
   })
 
-  test('takes no hook whose rule it cannot keep', async () => {
+  test('a hook whose rule has no counterpart is not taken over', async () => {
     const regex = { match: { type: 'regex', regex: '.*', parameter: { source: 'payload', name: 'x' } } }
     const query = { match: { type: 'value', value: 'x', parameter: { source: 'url', name: 'branch' } } }
     const rules = {
@@ -342,7 +342,7 @@ describe('init --from hooks.json', { timeout: 60_000 }, () => {
     }
   })
 
-  test('asks for the hook token in place of a secret that it cannot check', async () => {
+  test('the hook token replaces a secret that cannot be checked here', async () => {
     const inUrl = { match: { type: 'value', value: 'secret-of-url', parameter: { source: 'url', name: 'token' } } }
     const inBody = {
       match: { type: 'value', value: 'secret-of-body', parameter: { source: 'payload', name: 'secret' } },
@@ -372,13 +372,13 @@ describe('init --from hooks.json', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a file that is none of them', () => {
+describe('files of another kind', () => {
   test.each([
     ['hooks.yaml', '- id: x\n', 'is YAML'],
     ['openclaw.json', '{ hooks: { token: secret-of-mine } }', 'is not JSON or JSON5 at line 1, column 19'],
     ['hooks.json', '[{ "name": "x" }]', 'is not a file that can be taken over'],
     ['other.json', '{ "name": "x" }', 'is not a file that can be taken over'],
-  ])('%s is refused with exit code 64, and nothing is written', async (name, text, said) => {
+  ])('init --from refuses %s with exit code 64, and writes nothing', async (name, text, said) => {
     const { dir, code, stderr } = await bring({ [name]: text }, { name })
     expect(code).toBe(64)
     expect(stderr).toContain(said)
@@ -386,7 +386,7 @@ describe('a file that is none of them', () => {
     expect(existsSync(join(dir, 'hookloom.jsonc'))).toBe(false)
   })
 
-  test('a missing file is named', async () => {
+  test('the error of a missing file names the file', async () => {
     const { code, stderr } = await bring({}, { name: 'missing.json' })
     expect(code).toBe(64)
     expect(stderr).toMatch(/missing\.json does not exist\./)

@@ -6,7 +6,7 @@ import { runBuilt, runCommand, runProcess } from './command.ts'
 import { makeConfigDir, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
 describe('init', { timeout: 60_000 }, () => {
-  test('makes a directory that check finds nothing wrong with, readable by its owner alone', async () => {
+  test('init makes a directory that check accepts and only its owner can read', async () => {
     const dir = join(makeFolder(), 'home')
     const made = await runCommand(['init'], { dir })
     expect(made).toMatchObject({ code: 0, stderr: '' })
@@ -17,7 +17,7 @@ describe('init', { timeout: 60_000 }, () => {
     expect(checked.json().map(({ name }) => name)).toContain('transform github-pull-request.ts')
   })
 
-  test('makes two fresh tokens and prints the hook token alone', async () => {
+  test('init makes two new tokens and prints only the hook token', async () => {
     const [one, other] = [makeFolder(), makeFolder()]
     const { stdout } = await runCommand(['init'], { dir: one })
     await runCommand(['init'], { dir: other })
@@ -28,7 +28,7 @@ describe('init', { timeout: 60_000 }, () => {
     expect(stdout).not.toContain(tokens[1])
   })
 
-  test('twice changes nothing, says so, and exits 78', async () => {
+  test('a second init changes nothing, says so, and exits 78', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     const before = readAll(dir)
@@ -39,7 +39,7 @@ describe('init', { timeout: 60_000 }, () => {
     expect(readAll(dir)).toEqual(before)
   })
 
-  test('adds what is missing, and keeps what is there as it is', async () => {
+  test('init adds missing files, and keeps existing ones unchanged', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     writeFiles(dir, { 'hooks/transforms/github-pull-request.ts': '// mine\n' })
@@ -51,7 +51,7 @@ describe('init', { timeout: 60_000 }, () => {
     expect(readFileSync(join(dir, 'hooks/transforms/github-pull-request.ts'), 'utf8')).toBe('// mine\n')
   })
 
-  test('leaves the names of an .env that is there, and adds those that the configuration reads', async () => {
+  test('init keeps the variables of an existing .env, and adds those that the configuration reads', async () => {
     const dir = makeFolder()
     writeFiles(dir, { '.env': 'MINE=1\nHOOKLOOM_TOKEN=chosen-by-me-0123456789abcdef' })
     await runCommand(['init'], { dir })
@@ -59,7 +59,7 @@ describe('init', { timeout: 60_000 }, () => {
     expect(text).toMatch(/^MINE=1\nHOOKLOOM_TOKEN=chosen-by-me-0123456789abcdef\nHOOKLOOM_GATEWAY_TOKEN=\S{43}\n$/)
   })
 
-  test('an editor knows hookloom, zod and Node in all that is written in hooks', async () => {
+  test('an editor resolves hookloom, zod and Node in every file below hooks', async () => {
     const dir = makeFolder()
     await runCommand(['init'], { dir })
     const folder = join(dir, 'hooks')
@@ -108,7 +108,7 @@ describe('init', { timeout: 60_000 }, () => {
 })
 
 describe('dev', { timeout: 60_000 }, () => {
-  test('prints a curl line and a send line that work as they are printed', async () => {
+  test('dev prints a curl line and a send line that work as printed', async () => {
     const dir = await initOnAnyPort()
     const gateway = await startGateway({ dir, command: 'dev' })
     await gateway.printed(/Ctrl-C/)
@@ -123,7 +123,7 @@ describe('dev', { timeout: 60_000 }, () => {
     expect(await gateway.stop()).toBe(0)
   })
 
-  test('makes the directory that is not there, and serves on the usual port', async (context) => {
+  test('dev creates a missing directory, and serves on the default port', async (context) => {
     if (!(await isFree(8790)) || !(await isFree(8791))) context.skip('port 8790 or 8791 is in use on this machine')
     const dir = join(makeFolder(), 'not', 'there', 'yet')
     const gateway = await startGateway({ dir, command: 'dev' })
@@ -149,14 +149,14 @@ describe('dev', { timeout: 60_000 }, () => {
     expect([code, admin.code]).toEqual([78, 78])
   })
 
-  test('says that the hooks are off, in place of a curl line that would be answered 404', async () => {
+  test('dev prints that the hooks are off, in place of a curl line that would get 404', async () => {
     const gateway = await startGateway({ config: { hooks: { enabled: false } }, command: 'dev' })
     await gateway.printed(/hooks\.enabled is false/)
     expect(gateway.output()).not.toContain('curl')
     await gateway.stop()
   })
 
-  test('shows an operator’s problem in the answer, where start keeps it to itself', async () => {
+  test('dev shows a problem of the operator in the answer, and start does not', async () => {
     const options = {
       config: { hooks: { mappings: [{ match: { path: 'broken' }, transform: { module: 'broken.ts' } }] } },
       files: { 'hooks/transforms/broken.ts': 'export default () => {\n  throw new Error("no")\n}\n' },

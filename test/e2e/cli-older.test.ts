@@ -7,7 +7,7 @@ const config = {
   hooks: { mappings: [{ match: { path: 'parts' }, action: 'wake', forEach: 'parts', textTemplate: '{{parts[0]}}' }] },
 }
 
-describe('what a list leaves out', { timeout: 60_000 }, () => {
+describe('older rows', { timeout: 60_000 }, () => {
   let gateway: Gateway
   let ids: string[]
 
@@ -33,17 +33,17 @@ describe('what a list leaves out', { timeout: 60_000 }, () => {
     return all
   }
 
-  test('of deliveries is reached by the id of the oldest one shown', async () => {
+  test('older deliveries are listed with the id of the oldest one shown', async () => {
     const all = await readAll(['list', '--limit', '3'], 'deliveryId')
     expect(all.map(({ deliveryId }) => deliveryId)).toEqual(ids)
   })
 
-  test('of events is reached by the time of the oldest one shown, and events of one moment stay together', async () => {
+  test('older events are listed with the time of the oldest one shown, and events of one moment stay together', async () => {
     const all = await readAll(['events', '--limit', '2'], 'at')
     expect(all.map(({ text }) => text)).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
   })
 
-  test('of refusals is reached by the id of the oldest one shown', async () => {
+  test('older refusals are listed with the id of the oldest one shown', async () => {
     for (const path of ['one', 'two', 'three']) {
       await fetch(`${gateway.url}/${path}`, {
         method: 'POST',
@@ -55,7 +55,7 @@ describe('what a list leaves out', { timeout: 60_000 }, () => {
     expect(all.map(({ hook }) => hook)).toEqual(['one', 'two', 'three'])
   })
 
-  test('is named under a table that its limit cut off, as a command, and under no other', async () => {
+  test('the command for older rows is printed only under a table that the limit cut off', async () => {
     const { stdout } = await runCommand(['list', '--state', 'accepted', '--limit', '3'], { dir: gateway.dir })
     expect(stdout).toContain(`list --state accepted --limit 3 --before ${ids[1]} --config-dir ${gateway.dir}`)
     expect((await runCommand(['events', '--limit', '3'], { dir: gateway.dir })).stdout).toMatch(
@@ -64,7 +64,7 @@ describe('what a list leaves out', { timeout: 60_000 }, () => {
     expect((await runCommand(['list'], { dir: gateway.dir })).stdout).not.toContain('Older:')
   })
 
-  test('behind the oldest one is nothing, and behind one that is not there is an error', async () => {
+  test('--before the oldest row lists nothing, and with an unknown id it is an error', async () => {
     const none = await runCommand(['list', '--before', String(ids[0])], { dir: gateway.dir })
     expect(none).toMatchObject({ code: 0, stdout: 'No delivery is older.\n' })
     for (const args of [['list'], ['list', '--dead'], ['list', '--refused']]) {

@@ -49,8 +49,8 @@ const files = {
   }),
 }
 
-describe('a pack of one’s own', { timeout: 60_000 }, () => {
-  test('is added with its steps and a placeholder, which check reports until it is replaced', async () => {
+describe('own presets', { timeout: 60_000 }, () => {
+  test('an own preset is added with its steps and a placeholder, which check reports until it is replaced', async () => {
     const dir = makeConfigDir({ files })
     const { code, stdout, stderr } = await runCommand(['add', 'preset', 'weaver'], { dir })
     expect([code, stderr]).toEqual([0, ''])
@@ -75,7 +75,7 @@ describe('a pack of one’s own', { timeout: 60_000 }, () => {
     expect(loadConfig({ dir, env: {} }).config.hooks.presets).toHaveLength(1)
   })
 
-  test('sends its fixtures, signed by its verifier', async () => {
+  test('the fixtures of an own preset are sent with the signature of its verifier', async () => {
     const { dir } = await startInside({
       config: { hooks: { presets: [{ name: 'weaver', secret: 'secret-of-the-loom' }] } },
       files,
@@ -85,7 +85,7 @@ describe('a pack of one’s own', { timeout: 60_000 }, () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean deployed?')])
   })
 
-  test('that is broken ends check with the file and the key', async () => {
+  test('check names the file and the key of a broken own preset', async () => {
     const dir = makeConfigDir({
       config: { hooks: { presets: ['weaver'], mappings: [{ match: { path: 'x' } }] } },
       files: { 'hooks/presets/weaver.ts': 'export default {' },
@@ -98,8 +98,8 @@ describe('a pack of one’s own', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a verifier of one’s own', { timeout: 60_000 }, () => {
-  test('that is broken ends check with its reason', async () => {
+describe('own verifiers', { timeout: 60_000 }, () => {
+  test('check shows why an own verifier is broken', async () => {
     const config = {
       hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 'secret-of-the-loom' } }] },
     }
@@ -132,7 +132,7 @@ describe('hookloom send to a signed mapping', { timeout: 60_000 }, () => {
     'code.json': '{"kind":"code"}',
   }
 
-  test('signs a body as the mapping that takes it asks, in the table or in code, or sends the token', async () => {
+  test('send signs a body with the scheme of its mapping, bundled or own, or sends the token', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const sent = async (...args: string[]) => (await runCommand(['send', ...args, '--json'], { dir })).json()[0]
     expect(await sent('shared', '--file', join(dir, 'table.json'))).toMatchObject({ status: 200 })
@@ -143,7 +143,7 @@ describe('hookloom send to a signed mapping', { timeout: 60_000 }, () => {
     expect(await runProcess('/bin/sh', ['-c', shell], { env: toChildEnv() })).toMatchObject({ code: 0 })
   })
 
-  test('says in one sentence why it cannot', async () => {
+  test('send says in one sentence why it cannot sign', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const theirs = await runCommand(['send', 'theirs', join(dir, 'code.json')], { dir })
     expect([theirs.code, theirs.stderr]).toEqual([64, expect.stringContaining('only the sender has the key')])

@@ -42,28 +42,34 @@ async function park({ url }: Inside, hook: string, payload: object): Promise<voi
 const states = async ({ dir }: Inside) =>
   (await readStore(dir, (store) => store.deliveries({ limit: 100 }))).map(({ hook, state }) => `${hook} ${state}`)
 
-test('wait after the code is fixed, until they are retried or dropped', { timeout: 60_000 }, async () => {
-  const { log, line } = listen()
-  const gateway = await startInside({ config: { hooks }, files: { 'hooks/transforms/work.ts': broken }, log })
-  const { dir } = gateway
-  for (const hook of ['one', 'two', 'one']) await park(gateway, hook, {})
-  await park(gateway, 'one', { bad: true })
-  const waiting = line(/hookloom retry --parked/)
-  writeFileSync(join(dir, 'hooks/transforms/work.ts'), fixed)
-  expect(await waiting).toBe('4 parked deliveries wait. "hookloom retry --parked" runs them again.')
-  expect(await states(gateway)).toEqual(['one parked', 'two parked', 'one parked', 'one parked'])
+test(
+  'parked deliveries wait after a fix until they are retried or dropped, if drain is "ask"',
+  { timeout: 60_000 },
+  async () => {
+    const { log, line } = listen()
+    const gateway = await startInside({ config: { hooks }, files: { 'hooks/transforms/work.ts': broken }, log })
+    const { dir } = gateway
+    for (const hook of ['one', 'two', 'one']) await park(gateway, hook, {})
+    await park(gateway, 'one', { bad: true })
+    const waiting = line(/hookloom retry --parked/)
+    writeFileSync(join(dir, 'hooks/transforms/work.ts'), fixed)
+    expect(await waiting).toBe('4 parked deliveries wait. "hookloom retry --parked" runs them again.')
+    expect(await states(gateway)).toEqual(['one parked', 'two parked', 'one parked', 'one parked'])
 
-  const retried = await runCommand(['retry', '--parked', '--hook', 'one'], { dir })
-  expect(retried.stdout).toBe('3 parked deliveries ran again: 2 are settled, 1 is parked again.\n')
-  expect(await states(gateway)).toEqual(['one accepted', 'two parked', 'one accepted', 'one parked'])
+    const retried = await runCommand(['retry', '--parked', '--hook', 'one'], { dir })
+    expect(retried.stdout).toBe('3 parked deliveries ran again: 2 are settled, 1 is parked again.\n')
+    expect(await states(gateway)).toEqual(['one accepted', 'two parked', 'one accepted', 'one parked'])
 
-  const nothing = await runCommand(['drop', '--parked', '--hook', 'three', '--json'], { dir })
-  expect(nothing.json()).toEqual([{ dropped: 0 }])
-  const dropped = await runCommand(['drop', '--parked'], { dir })
-  expect(dropped.stdout).toBe('2 parked deliveries are dropped.\n')
-  expect(await states(gateway)).toEqual(['one accepted', 'two dropped', 'one accepted', 'one dropped'])
-  expect((await runCommand(['retry', '--parked', '--json'], { dir })).json()).toEqual([{ settled: 0, stillParked: 0 }])
-})
+    const nothing = await runCommand(['drop', '--parked', '--hook', 'three', '--json'], { dir })
+    expect(nothing.json()).toEqual([{ dropped: 0 }])
+    const dropped = await runCommand(['drop', '--parked'], { dir })
+    expect(dropped.stdout).toBe('2 parked deliveries are dropped.\n')
+    expect(await states(gateway)).toEqual(['one accepted', 'two dropped', 'one accepted', 'one dropped'])
+    expect((await runCommand(['retry', '--parked', '--json'], { dir })).json()).toEqual([
+      { settled: 0, stillParked: 0 },
+    ])
+  },
+)
 
 test.each([
   [['drop'], 'Give the id of a delivery, or --parked'],
@@ -71,7 +77,7 @@ test.each([
   [['drop', 'some-id', '--hook', 'one'], '--hook is only for --parked'],
   [['retry', '--parked', '--dead'], 'Give the id of a delivery or a run, --dead'],
   [['retry', '--dead', '--hook', 'one'], '--hook is only for --parked'],
-])('%j says what is missing', async (args, message) => {
+])('the command %j says which argument is missing', async (args, message) => {
   const { code, stderr } = await runCommand(args, {})
   expect([code, stderr]).toEqual([64, expect.stringContaining(message)])
 })

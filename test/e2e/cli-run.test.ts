@@ -49,7 +49,7 @@ const setup = {
 }
 
 describe('run', { timeout: 60_000 }, () => {
-  test('tells the decision, each mapping with its reason, and where every field came from', async () => {
+  test('run shows the decision, the reason of each mapping, and the origin of each field', async () => {
     const dir = makeConfigDir(setup)
     const { code, json } = await runCommand(['run', 'repo', join(dir, 'opened.json'), '--json'], { dir })
     expect(code).toBe(0)
@@ -77,14 +77,14 @@ describe('run', { timeout: 60_000 }, () => {
     ])
   })
 
-  test('touches nothing: no state folder is there afterwards', async () => {
+  test('run writes nothing, not even a state folder', async () => {
     const dir = makeConfigDir(setup)
     await runCommand(['run', 'repo', join(dir, 'opened.json')], { dir })
     await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
     expect(existsSync(join(dir, 'state'))).toBe(false)
   })
 
-  test('a fixture brings its headers, and --event and --header win over them', async () => {
+  test('run uses the headers of a fixture, and --event and --header override them', async () => {
     const dir = makeConfigDir(setup)
     const decide = async (...args: string[]) => {
       const { json } = await runCommand(['run', 'repo', ...args, '--json'], { dir })
@@ -107,14 +107,14 @@ describe('run', { timeout: 60_000 }, () => {
     ['opened.json', 'thrower', 70, 'park', 'transform-failed'],
     ['opened.json', 'agent', 65, 'refusal', 'payload-invalid'],
     ['key.json', 'agent', 77, 'refusal', 'session-key-denied'],
-  ])('%s to %s ends with exit code %i: %s', async (file, hook, code, decision, problem) => {
+  ])('run with %s to %s exits %i: %s', async (file, hook, code, decision, problem) => {
     const dir = makeConfigDir(setup)
     const ran = await runCommand(['run', hook, join(dir, file), '--json'], { dir })
     expect(ran.json()).toMatchObject([{ decision, actions: [], problem: problem === null ? null : { code: problem } }])
     expect(ran.code).toBe(code)
   })
 
-  test('a transform that throws is shown with its file and line', async () => {
+  test('run shows file and line of a transform that throws', async () => {
     const dir = makeConfigDir(setup)
     const { stdout, stderr } = await runCommand(['run', 'thrower', join(dir, 'opened.json')], { dir })
     expect(stdout).toContain('park: this code would park the delivery\n')
@@ -124,7 +124,7 @@ describe('run', { timeout: 60_000 }, () => {
   test.each([
     ['while it loads', 'for (;;);\nexport default () => null\n', 'was not loaded within 300 ms'],
     ['when it is called', 'export default () => { for (;;); }\n', 'did not end within 300 ms'],
-  ])('code that loops %s is ended as a gateway would', async (_when, text, told) => {
+  ])('run ends code that loops %s', async (_when, text, told) => {
     const dir = makeConfigDir({
       config: { hooks: { ...setup.config.hooks, transforms: { timeoutMs: 300 } } },
       files: { ...setup.files, 'hooks/transforms/thrower.ts': text },
@@ -134,7 +134,7 @@ describe('run', { timeout: 60_000 }, () => {
     expect(code).toBe(70)
   })
 
-  test('code sees the variables that hooks.transforms.env names, and no others', async () => {
+  test('code sees only the variables that hooks.transforms.env names', async () => {
     const text = 'export default () => ({ message: JSON.stringify([process.env.NAMED, process.env.SECRET]) })\n'
     const dir = makeConfigDir({
       config: { hooks: { ...setup.config.hooks, transforms: { env: ['NAMED'] } } },
@@ -145,7 +145,7 @@ describe('run', { timeout: 60_000 }, () => {
     expect(json()).toMatchObject([{ actions: [{ message: '["seen",null]' }] }])
   })
 
-  test('code that does not build is told apart from what a running gateway serves', async () => {
+  test('run says that a running gateway keeps its last version if code does not build', async () => {
     const dir = makeConfigDir({
       ...setup,
       files: { ...setup.files, 'hooks/transforms/thrower.ts': 'export default (' },
@@ -154,7 +154,7 @@ describe('run', { timeout: 60_000 }, () => {
     expect(stdout).toContain('would park the delivery; a running gateway keeps its last good version\n')
   })
 
-  test('a hook that nobody takes names the nearest, and a file that is no JSON says where it breaks', async () => {
+  test('run suggests the nearest hook for an unknown one, and shows where a file is not JSON', async () => {
     const dir = makeConfigDir(setup)
     const unknown = await runCommand(['run', 'repos', join(dir, 'opened.json')], { dir })
     expect(unknown).toMatchObject({ code: 65, stderr: expect.stringContaining('Did you mean repo?') })
@@ -164,7 +164,7 @@ describe('run', { timeout: 60_000 }, () => {
 })
 
 describe('send', { timeout: 60_000 }, () => {
-  test('posts as a sender would, and ends with the code of what the gateway refused', async () => {
+  test('send posts as a sender does, and its exit code shows why the gateway refused', async () => {
     const gateway = await startGateway(setup)
     const send = (hook: string, file: string, ...more: string[]) =>
       runCommand(['send', hook, join(gateway.dir, file), ...more, '--json'], { dir: gateway.dir })

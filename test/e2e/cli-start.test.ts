@@ -4,7 +4,7 @@ import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
 describe('start', { timeout: 60_000 }, () => {
-  test('a second gateway on one store is exit 69 and names the first, which then makes room', async () => {
+  test('a second gateway on one store exits 69 and names the first, and starts once the first has ended', async () => {
     const first = await startGateway()
     const second = await runBuilt(['start'], { dir: first.dir })
     expect(second.stderr).toContain(`in use by another gateway (pid ${first.child.pid})`)
@@ -14,7 +14,7 @@ describe('start', { timeout: 60_000 }, () => {
     expect(await third.stop()).toBe(0)
   })
 
-  test('prints JSON lines alone, and of a reply on the console channel only its length', async () => {
+  test('start prints only JSON lines, and only the length of a reply on the console channel', async () => {
     const gateway = await startGateway()
     await post(gateway, 'agent', { message: 'Say hello', channel: 'console' })
     await gateway.printed(/a reply of \d+ characters for the console/)
@@ -30,14 +30,17 @@ describe('start', { timeout: 60_000 }, () => {
     expect(gateway.output()).not.toContain(gatewayToken)
   })
 
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it in order, with exit code 0', async (signal) => {
-    const gateway = await startGateway()
-    const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))
-    gateway.child.kill(signal)
-    expect(await ended).toBe(0)
-  })
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'the signal %s stops the gateway in order, with exit code 0',
+    async (signal) => {
+      const gateway = await startGateway()
+      const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))
+      gateway.child.kill(signal)
+      expect(await ended).toBe(0)
+    },
+  )
 
-  test('a second signal does not wait for what still runs', async () => {
+  test('a second signal ends the gateway without waiting for running jobs', async () => {
     const gateway = await startGateway()
     const { port } = new URL(gateway.url)
     const socket = connect(Number(port), '127.0.0.1')

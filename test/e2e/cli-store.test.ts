@@ -75,18 +75,18 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(listed[2]).toMatchObject({ hook: 'later', mappingId: 'later', actions: [] })
   })
 
-  test('list says beside a parked delivery which problem parked it', async () => {
+  test('list shows which problem parked a delivery', async () => {
     const { stdout } = await runCommand(['list'], { dir: gateway.dir })
     expect(stdout).toMatch(new RegExp(`parked .* transform-failed +${String(parked['deliveryId'])}`))
   })
 
-  test('list takes the newest of --limit, and those of --state alone', async () => {
+  test('list shows the newest --limit deliveries, and only those of --state', async () => {
     expect((await read('list', '--limit', '1')).map(({ deliveryId }) => deliveryId)).toEqual([parked['deliveryId']])
     expect((await read('list', '--state', 'parked')).map(({ state }) => state)).toEqual(['parked'])
     expect(await read('list', '--state', 'dropped')).toEqual([])
   })
 
-  test('show tells of the jobs and their steps, by delivery id and by run id', async () => {
+  test('show lists the jobs and their steps, by delivery id and by run id', async () => {
     const [record] = await read('show', String(ticket['deliveryId']))
     expect(Object.keys(record ?? {})).toEqual(expect.arrayContaining([...deliveryFields, 'jobs', 'problem', 'log']))
     expect(record?.['jobs']).toEqual([
@@ -111,19 +111,19 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(await read('show', String(ticket['runId']))).toEqual([record])
   })
 
-  test('show says why a delivery is parked, with file and line', async () => {
+  test('show explains why a delivery is parked, with file and line', async () => {
     const [record] = await read('show', String(parked['deliveryId']))
     expect(record).toMatchObject({ state: 'parked', problem: { code: 'transform-failed' }, jobs: [] })
     const { stdout } = await runCommand(['show', String(parked['deliveryId'])], { dir: gateway.dir })
     expect(stdout).toMatch(/later\.ts:2/)
   })
 
-  test('show of an id that nothing has is exit 65', async () => {
+  test('show exits 65 for an unknown id', async () => {
     const { code, stderr } = await runCommand(['show', 'nothing'], { dir: gateway.dir })
     expect({ code, stderr }).toMatchObject({ code: 65, stderr: expect.stringContaining('"nothing"') })
   })
 
-  test('events shows what waits for the agent, oldest first', async () => {
+  test('events lists pending events, oldest first', async () => {
     const events = await read('events')
     // the run of the ticket ends before or after the other one is parked
     const [first, ...others] = events
@@ -142,7 +142,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     }
   })
 
-  test('sessions shows the prompt as it was built, boundary included, and one key alone when asked', async () => {
+  test('sessions shows prompts with their boundary, and only one session if a key is given', async () => {
     const all = await read('sessions')
     expect(all.map(({ sessionKey }) => sessionKey)).toEqual(expect.arrayContaining(['main', 'hook:ticket:7']))
     const [session, ...others] = await read('sessions', 'hook:ticket:7')
@@ -160,7 +160,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(missing.code).toBe(65)
   })
 
-  test('text from outside never drives the terminal, in tables and in JSON', async () => {
+  test('text from outside prints no control character, in tables and in JSON', async () => {
     const id = String(ticket['deliveryId'])
     for (const args of [['list'], ['show', id], ['events'], ['sessions', 'hook:ticket:7']]) {
       for (const flags of [[], ['--json']]) {
@@ -173,7 +173,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(stdout).toContain('tea')
   })
 
-  test('list --refused shows what was turned away since the start, and not what was let in', async () => {
+  test('list --refused shows refused requests since the start, and no accepted ones', async () => {
     await fetch(`${gateway.url}/wake`, { method: 'POST', body: '{"text":"let me in"}' })
     await post(gateway, 'agent', { message: ' ' })
     const refused = await read('list', '--refused')
@@ -189,7 +189,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(await read('list', '--refused', '--limit', '1')).toEqual(refused.slice(-1))
   })
 
-  test('list --refused tells people which mapping took what was refused, and why', async () => {
+  test('list --refused shows which mapping a refused request matched, and why it was refused', async () => {
     await post(gateway, 'tickets', { id: 1, text: '' })
     await post(gateway, 'nobody', {})
     const { stdout } = await runCommand(['list', '--refused'], { dir: gateway.dir })
@@ -213,7 +213,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     })
   })
 
-  test('what is stored is read without a gateway as well', async () => {
+  test('list reads the store without a running gateway too', async () => {
     const before = await read('list')
     await gateway.stop()
     expect(await read('list')).toEqual(before)
@@ -248,7 +248,7 @@ describe('an empty store', { timeout: 60_000 }, () => {
     ['list', 'No delivery yet.'],
     ['events', 'No system event yet.'],
     ['sessions', 'No session yet.'],
-  ])('%s says so, and is no failure', async (command, sentence) => {
+  ])('the command %s says that an empty store has nothing, and exits 0', async (command, sentence) => {
     const dir = makeConfigDir()
     expect(await runCommand([command], { dir })).toMatchObject({ code: 0, stdout: `${sentence}\n`, stderr: '' })
     expect(await runCommand([command, '--json'], { dir })).toMatchObject({ code: 0, stdout: '' })
@@ -286,7 +286,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
     expect(await runCommand(['retry', kept], { dir })).toMatchObject({ code: 69 })
   })
 
-  test('dead runs are found with their reason, those of heartbeats too, and each is retried by its id', async () => {
+  test('list --dead shows dead runs and heartbeats with the reason, and retry takes their ids', async () => {
     const { dir, ...gateway } = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
@@ -325,7 +325,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
     expect(await runCommand(['list', '--dead', '--state', 'parked'], { dir })).toMatchObject({ code: 64 })
   })
 
-  test('what died in an outage is retried with one command, and is told in one line', async () => {
+  test('retry --dead retries all dead runs, and says so in one line', async () => {
     const { dir, ...gateway } = await startGateway({
       config: {
         runners: { gone: { kind: 'command', command: 'no-such-program' } },
@@ -347,7 +347,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
     expect(await runCommand(['retry', 'x', '--dead'], { dir })).toMatchObject({ code: 64 })
   })
 
-  test('what was parked runs by itself when a gateway starts with a mended transform', async () => {
+  test('a parked delivery runs by itself when a gateway starts with a corrected transform', async () => {
     const first = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
     const { deliveryId } = await post(first, 'later', {})
     expect(await first.stop()).toBe(0)
@@ -357,7 +357,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
     expect(record).toMatchObject({ deliveryId, state: 'accepted' })
   })
 
-  test('another gateway token changes nothing', async () => {
+  test('a command with another gateway token is refused and changes nothing', async () => {
     const gateway = await startGateway({ config, files: { 'hooks/transforms/later.ts': broken } })
     const { deliveryId } = await post(gateway, 'later', {})
     const stranger = makeConfigDir({ config: { gateway: { token: 'another-token-0123456789abcdef' } } })

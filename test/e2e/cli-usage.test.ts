@@ -5,18 +5,18 @@ import { runBuilt, runCommand } from './command.ts'
 import { makeConfigDir, makeFolder } from './gateway.ts'
 
 describe('the command line', { timeout: 60_000 }, () => {
-  test('an unknown flag is exit 64 in one sentence that names the nearest, and a known one is taken', async () => {
+  test('an unknown flag exits 64 and suggests the nearest one', async () => {
     const dir = makeConfigDir()
     const wrong = await runCommand(['list', '--limti', '3'], { dir })
     expect(wrong).toMatchObject({ code: 64, stdout: '', stderr: "✗ Unknown option '--limti'. Did you mean --limit?\n" })
     expect(await runCommand(['list', '--limit', '3'], { dir })).toMatchObject({ code: 0, stderr: '' })
   })
 
-  test('a flag of one command is unknown to another', async () => {
+  test('a flag of one command is unknown to another command', async () => {
     expect(await runCommand(['init', '--json'], { dir: makeFolder() })).toMatchObject({ code: 64, stdout: '' })
   })
 
-  test('an unknown command is exit 64 and names the nearest', async () => {
+  test('an unknown command exits 64 and suggests the nearest one', async () => {
     const { code, stderr } = await runBuilt(['sesions'])
     expect({ code, stderr }).toEqual({ code: 64, stderr: "✗ Unknown command 'sesions'. Did you mean sessions?\n" })
   })
@@ -37,13 +37,13 @@ describe('the command line', { timeout: 60_000 }, () => {
     [['show', 'one', 'two'], 'show takes one id, or two ids with --diff.'],
     [['run', 'github', 'no-such-file.json'], 'the file does not exist'],
     [['run', 'github', 'package.json', '--header', 'no colon'], '--header takes "name: value"'],
-  ])('%j is exit 64 and says why', async (args, why) => {
+  ])('the command line %j exits 64 with the reason', async (args, why) => {
     const { code, stderr, stdout } = await runCommand(args, { dir: makeConfigDir({ config: anyHook }) })
     expect(stderr).toContain(why)
     expect({ code, stdout }).toEqual({ code: 64, stdout: '' })
   })
 
-  test('help and the version are no failures', async () => {
+  test('help and the version exit 0', async () => {
     const root = resolve(import.meta.dirname, '../..')
     const fields: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     const version = await runBuilt(['--version'])

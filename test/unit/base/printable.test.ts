@@ -2,20 +2,20 @@ import { expect, test } from 'vitest'
 import { toPrintable, toPrintableLine } from '../../../src/base/text.ts'
 import { markUnseen } from '../../../src/inspector/format.ts'
 
-test('what drives a terminal is shown as a picture', () => {
+test('control characters are shown as pictures', () => {
   expect(toPrintable('a\u001b[31mb')).toBe('a␛[31mb')
   expect(toPrintable('\u0007\u0008\r\u007f')).toBe('␇␈␍␡')
   expect(toPrintable('\u009b2J')).toBe('\uFFFD2J')
   expect(toPrintable('left\u202eright')).toBe('left\uFFFDright')
 })
 
-test('text that only says something stays as it is', () => {
+test('ordinary text is unchanged', () => {
   const text = 'Grüße, 你好 👋🏽\n\tand more'
   expect(toPrintable(text)).toBe(text)
   expect(toPrintable('one\r\ntwo')).toBe('one\ntwo')
 })
 
-test('no character that nobody sees stays, after the tables of Unicode, but tab and line feed', () => {
+test('every invisible character of Unicode is replaced, except tab and line feed', () => {
   const kept: string[] = []
   const seen = /^[\t\n]$/
   for (let code = 0; code <= 0x10ffff; code += 1) {
@@ -27,14 +27,14 @@ test('no character that nobody sees stays, after the tables of Unicode, but tab 
   expect(kept).toEqual([])
 })
 
-test('joiners and selectors stay where an emoji or a script needs them, and a run of them does not', () => {
+test('joiners and selectors stay only where an emoji or a script needs them', () => {
   for (const text of ['👩‍💻 👨‍👩‍👧 ❤️ 🏳️‍🌈 1️⃣', 'می‌خواهم', 'क्‍ष']) expect(toPrintable(text)).toBe(text)
   expect(toPrintable('😀\u{E0101}\u{E0102}')).toBe('😀\uFFFD\uFFFD')
   expect(toPrintable('❤\uFE0F\uFE0E')).toBe('❤\uFE0F\uFFFD')
   expect(toPrintable('in\u200Dvisible')).toBe('in\uFFFDvisible')
 })
 
-test('a line stays one line', () => {
+test('toPrintableLine returns one line', () => {
   expect(toPrintableLine(' one\n\ttwo\r\nthree\u0085four\u2028five ')).toBe('one two three\uFFFDfour\uFFFDfive')
 })
 

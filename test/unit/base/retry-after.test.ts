@@ -3,7 +3,7 @@ import { readRetryAfterMs } from '../../../src/base/http.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 
-describe('how long a provider asks us to wait', () => {
+describe('readRetryAfterMs', () => {
   test.each([
     [{ 'retry-after': '7' }, 7_000],
     [{ 'retry-after': ' 1.5 ' }, 1_500],
@@ -16,11 +16,11 @@ describe('how long a provider asks us to wait', () => {
     [{ 'retry-after': '-5' }, undefined],
     [{ 'retry-after': '' }, undefined],
     [{}, undefined],
-  ])('%o', (headers: Record<string, string>, ms) => {
+  ])('the headers %o ask for a wait of %s ms', (headers: Record<string, string>, ms) => {
     expect(readRetryAfterMs(new Headers(headers), now)).toBe(ms)
   })
 
-  test('a date is taken by the clock of whoever wrote it', () => {
+  test('a date is compared with the clock of the server that wrote it', () => {
     const headers = new Headers({
       'retry-after': 'Wed, 21 Oct 2015 07:28:30 GMT',
       date: 'Wed, 21 Oct 2015 07:28:00 GMT',

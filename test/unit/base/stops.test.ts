@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { createStops } from '../../../src/base/stops.ts'
 import { silentLog } from '../../../src/model/log.ts'
 
-describe('the stop of a gateway', () => {
+describe('createStops', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
@@ -10,7 +10,7 @@ describe('the stop of a gateway', () => {
   const log = { ...silentLog, error: (fields: object, message: string) => void lines.push({ ...fields, message }) }
   beforeEach(() => void lines.splice(0))
 
-  test('undoes last what was begun first, one after the other, and once', async () => {
+  test('the parts stop once, one after the other, in reverse order', async () => {
     const stops = createStops(log)
     const said: string[] = []
     stops.add('first', async () => void said.push('first'))
@@ -23,7 +23,7 @@ describe('the stop of a gateway', () => {
     expect(lines).toEqual([])
   })
 
-  test('gives all parts together the time of the configuration, and each that is late a second', async () => {
+  test('all parts share the configured time, and a late part still gets a second', async () => {
     const stops = createStops(log)
     const isStopped: string[] = []
     stops.within(3_000)
@@ -36,7 +36,7 @@ describe('the stop of a gateway', () => {
     expect(lines.map((line) => Reflect.get(line, 'limitMs'))).toEqual([2_500, 1_000, 1_000])
   })
 
-  test('goes on without a part that does not end, and says which one', async () => {
+  test('a part that does not end is logged, and the stop goes on', async () => {
     const stops = createStops(log)
     let isClosed = false
     stops.add('the store', () => void (isClosed = true))
@@ -56,7 +56,7 @@ describe('the stop of a gateway', () => {
     ])
   })
 
-  test('goes on past a part that throws, and says what it threw', async () => {
+  test('a part that throws is logged, and the stop goes on', async () => {
     const stops = createStops(log)
     let isClosed = false
     const err = new Error('no')

@@ -18,8 +18,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
-describe.skipIf(process.platform === 'win32')('code that other users can write', () => {
-  test('is none where only the owner can, whoever can read it', async () => {
+describe.skipIf(process.platform === 'win32')('write access of other users to code', () => {
+  test('code that only its owner can write is fine, even if others can read it', async () => {
     expect(await checkCodeFolders(dir)).toMatchObject({ name: 'code-permissions', ok: true })
   })
 
@@ -32,7 +32,7 @@ describe.skipIf(process.platform === 'win32')('code that other users can write',
     ['hooks/presets/own/x.ts', 0o646],
     ['hooks/verifiers', 0o772],
     ['hooks/channels/x.ts', 0o666],
-  ])('is warned of: %s with mode %o', async (file, mode) => {
+  ])('%s with mode %o is reported', async (file, mode) => {
     chmodSync(join(dir, file), mode)
     expect(await checkCodeFolders(dir)).toEqual({
       name: 'code-permissions',
@@ -42,7 +42,7 @@ describe.skipIf(process.platform === 'win32')('code that other users can write',
     })
   })
 
-  test('is also what is in a config directory that they can write', async () => {
+  test('code in a config directory that others can write is reported', async () => {
     chmodSync(dir, 0o777)
     const { detail } = await checkCodeFolders(dir)
     expect(detail).toBe(
@@ -50,7 +50,7 @@ describe.skipIf(process.platform === 'win32')('code that other users can write',
     )
   })
 
-  test('is named up to five times', async () => {
+  test('at most five files are named', async () => {
     for (let index = 0; index < 7; index++) {
       write(`hooks/channels/c${index}.ts`)
       chmodSync(join(dir, `hooks/channels/c${index}.ts`), 0o666)
@@ -60,7 +60,7 @@ describe.skipIf(process.platform === 'win32')('code that other users can write',
     expect(detail).toContain(' and 2 more can be written')
   })
 
-  test('is not what a link leads to, nor an installed package', async () => {
+  test('the target of a link and installed packages are not checked', async () => {
     write('elsewhere.ts')
     write('hooks/node_modules/p/index.js')
     for (const file of ['elsewhere.ts', 'hooks/node_modules/p/index.js']) chmodSync(join(dir, file), 0o666)
@@ -68,7 +68,7 @@ describe.skipIf(process.platform === 'win32')('code that other users can write',
     expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
   })
 
-  test('is none in a config directory without code', async () => {
+  test('a config directory without code has no finding', async () => {
     rmSync(join(dir, 'hooks'), { recursive: true })
     expect(await checkCodeFolders(dir)).toMatchObject({ ok: true })
   })

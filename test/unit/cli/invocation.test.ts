@@ -11,20 +11,20 @@ function invocation(script: string, env: Record<string, string>): string {
   return formatInvocation(createContext(io, { configDir: dir }), ['check'])
 }
 
-describe('the command line that a command prints as the next one', () => {
+describe('the next command line', () => {
   test.each([
     ['/usr/bin/hookloom', {}, 'hookloom check'],
     ['/usr/bin/hookloom', { npm_command: 'run-script' }, 'hookloom check'],
     ['/cache/_npx/1/hookloom', { npm_command: 'exec' }, 'npx hookloom check'],
     ['/app/node_modules/.bin/hookloom', {}, 'npx hookloom check'],
     ['/elsewhere/dist/main.js', { npm_command: 'exec' }, 'node /elsewhere/dist/main.js check'],
-  ])('of %s run with %j is what runs it again', (script, env, line) => {
+  ])('a command started as %s with %j is printed so that it can be run again', (script, env, line) => {
     expect(invocation(script, env)).toBe(line)
   })
 })
 
 test.each(['a b', "it's $(id) `id` !!", 'a\n\u001b[201~b', "\u009b'\\u0041", '-x', '\ttab'])(
-  'a word of that line, %j, is one argument for a shell, and no control character for a terminal',
+  'the word %j is one argument for a shell, and prints no control character',
   (word) => {
     const written = quoteShellWord(word)
     expect(execFileSync('bash', ['-c', `printf %s ${written}`]).toString()).toBe(word)

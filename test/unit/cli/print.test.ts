@@ -2,7 +2,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { renderTable } from '../../../src/cli/terminal/print.ts'
 
-test('one long cell does not push the other columns away; the last column is shown whole', () => {
+test('a long cell is cut, and only the last column is shown whole', () => {
   const table = renderTable(['from', 'why'], [['x'.repeat(5_000), 'y'.repeat(200)]])
   expect(stripVTControlCharacters(table).split('\n')).toEqual([
     `${'from'.padEnd(80)}  why`,

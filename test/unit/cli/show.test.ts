@@ -55,7 +55,7 @@ async function showPosts(posts: readonly Post[], state: Exclude<JobState, 'dropp
   return { lines, objects, text: printed.join('\n') }
 }
 
-test('a message of a dead run was never sent, or it is not known whether it was', async () => {
+test('a message of a dead run is shown as unsent or unknown', async () => {
   const posts = [
     post(0, { state: 'sent', id: 'm1' }),
     post(1, { state: 'unknown' }),
@@ -71,7 +71,7 @@ test('a message of a dead run was never sent, or it is not known whether it was'
   expect(objects).toMatchObject([{ jobs: [{ posts: states }] }])
 })
 
-test('a message of a run that goes on waits, or is being sent', async () => {
+test('a message of an unfinished run is shown as waiting or sending', async () => {
   const posts = [post(0, { state: 'sending' }), post(1, {})]
   const running = await showPosts(posts, 'running')
   expect(running.lines[0]).toMatch(/sending .* its result is not recorded yet$/)
@@ -81,7 +81,7 @@ test('a message of a run that goes on waits, or is being sent', async () => {
   expect(queued.objects).toMatchObject([{ jobs: [{ posts: [{ state: 'sending' }, { state: 'waiting', at: null }] }] }])
 })
 
-test('a message that a kill may have repeated says so', async () => {
+test('a message that may have arrived twice after a kill is shown with a note', async () => {
   const sent = { state: 'sent', id: 'm' } as const
   const { lines, objects } = await showPosts([post(0, { ...sent, mayBeTwice: true }), post(1, sent)], 'done')
   expect(lines[0]).toContain('it may have arrived twice: an earlier attempt was cut off')

@@ -9,8 +9,8 @@ function issuesOf(parts: object): string[] {
 
 const local = { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' } } }
 
-describe('an agent', () => {
-  test('with a model of a known provider, or an alias of one, holds', () => {
+describe('models and runners of agents', () => {
+  test('an agent may name a model of a known provider, or an alias of one', () => {
     expect(issuesOf({ models: local, agents: { defaults: { model: 'local/llama' } } })).toEqual([])
     const aliased = {
       models: { ...local, aliases: { fast: 'local/llama' } },
@@ -19,13 +19,13 @@ describe('an agent', () => {
     expect(issuesOf(aliased)).toEqual([])
   })
 
-  test('whose model has no provider is told which section is missing', () => {
+  test('the error of a model without a provider names the missing section', () => {
     expect(issuesOf({ agents: { defaults: { model: 'openai/gpt' } } })).toEqual([
       'agents.defaults.model names the provider "openai", which is not in models.providers. Add models.providers.openai.',
     ])
   })
 
-  test('whose model is neither <provider>/<model> nor an alias is told so', () => {
+  test('a model that is neither <provider>/<model> nor an alias is refused', () => {
     const parts = {
       models: { ...local, aliases: { fast: 'local/llama' } },
       agents: { list: [{ id: 'a', model: 'fats' }] },
@@ -33,23 +33,23 @@ describe('an agent', () => {
     expect(issuesOf(parts)[0]).toMatch(/^agents\.list\[0\]\.model must be .* Did you mean "fast"\?$/)
   })
 
-  test('may name any model where a command runs it', () => {
+  test('an agent that a command runs may name any model', () => {
     expect(issuesOf({ agents: { defaults: { model: 'sonnet', runner: 'claude' } } })).toEqual([])
   })
 
-  test('whose runner does not exist is told which do', () => {
+  test('the error of an unknown runner lists the known ones', () => {
     expect(issuesOf({ agents: { defaults: { runner: 'cluade' } } })[0]).toContain('Did you mean "claude"?')
     const mine = { runners: { mine: { kind: 'command', command: 'agent' } }, agents: { defaults: { runner: 'mine' } } }
     expect(issuesOf(mine)).toEqual([])
   })
 })
 
-test('a provider of an own URL needs one', () => {
+test('an openai-compatible provider needs a baseUrl', () => {
   const parts = { models: { providers: { local: { kind: 'openai-compatible' } } } }
   expect(issuesOf(parts)[0]).toMatch(/^models\.providers\.local\.baseUrl is required/)
 })
 
-test('a runner needs a program or a profile, and a name of its own', () => {
+test('a command runner needs a program or a profile, and must not have the name of a built-in runner', () => {
   const runners = { bare: { kind: 'command' }, echo: { kind: 'command', command: 'echo' } }
   expect(issuesOf({ runners })).toEqual([
     'runners.bare.command is required without a profile.',
@@ -57,7 +57,7 @@ test('a runner needs a program or a profile, and a name of its own', () => {
   ])
 })
 
-test('channels.default names a channel that is configured', () => {
+test('channels.default must name a configured channel', () => {
   expect(issuesOf({ channels: { default: { channel: 'telegram', to: '7' } } })).toEqual([
     'channels.default.channel is "telegram", and channels.telegram is not set. Set it.',
   ])

@@ -6,8 +6,8 @@ function problemsOf(parts: object): readonly string[] {
   return parseConfig(JSON.stringify(parts), {}).problems
 }
 
-describe('a mistake within a section', () => {
-  test('of a channel is told alone: the channel of replies has its section', () => {
+describe('an invalid section', () => {
+  test("a mistake in a channel's section does not cause a second error at channels.default", () => {
     const route = { channel: 'telegram', to: '42' }
     expect(problemsOf({ channels: { telegram: { botToken: '${BOT}' }, default: route } })).toEqual([
       'channels.telegram.botToken needs BOT, which is not set. Set it in the environment or in .env.',
@@ -17,14 +17,14 @@ describe('a mistake within a section', () => {
     ])
   })
 
-  test('of a provider is told alone: the model names one that is there', () => {
+  test('a mistake in a provider does not cause a second error at its model', () => {
     const agents = { defaults: { model: 'local/llama' } }
     expect(problemsOf({ models: { providers: { local: { kind: 'opneai' } } }, agents })).toEqual([
       'models.providers.local.kind: expected one of "openai", "anthropic", "google", "openai-compatible", found "opneai". Did you mean "openai"?',
     ])
   })
 
-  test('of a runner is told alone: the agent names one that is there', () => {
+  test('a mistake in a runner does not cause a second error at its agent', () => {
     const agents = { defaults: { runner: 'mine' } }
     expect(problemsOf({ runners: { mine: { kind: 'command', command: 'x', output: 'jsnol' } }, agents })).toEqual([
       'runners.mine.output: expected one of "text", "json", "jsonl", found "jsnol". Did you mean "jsonl"?',
@@ -32,7 +32,7 @@ describe('a mistake within a section', () => {
   })
 })
 
-describe('an address in the configuration', () => {
+describe('URLs of the configuration', () => {
   const baseUrls = [
     ['https://chat.example/team/..', 'must not have "." or ".." in its path'],
     ['https://chat.example/./team', 'must not have "." or ".." in its path'],
@@ -45,7 +45,7 @@ describe('an address in the configuration', () => {
     ['https://chat.example:99999', 'must be an http or https URL'],
     ['https://[chat', 'must be an http or https URL'],
   ]
-  test.each(baseUrls)('like %s is refused where it stands, without its password', (baseUrl, why) => {
+  test.each(baseUrls)('the URL %s is refused, and its password is not shown', (baseUrl, why) => {
     const sections = [
       ['channels.mattermost.baseUrl', { channels: { mattermost: { token: 't', baseUrl } } }],
       ['channels.msteams.loginUrl', { channels: { msteams: { appId: 'a', appPassword: 'b', loginUrl: baseUrl } } }],
@@ -59,12 +59,12 @@ describe('an address in the configuration', () => {
     }
   })
 
-  test('may have a path of several segments, and dots that are no segment', () => {
+  test('a URL may have a path of several segments, and dots inside of a segment', () => {
     const baseUrl = 'https://chat.example:8065/a..b/.well/v2.0/'
     expect(problemsOf({ channels: { mattermost: { token: 't', baseUrl } } })).toEqual([])
   })
 
-  test('of a receiver may have a query, and no user name', () => {
+  test('the URL of a receiver may have a query, but no user name', () => {
     const of = (url: string) =>
       problemsOf({ channels: { webhook: { endpoints: { a: { url, secret: 'long-enough-for-all' } } } } })
     expect(of('https://hooks.example/x?token=1')).toEqual([])
@@ -74,7 +74,7 @@ describe('an address in the configuration', () => {
     expect(of('https://hooks.example:99999/x')[0]).toMatch(/must be an http or https URL/)
   })
 
-  test('is not changed by a name that goes into its path', () => {
+  test('a name that is put into the path of a URL cannot change the URL', () => {
     const names = [
       ['telegram.botToken', { telegram: { botToken: '42:a/../x' } }],
       ['whatsapp.phoneNumberId', { whatsapp: { accessToken: 't', phoneNumberId: '..' } }],
@@ -84,11 +84,11 @@ describe('an address in the configuration', () => {
   })
 })
 
-describe('the name of a model', () => {
+describe('names of models', () => {
   const local = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' }
   const models = { providers: { local }, aliases: { fast: 'local/llama' } }
 
-  test('is held to the providers wherever a hook may come to name it', () => {
+  test('a model must have a known provider wherever a hook can name it', () => {
     expect(
       problemsOf({
         models: { ...models, aliases: { fast: 'loacl/llama' } },
@@ -105,7 +105,7 @@ describe('the name of a model', () => {
     expect(problemsOf({ models, hooks: { mappings: [{ model: 'fast' }, { model: 'local/other' }] } })).toEqual([])
   })
 
-  test('is free where a command performs the turn, and has a provider and a name everywhere else', () => {
+  test('a model is free text for a command, and <provider>/<model> everywhere else', () => {
     const hooks = { mappings: [{ model: 'sonnet' }] }
     const wrong = ['hooks.mappings[0].model must be <provider>/<model> or an alias, found "sonnet".']
     expect(problemsOf({ models, agents: { list: [{ id: 'main', runner: 'claude' }] }, hooks })).toEqual([])
@@ -121,11 +121,11 @@ describe('the name of a model', () => {
     expect(problemsOf({ agents, hooks: { mappings: [{ model: 'sonnet', agentId: 'ops' }] } })).toEqual(wrong)
   })
 
-  test('of a mapping names any provider while no provider is configured: echo asks none', () => {
+  test('a mapping may name any model while no provider is configured', () => {
     expect(problemsOf({ hooks: { mappings: [{ model: 'openai/gpt-5' }] } })).toEqual([])
   })
 
-  test('that is an alias ignores case, so two aliases differ in more than that', () => {
+  test('two aliases that differ only in case are refused', () => {
     const aliases = { Fast: 'local/llama' }
     const hooks = { mappings: [{ model: 'fast' }, { model: ' FAST' }] }
     expect(problemsOf({ models: { ...models, aliases }, hooks })).toEqual([])
@@ -135,14 +135,14 @@ describe('the name of a model', () => {
   })
 })
 
-test('a number out of its bounds is shown', () => {
+test('the error of a number that is out of its bounds shows the number', () => {
   expect(problemsOf({ agents: { defaults: { maxConcurrent: 0 } } })).toEqual([
     'agents.defaults.maxConcurrent: expected a number above 0, found 0',
   ])
 })
 
-describe('where there are words to choose from', () => {
-  test('a kind of runner that is none of them is told all', () => {
+describe('keys with a list of words', () => {
+  test('the error of an unknown kind of runner lists all kinds', () => {
     expect(problemsOf({ runners: { mine: { kind: 'comand' } } })).toEqual([
       'runners.mine.kind: expected one of "command", "openclaw", found "comand". Did you mean "command"?',
     ])
@@ -151,7 +151,7 @@ describe('where there are words to choose from', () => {
     ])
   })
 
-  test('a thinking level that is none of them is told the nearest', () => {
+  test('the error of an unknown thinking level suggests the nearest one', () => {
     const local = { kind: 'openai', thinking: { hihg: {} } }
     expect(problemsOf({ models: { providers: { local } } })).toEqual([
       'models.providers.local.thinking.hihg is an unknown key. Did you mean high?',

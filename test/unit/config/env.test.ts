@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { parseEnv, toEnvLine } from '../../../src/config/env.ts'
 
 describe('.env', () => {
-  test('bare, single-quoted and double-quoted values are read, with comments and export', () => {
+  test('parseEnv reads bare, single-quoted and double-quoted values, with comments and export', () => {
     const { values, problems } = parseEnv(
       [
         '# a comment',
@@ -32,13 +32,13 @@ describe('.env', () => {
     })
   })
 
-  test('the last of two lines of one name counts, and __proto__ is a name', () => {
+  test('the last line of a name wins, and __proto__ is a name like any other', () => {
     const { values } = parseEnv('A=1\nA=2\n__proto__=3\n')
     expect(values.A).toBe('2')
     expect(Object.entries(values)).toContainEqual(['__proto__', '3'])
   })
 
-  test('a line that is no assignment is told by its number, and never shown', () => {
+  test('the error of an invalid line has its number and does not show the line', () => {
     const { values, problems } = parseEnv('A=1\nhush-hush\nB="open hush\n2C=hush')
     expect(problems).toEqual([
       '.env:2 must be NAME=value.',
@@ -48,7 +48,7 @@ describe('.env', () => {
     expect({ ...values }).toEqual({ A: '1' })
   })
 
-  test('what is written is what is read', () => {
+  test('a line that toEnvLine writes is read as the same value', () => {
     for (const value of [
       'Zm9v+/==',
       '',

@@ -26,7 +26,7 @@ afterEach(() => rmSync(dir, { recursive: true }))
 describe('a new configuration', () => {
   const tokens = { token: 'h'.repeat(43), gatewayToken: 'g'.repeat(43) }
 
-  test('holds as it is written, is the recommended one, and leaves nothing for doctor to say', async () => {
+  test('the new configuration is valid and recommended, and doctor finds nothing in it', async () => {
     const files = [join(dir, 'hookloom.jsonc'), join(dir, '.env')] as const
     await writeFileAtomic(files[0], renderNewConfig(), privateMode)
     await writeFileAtomic(files[1], renderEnv(tokens), privateMode)
@@ -50,14 +50,14 @@ describe('a new configuration', () => {
     expect(checkRisks(config, facts).filter(({ ok }) => !ok)).toEqual([])
   })
 
-  test('keeps its tokens out of hookloom.jsonc: without them it does not load', () => {
+  test('the new configuration reads its tokens from the environment, and does not load without them', () => {
     expect(parseConfig(renderNewConfig(), {}).problems).toEqual([
       expect.stringContaining('gateway.token needs HOOKLOOM_GATEWAY_TOKEN'),
       expect.stringContaining('hooks.token needs HOOKLOOM_TOKEN'),
     ])
   })
 
-  test('in a folder that cannot be written is a problem of the configuration, not a bug', async () => {
+  test('a folder that cannot be written is reported as config-invalid', async () => {
     writeFileSync(join(dir, 'file'), '')
     const folder = join(dir, 'file', 'config')
     await expect(createConfigFolder(folder)).rejects.toMatchObject({
@@ -66,13 +66,13 @@ describe('a new configuration', () => {
     })
   })
 
-  test('names its schema where there is one', () => {
+  test('the new configuration names its schema if one is given', () => {
     expect(renderNewConfig()).not.toContain('$schema')
     expect(renderNewConfig({ schema: './a.json' })).toContain('\n  "$schema": "./a.json",\n')
   })
 })
 
-describe('an edit', () => {
+describe('editConfig', () => {
   const text = `// top
 {
     // the edge
@@ -86,11 +86,11 @@ describe('an edit', () => {
 `
   const comments = ['// top', '// the edge', '// behind', '// first']
 
-  test('changes the value at the path, and nothing else of the file', () => {
+  test('an edit changes only the value at the path', () => {
     expect(editConfig(text, ['server', 'port'], 2)).toBe(text.replace('"port": 1', '"port": 2'))
   })
 
-  test('adds keys, makes parents and appends to arrays, with every comment kept', () => {
+  test('an edit adds keys, parents and array entries, and keeps every comment', () => {
     const added = editConfig(text, ['hooks', 'gmail', 'maxBytes'], 9)
     const appended = editConfig(added, ['hooks', 'presets', -1], { name: 'two' })
     for (const comment of comments) expect(appended).toContain(comment)
@@ -100,24 +100,24 @@ describe('an edit', () => {
     })
   })
 
-  test('removes what is set to undefined', () => {
+  test('an edit to undefined removes the key', () => {
     expect(editConfig('{ "store": {}, "server": {} }', ['store'], undefined)).not.toContain('store')
   })
 
-  test('leaves a text that does not parse alone', () => {
+  test('a text that does not parse is not edited', () => {
     expect(() => editConfig('{ "server": { "port": 1 }', ['server', 'port'], 2)).toThrow('does not parse')
     expect(() => editConfig('{ "a": 1, "a": 2 }', ['a'], 3)).toThrow('does not parse')
   })
 
-  test('keeps the byte order mark and the line ends of the file', () => {
+  test('an edit keeps the byte order mark and the line ends', () => {
     const edited = editConfig('\uFEFF{\r\n  "store": {}\r\n}\r\n', ['server', 'port'], 2)
     expect(edited.startsWith('\uFEFF{\r\n')).toBe(true)
     expect(edited.replaceAll('\r\n', '')).not.toContain('\n')
   })
 })
 
-describe('a written file', () => {
-  test('has the whole text and the exact mode, whatever it had before, and leaves no draft behind', async () => {
+describe('writeFileAtomic', () => {
+  test('a written file has the whole text and the exact mode, and no draft is left', async () => {
     const file = join(dir, '.env')
     writeFileSync(file, 'old and longer than the new text')
     chmodSync(file, 0o644)
@@ -129,7 +129,7 @@ describe('a written file', () => {
     expect(readdirSync(dir)).toEqual(['.env'])
   })
 
-  test('is another file than before: whoever has the old one open still reads the old text', async () => {
+  test('a reader with the old file open still reads the old text', async () => {
     const file = join(dir, 'a')
     writeFileSync(file, 'old')
     const before = statSync(file).ino
@@ -137,7 +137,7 @@ describe('a written file', () => {
     expect(statSync(file).ino).not.toBe(before)
   })
 
-  test('stays what a symlink points to', async () => {
+  test('a symlink stays, and its target is replaced', async () => {
     writeFileSync(join(dir, 'real'), 'old')
     symlinkSync('real', join(dir, 'link'))
     await writeFileAtomic(join(dir, 'link'), 'new', privateMode)
@@ -145,7 +145,7 @@ describe('a written file', () => {
     expect(readdirSync(dir).toSorted()).toEqual(['link', 'real'])
   })
 
-  test('of the gateway itself takes the place of a symlink, and makes its folder', async () => {
+  test('writeStateFile replaces a symlink, and creates its folder', async () => {
     const folder = join(dir, 'state')
     await writeStateFile(join(folder, 'a'), 'first')
     expect([statSync(folder).mode & 0o777, statSync(join(folder, 'a')).mode & 0o777]).toEqual([0o700, 0o600])
@@ -159,7 +159,7 @@ describe('a written file', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['a', 'link'])
   })
 
-  test('that cannot be written leaves the old one and no draft', async () => {
+  test('a failed write leaves the old file and no draft', async () => {
     await expect(writeFileAtomic(join(dir, 'missing', 'a'), 'x', privateMode)).rejects.toThrow('ENOENT')
     // a folder cannot be replaced by a file: the rename fails after the draft is complete
     await expect(writeFileAtomic(dir, 'x', privateMode)).rejects.toThrow('rename')

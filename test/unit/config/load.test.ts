@@ -10,7 +10,7 @@ const problemsOf = (text: string, env: Record<string, string> = {}): readonly st
   parseConfig(text, env).problems
 const problemsOfData = (data: unknown, env: Record<string, string> = {}) => problemsOf(JSON.stringify(data), env)
 
-describe('the files', () => {
+describe('configuration files', () => {
   let dir: string
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'hookloom-config-'))
@@ -27,14 +27,14 @@ describe('the files', () => {
     throw new Error('it loaded')
   }
 
-  test('a folder without hookloom.jsonc says which command makes one', () => {
+  test('the error of a folder without hookloom.jsonc names the command that makes one', () => {
     const problem = thrown()
     expect(problem.code).toBe('config-missing')
     expect(problem.message).toContain('hookloom init')
     expect(problem.message).toContain(dir)
   })
 
-  test('comments, trailing commas, a byte order mark and CRLF are welcome, and every default is filled in', () => {
+  test('comments, trailing commas, a byte order mark and CRLF are accepted, and defaults are filled in', () => {
     write('hookloom.jsonc', '\uFEFF// mine\r\n{\r\n  /* here */ "server": { "port": 1234, },\r\n}\r\n')
     const { config, text, files } = loadConfig({ dir, env: {} })
     expect(config.server).toMatchObject({ port: 1234, host: '127.0.0.1', maxBodyBytes: 262_144 })
@@ -51,7 +51,7 @@ describe('the files', () => {
     expect(config.hooks.token).toBe('a-from-the-environment')
   })
 
-  test('every problem is told at once, one line each, also those of .env', () => {
+  test('all problems are reported at once, one line each, including those of .env', () => {
     write('hookloom.jsonc', '{ "hooks": { "enabled": true, "mappings": [{ "mesageTemplate": "x" }] } }')
     write('.env', 'no assignment here\n')
     const problem = thrown()
@@ -69,13 +69,13 @@ describe('the files', () => {
     expect(thrown().message).toBe('hookloom.jsonc has 1 problem')
   })
 
-  test('bytes that are no UTF-8 are refused, not repaired', () => {
+  test('bytes that are not UTF-8 are refused', () => {
     write('hookloom.jsonc', Uint8Array.of(0x7b, 0xff, 0x7d))
     expect(thrown().message).toContain('not UTF-8')
   })
 
   test.each(['hookloom.jsonc', '.env'])(
-    '%s that is no regular file, or a huge one, is refused and not waited for',
+    '%s is refused at once if it is not a regular file, or if it is too large',
     (name) => {
       write('hookloom.jsonc', '{}')
       const path = join(dir, name)
@@ -93,7 +93,7 @@ describe('the files', () => {
     },
   )
 
-  test('a configuration behind a link is taken', () => {
+  test('a configuration behind a symlink is read', () => {
     write('elsewhere.jsonc', '{ "store": { "retainDays": 3 } }')
     symlinkSync(join(dir, 'elsewhere.jsonc'), join(dir, 'hookloom.jsonc'))
     expect(loadConfig({ dir, env: {} }).config.store.retainDays).toBe(3)
@@ -101,7 +101,7 @@ describe('the files', () => {
 })
 
 describe('syntax', () => {
-  test('a syntax error has its line and column, and what follows from it is not told', () => {
+  test('only the first syntax error is reported, with line and column', () => {
     expect(problemsOf('{\n  "server": {},\n  "hooks" {}\n}')).toEqual(['hookloom.jsonc:3:11 expected ":"'])
   })
 
@@ -127,7 +127,7 @@ describe('syntax', () => {
     expect(problemsOf('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
   })
 
-  test('a key that stands twice is an error, since one of the two would silently lose', () => {
+  test('a duplicate key is an error', () => {
     expect(problemsOf('{ "server": {},\n  "server": { "port": 1 } }')).toEqual([
       'hookloom.jsonc:2:3 duplicate key "server"',
     ])
@@ -139,7 +139,7 @@ describe('syntax', () => {
   })
 })
 
-describe('secrets in files', () => {
+describe('secrets from files', () => {
   let dir: string
   beforeEach(() => {
     dir = mkdtempSync(join(tmpdir(), 'hookloom-secrets-'))
@@ -154,7 +154,7 @@ describe('secrets in files', () => {
   }
   const ofFile = (path: string) => problemsOfData({ gateway: { token: `\${file:${path}}` } })[0]
 
-  test('replace their place, without the last line break and without being looked through again', () => {
+  test('a secret from a file loses its last line break, and is not substituted again', () => {
     const of = (text: string) =>
       parseConfig(JSON.stringify({ gateway: { token: `a-token-with \${file:${file(text)}} inside` } }), { A: 'x' })
         .config?.gateway.token
@@ -173,13 +173,13 @@ describe('secrets in files', () => {
     ['a large file', () => file('x'.repeat(65_537)), 'which cannot be used: it has 65537 bytes; the limit is 65536.'],
     ['bytes that are no text', () => file(Buffer.from([0xff, 0xfe, 0x41])), 'which cannot be used: it is not UTF-8.'],
     ['an empty file', () => file('\n'), 'which is empty. Write the secret into it.'],
-  ])('name the key and the reason: %s', (_, toPath, why) => {
+  ])('the error of a secret file names the key and the reason: %s', (_, toPath, why) => {
     const problem = ofFile(toPath())
     expect(problem).toMatch(/^gateway\.token needs the file "/)
     expect(problem).toContain(why)
   })
 
-  test('are read again at each load', () => {
+  test('secret files are read again at each load', () => {
     write('hookloom.jsonc', JSON.stringify({ gateway: { token: `\${file:${file('one-of-two-tokens')}}` } }))
     expect(loadConfig({ dir, env: {} }).config.gateway.token).toBe('one-of-two-tokens')
     file('two-of-two-tokens')
@@ -191,41 +191,41 @@ describe('variables', () => {
   const token = (text: string, env: Record<string, string> = {}) =>
     parseConfig(JSON.stringify({ hooks: { token: text } }), env).config?.hooks.token
 
-  test('a variable that is not set names the key and itself, and where it can be set; the key is told once', () => {
+  test('the error of an unset variable names the key once, the variable, and where to set it', () => {
     expect(problemsOfData({ hooks: { enabled: true, token: '${HOOK_TOKEN}' } })).toEqual([
       'hooks.token needs HOOK_TOKEN, which is not set. Set it in the environment or in .env.',
     ])
   })
 
-  test('an inherited property of the environment is no variable', () => {
+  test('an inherited property of the environment is not a variable', () => {
     expect(problemsOfData({ hooks: { token: '${constructor}' } })[0]).toContain('needs constructor')
   })
 
-  test('$${ is a literal ${, and what a variable holds is not looked through again', () => {
+  test('$${ is a literal ${, and the value of a variable is not substituted again', () => {
     expect(token('$${A}-of-the-hooks', { A: 'x' })).toBe('${A}-of-the-hooks')
     expect(token('${A}-of-the-hooks', { A: '${B}', B: 'x' })).toBe('${B}-of-the-hooks')
     expect(token('$5 and $ of the hooks', {})).toBe('$5 and $ of the hooks')
   })
 
-  test('a ${ that names nothing is refused', () => {
+  test('a ${ without a name is refused', () => {
     for (const text of ['${', '${}', '${A', '${not-a-name}']) {
       expect(problemsOfData({ hooks: { token: text } })[0]).toMatch(/^hooks\.token contains "\$\{"/)
     }
   })
 
-  test('a variable that is blank counts as no token', () => {
+  test('a blank variable is not accepted as a token', () => {
     expect(problemsOfData({ hooks: { enabled: true, token: '${T}' } }, { T: '  ' })).toEqual([
       'hooks.token must not be blank',
     ])
   })
 
-  test('keys are not substituted', () => {
+  test('variables in keys are not substituted', () => {
     expect(problemsOfData({ '${A}': 1 }, { A: 'store' })[0]).toMatch(/^\$\{A\} is an unknown key/)
   })
 })
 
 describe('keys and types', () => {
-  test('an unknown key names the nearest known one, or else all that are known there', () => {
+  test('the error of an unknown key suggests the nearest key, or lists all keys', () => {
     expect(problemsOfData({ hooks: { tokn: 'x' } })).toEqual(['hooks.tokn is an unknown key. Did you mean token?'])
     expect(problemsOfData({ hooks: { mappings: [{ match: { patj: 'x' } }] } })).toEqual([
       'hooks.mappings[0].match.patj is an unknown key. Did you mean path?',
@@ -233,7 +233,7 @@ describe('keys and types', () => {
     expect(problemsOfData({ gateway: { zzzzz: 1 } })).toEqual(['gateway.zzzzz is an unknown key. Keys here: token.'])
   })
 
-  test('a wrong type says what was expected and what kind came, never the value', () => {
+  test('the error of a wrong type names the expected type and the found kind, never the value', () => {
     const secret = 'sk-very-secret'
     const lines = problemsOfData({
       server: { port: secret, host: { a: secret } },
@@ -260,14 +260,14 @@ describe('keys and types', () => {
     )
   })
 
-  test('a hooks path that is / or normalises to nothing is refused, and a good one loses its slashes', () => {
+  test('hooks.path must not be /, and a valid one is normalized', () => {
     for (const path of ['/', '', '//', ' / ', '/a/../b', 'a b']) {
       expect(problemsOfData({ hooks: { path } })[0]).toMatch(/^hooks\.path must be a path/)
     }
     expect(parseConfig('{ "hooks": { "path": "in/hooks/" } }', {}).config?.hooks.path).toBe('/in/hooks')
   })
 
-  test('a rule is not told about a key that is wrong by itself', () => {
+  test('a key that is invalid by itself is not reported by a rule too', () => {
     expect(problemsOfData({ hooks: { enabled: true, token: 4 } })).toEqual([
       'hooks.token: expected a string, found a number',
     ])

@@ -3,8 +3,8 @@ import { parseConfig } from '../../../src/config/config.ts'
 
 const problems = (data: object) => parseConfig(JSON.stringify(data), {}).problems
 
-describe('a configuration that was written for OpenClaw', () => {
-  test('holds as far as its hooks go', () => {
+describe('keys of OpenClaw', () => {
+  test('the hooks of an OpenClaw configuration are valid here', () => {
     const mapping = {
       match: { path: 'gmail' },
       action: 'agent',
@@ -29,7 +29,7 @@ describe('a configuration that was written for OpenClaw', () => {
     expect(problems({ hooks })).toEqual([])
   })
 
-  test('is told of each key that is another one here, or none', () => {
+  test('the error of an OpenClaw key names its counterpart, or says that there is none', () => {
     const hooks = {
       maxBodyBytes: 1,
       internal: {},
@@ -45,7 +45,7 @@ describe('a configuration that was written for OpenClaw', () => {
     expect(said).toHaveLength(13)
   })
 
-  test('leaves every other key to its nearest neighbour', () => {
+  test('every other unknown key gets the nearest known key as a suggestion', () => {
     expect(problems({ hooks: { mapings: [] } })).toEqual(['hooks.mapings is an unknown key. Did you mean mappings?'])
   })
 })

@@ -51,7 +51,7 @@ test('the pages show configurations', () => {
   expect(shown.length).toBeGreaterThan(50)
 })
 
-test.each(shown)('$page shows under "$section" what the configuration takes', ({ text }) => {
+test.each(shown)('the example of $page under "$section" is a valid configuration', ({ text }) => {
   const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
   expect(Config.safeParse(filled).error?.issues).toBeUndefined()
   // what a part leaves out is in the text around it

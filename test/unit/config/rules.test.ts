@@ -16,13 +16,13 @@ function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }
 const only = (path: string) => ({ good: [], bad: [path] })
 
 describe('tokens', () => {
-  test('hooks that are enabled need a token, hooks that are not need none', () => {
+  test('only enabled hooks need a token', () => {
     expect(
       told({ good: problems({ hooks: { enabled: false } }), bad: problems({ hooks: { enabled: true } }) }),
     ).toEqual(only('hooks.token'))
   })
 
-  test('the hook token is never the gateway token, spaces around it or not', () => {
+  test('the hook token must differ from the gateway token, even with spaces around it', () => {
     expect(
       told({
         good: ofHooks({}, { gateway: { token: 'another-token-of-it' } }),
@@ -31,7 +31,7 @@ describe('tokens', () => {
     ).toEqual(only('hooks.token'))
   })
 
-  test('two tokens are held to the rules of one, in place of it', () => {
+  test('hooks.tokens follows the rules of hooks.token, and replaces it', () => {
     const config = (hooks: object) =>
       problems({ hooks: { enabled: true, ...hooks }, gateway: { token: 'theirs-of-the-gateway' } })
     expect(config({ tokens: ['new-of-the-hooks', 'old-of-the-hooks'] })).toEqual([])
@@ -46,7 +46,7 @@ describe('tokens', () => {
     ])
   })
 
-  test('a token that no header can carry is refused', () => {
+  test('a token that cannot be sent in a header is refused', () => {
     expect(
       told({ good: ofHooks({ token: 'two words of it all' }), bad: ofHooks({ token: 'schlüssel-des-hauses' }) }),
     ).toEqual(only('hooks.token'))
@@ -54,7 +54,7 @@ describe('tokens', () => {
     expect(ofHooks({ token: 'line\nbreak-in-the-middle' })).toHaveLength(1)
   })
 
-  test('no refusal shows a token', () => {
+  test('no error shows a token', () => {
     expect(ofHooks({}, { gateway: { token } }).join()).not.toContain(token)
   })
 })
@@ -62,7 +62,7 @@ describe('tokens', () => {
 describe('the store', () => {
   const ofStore = (store: object) => problems({ store })
 
-  test('is a file or a database, and not both', () => {
+  test('store.file and store.url exclude each other', () => {
     expect(
       told({
         good: ofStore({ url: 'postgres://db/hooks' }),
@@ -77,7 +77,7 @@ describe('the store', () => {
     'postgresql://user:p%40ss%2Fword@db.example.com:5432/hooks?sslmode=verify-full',
     'postgres://user:a+b!c@[::1]:5432/hooks',
     'postgres://user@/hooks?host=%2Fvar%2Frun%2Fpostgresql',
-  ])('takes the URL %s', (url) => {
+  ])('store.url accepts %s', (url) => {
     expect(ofStore({ url })).toEqual([])
   })
 
@@ -93,14 +93,14 @@ describe('the store', () => {
     'postgres://user:canary @db/hooks',
     'postgres://user:canary@one@db/hooks',
     'postgres://user:canary@db:port/hooks',
-  ])('refuses %s, and shows nothing of it', (url) => {
+  ])('store.url refuses %s, and the error shows nothing of it', (url) => {
     const [line = '', ...more] = ofStore({ url })
     expect([line, more]).toEqual([expect.stringMatching(/^store\.url: expected a value that is a Postgres URL/), []])
     expect(line).not.toContain('canary')
     expect(describeDatabase(url)).toBe('localhost')
   })
 
-  test('is shown by host, port and database only', () => {
+  test('a database is shown by host, port and name only', () => {
     expect(describeDatabase('postgres://user:canary@db:5432/hooks?password=canary')).toBe('db:5432/hooks')
     expect(describeDatabase('postgres://user:canary@/hooks?host=%2Frun%2Fpg')).toBe('/run/pg/hooks')
   })
@@ -126,7 +126,7 @@ describe('mappings', () => {
     expect(of({ channel: 'slack', transform: { module: 'x.ts' } })).toEqual([])
   })
 
-  test('two mappings never have the same id', () => {
+  test('two mappings with the same id are refused', () => {
     expect(
       told({
         good: ofHooks({ mappings: [{ id: 'a' }, { id: 'b' }, {}, {}] }),
@@ -135,7 +135,7 @@ describe('mappings', () => {
     ).toEqual(only('hooks.mappings[1].id'))
   })
 
-  test('wake and agent are never overridden, with or without slashes', () => {
+  test('a mapping cannot override wake or agent, with or without slashes', () => {
     for (const path of ['wake', '/wake/', 'agent', 'agent/']) {
       expect(
         told({
@@ -146,7 +146,7 @@ describe('mappings', () => {
     }
   })
 
-  test('a session key is inside the prefixes as they are written, or main; of a template, its beginning can come to be', () => {
+  test('a session key must be main or begin with an allowed prefix, and a template must be able to', () => {
     const hooks = { allowedSessionKeyPrefixes: ['hook:', 'Team:'] }
     for (const sessionKey of ['hook:x', 'Team:x', 'main', 'hook:{{id}}', ' hook:{{id}}', 'ho{{id}}', 'Team:a:{{id}}']) {
       expect(ofMapping({ sessionKey }, hooks)).toEqual([])
@@ -168,7 +168,7 @@ describe('mappings', () => {
     ).toEqual(only('hooks.mappings[0].sessionKey'))
   })
 
-  test('a session key that begins with a placeholder needs what a request needs to choose its key', () => {
+  test('a session key that begins with a placeholder needs hooks.allowRequestSessionKey', () => {
     for (const sessionKey of ['{{id}}', ' {{id}}:x']) {
       expect(
         told({
@@ -179,7 +179,7 @@ describe('mappings', () => {
     }
   })
 
-  test('a path is the name of a hook, as it stands in a URL', () => {
+  test('match.path must be a hook name as it appears in a URL', () => {
     const ofPath = (path: string, hooks = {}) => ofMapping({ match: { path } }, hooks)
     for (const path of ['github', '/a/b/', 'a%20b', 'hooks', 'hooksmith/x', '__proto__'])
       expect(ofPath(path)).toEqual([])
@@ -196,7 +196,7 @@ describe('mappings', () => {
     expect(ofPath('x?topic=a').join()).toContain('contains "?"')
   })
 
-  test('no condition waits for a header that carries a credential, or for none', () => {
+  test('a condition on a credential header or an invalid header name is refused', () => {
     const ofHeader = (name: string) => ofMapping({ match: { headers: { [name]: 'x' } } })
     expect(ofHeader('x-github-event')).toEqual([])
     for (const name of ['Authorization', 'cookie', 'x-service-token', 'X-Gitlab-Token']) {
@@ -208,7 +208,7 @@ describe('mappings', () => {
     expect(ofHeader('')).toHaveLength(1)
   })
 
-  test('the template of the other action is no template; beside the right one it does no harm', () => {
+  test('a mapping with only the template of the other action is refused', () => {
     const [messageTemplate, textTemplate] = ['{{a}}', '{{b}}']
     for (const [action, key] of [
       ['agent', 'textTemplate'],
@@ -223,7 +223,7 @@ describe('mappings', () => {
     }
   })
 
-  test('a wake takes nothing that only a turn has', () => {
+  test('a wake refuses the keys of an agent run', () => {
     const turn = { agentId: 'ops', sessionKey: 'k', to: '42', model: 'a/b', thinking: 'low', timeoutSeconds: 5 }
     expect(ofMapping(turn)).toEqual([])
     expect(ofMapping({ ...turn, action: 'wake' }).map((line) => line.split(' ')[0])).toEqual(
@@ -231,14 +231,14 @@ describe('mappings', () => {
     )
   })
 
-  test('what is literal is no template: it would be sent as it stands there', () => {
+  test('a placeholder in a literal key is refused', () => {
     const literal = { agentId: '{{a}}', to: '{{chat.id}}', model: 'a/{{m}}' }
     expect(ofMapping(literal).map((line) => line.split(' ')[0])).toEqual(
       Object.keys(literal).map((key) => `hooks.mappings[0].${key}`),
     )
   })
 
-  test('a fixed session key is no longer than policy takes, and holds no control character', () => {
+  test('a fixed session key that is too long or has a control character is refused', () => {
     expect(
       told({
         good: ofMapping({ sessionKey: 'k'.repeat(512) }),
@@ -248,7 +248,7 @@ describe('mappings', () => {
     expect(ofMapping({ sessionKey: 'a\nb' })).toHaveLength(1)
   })
 
-  test('a persistent session has a name from somewhere', () => {
+  test('a persistent session needs a session key', () => {
     const mapping = { sessionMode: 'persistent' }
     expect(ofMapping({ ...mapping, sessionKey: 'k' })).toEqual([])
     expect(ofMapping({ ...mapping, transform: { module: 'a.ts' } })).toEqual([])
@@ -260,7 +260,7 @@ describe('mappings', () => {
     ).toEqual(only('hooks.mappings[0].sessionMode'))
   })
 
-  test('an agent that allowedAgentIds never lets through is refused at load', () => {
+  test('a mapping to an agent outside hooks.allowedAgentIds is refused', () => {
     const mapping = { agentId: 'ops' }
     expect(ofMapping(mapping)).toEqual([])
     expect(ofMapping(mapping, { allowedAgentIds: ['*'] })).toEqual([])
@@ -303,8 +303,8 @@ describe('mappings', () => {
   })
 })
 
-describe('the rest', () => {
-  test('a trusted proxy is an address or a CIDR: what is none would fail every request', () => {
+describe('other rules', () => {
+  test('a trusted proxy must be an address or a CIDR', () => {
     const ofProxy = (...trustedProxies: string[]) => problems({ server: { trustedProxies } })
     expect(ofProxy('10.0.0.1', '10.0.0.0/8', '::1', 'fd00::/8')).toEqual([])
     for (const proxy of ['localhost', '10.0.0.0/33', '10.0.0', ' 10.0.0.1', '']) {
@@ -314,7 +314,7 @@ describe('the rest', () => {
     }
   })
 
-  test('the default session key is fixed, and inside the prefixes', () => {
+  test('the default session key must be literal and begin with an allowed prefix', () => {
     const allowedSessionKeyPrefixes = ['hook:']
     expect(
       told({
@@ -325,7 +325,7 @@ describe('the rest', () => {
     expect(ofHooks({ defaultSessionKey: 'hook:{{id}}' })).toHaveLength(1)
   })
 
-  test('an alias names a model, not an alias: so no alias leads back to itself', () => {
+  test('an alias must name a model, not another alias', () => {
     const ofAliases = (aliases: object) => problems({ models: { aliases } })
     expect(
       told({
@@ -338,7 +338,7 @@ describe('the rest', () => {
     expect(ofAliases({ 'acme/a': 'acme/small' })).toHaveLength(1)
   })
 
-  test('agents have ids of their own, and one at the most is the default', () => {
+  test('agents need different ids, and at most one is the default', () => {
     const ofAgents = (list: object[]) => problems({ agents: { list } })
     expect(
       told({
@@ -379,7 +379,7 @@ describe('conditions of a mapping', () => {
     expect(ofMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])
   })
 
-  test('an event and a header take no limits of numbers, and an alternative needs a condition and has no path', () => {
+  test('an event or header with a number range is refused, and so is an alternative with a path or without a condition', () => {
     expect(ofMapping({ match: { event: { gt: 1 } } })[0]).toMatch(/event.gt is an unknown key/)
     expect(ofMapping({ match: { headers: { a: { lt: 1 } } } })[0]).toMatch(/a.lt is an unknown key/)
     expect(ofMapping({ match: { any: [{}] } })).toEqual([expect.stringMatching(/must have at least one condition/)])

@@ -22,7 +22,7 @@ function toNodes(schema: unknown, path: string): Node[] {
   ]
 }
 
-test('the schema for editors describes every key, and refuses unknown ones wherever the loader does', () => {
+test('the JSON Schema describes every key, and refuses unknown keys as the loader does', () => {
   const nodes = toNodes(JSON.parse(renderConfigSchema()), '')
   expect(nodes.length).toBeGreaterThan(60)
   const keys = nodes.filter(({ path }) => path !== '' && !path.endsWith('[]'))
@@ -39,21 +39,21 @@ test('the schema for editors describes every key, and refuses unknown ones where
   expect(open.map(({ path }) => path)).toEqual(['.hooks.presets[]'])
 })
 
-test('the schema is draft-7 and asks for no key that has a default', () => {
+test('the JSON Schema is draft-7, and requires no key that has a default', () => {
   const schema = JSON.parse(renderConfigSchema())
   expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
   expect(schema.required).toBeUndefined()
   expect(JSON.stringify(schema)).not.toContain(String(Number.MAX_SAFE_INTEGER))
 })
 
-test('the keys at a path are known through arrays and alternatives; where any key goes there are none', () => {
+test('listKeysAt finds keys through arrays and alternatives, and none where any key is valid', () => {
   expect(listKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export'])
   expect(listKeysAt(['hooks', 'presets', 0])).toEqual(['name'])
   expect(listKeysAt(['models', 'aliases'])).toEqual([])
   expect(listKeysAt(['constructor'])).toEqual([])
 })
 
-test('the nearest word is the one with the fewest slips, and a far one is none', () => {
+test('findNearest returns the word with the fewest edits, and none that is too far', () => {
   const known = ['messageTemplate', 'textTemplate', 'name', 'to', 'token', 'path']
   expect(findNearest('mesageTemplate', known)).toBe('messageTemplate')
   expect(findNearest('tokne', known)).toBe('token')

@@ -13,8 +13,8 @@ const failing = ({ hooks = {}, rest = {}, files = [] }: Parts) =>
   checkRisks(Config.parse({ channels, hooks: { ...tight, ...hooks }, ...rest }), { files }).filter(({ ok }) => !ok)
 const names = (parts: Parts) => failing(parts).map(({ name }) => name)
 
-describe('doctor', () => {
-  test('finds nothing in a tight configuration, and lists every check that held', () => {
+describe('findings of doctor', () => {
+  test('doctor lists every check that a safe configuration passes', () => {
     expect(names({})).toEqual([])
     expect(checkRisks(Config.parse({ hooks: tight }), { files: [] }).map(({ name }) => name)).toEqual([
       'token-length',
@@ -38,7 +38,7 @@ describe('doctor', () => {
     ['that chose the console', { channels }, false],
     ['with a section of a channel', { channels: { telegram } }, false],
     ['with a channel in code', { channels: { own: { ntfy: {} } } }, false],
-  ])('says of a configuration %s whether replies have nowhere to go', (_, rest, isFound) => {
+  ])('doctor says whether a configuration %s has a channel for replies', (_, rest, isFound) => {
     const found = checkRisks(Config.parse({ hooks: tight, ...rest }), { files: [] }).filter(({ ok }) => !ok)
     const expected = { name: 'channels', detail: expect.stringContaining('no channel is configured') }
     expect(found).toMatchObject(isFound ? [expected] : [])
@@ -84,7 +84,7 @@ describe('doctor', () => {
       },
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
     ],
-  ])('warns of %s', (_, parts, expected) => {
+  ])('doctor warns of %s', (_, parts, expected) => {
     expect(references(parts)).toEqual([`references: hookloom.jsonc:1:1 ${expected}`])
   })
 
@@ -151,11 +151,11 @@ describe('doctor', () => {
         },
       },
     ],
-  ])('does not warn of %s', (_, parts) => {
+  ])('doctor does not warn of %s', (_, parts) => {
     expect(references(parts)).toEqual([])
   })
 
-  test('names the line of the key', () => {
+  test('a warning names the line of the key', () => {
     const text = '{\n  "hooks": {\n    "mappings": [\n      { "agentId": "x" }\n    ]\n  }\n}'
     const [found] = checkRisks(Config.parse({ channels, hooks: { ...tight, mappings: [{ agentId: 'x' }] } }), {
       files: [],
@@ -164,19 +164,19 @@ describe('doctor', () => {
     expect(found?.detail).toMatch(/^hookloom\.jsonc:4:9 hooks\.mappings\[0\]\.agentId is "x"/)
   })
 
-  test('warns of a token below 24 characters, and says how many it has', () => {
+  test('doctor warns of a token below 24 characters, and says how many it has', () => {
     expect(names({ hooks: { token: 'x'.repeat(24) } })).toEqual([])
     const [warning] = failing({ hooks: { token: 'x'.repeat(23) } })
     expect(warning).toMatchObject({ name: 'token-length', detail: expect.stringContaining('23 characters') })
   })
 
-  test('warns of a token that is also another value, and shows where but not what', () => {
+  test('doctor warns of a token that is used twice, and shows where but not its value', () => {
     const [warning] = failing({ hooks: { mappings: [{ to: token }] } })
     expect(warning?.detail).toContain('hooks.mappings[0].to')
     expect(warning?.detail).not.toContain(token)
   })
 
-  test('warns of a public address without trusted proxies', () => {
+  test('doctor warns of a public address without trusted proxies', () => {
     for (const host of ['127.0.0.1', 'localhost', '::1', '127.1.2.3'])
       expect(names({ rest: { server: { host } } })).toEqual([])
     for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com']) {
@@ -185,14 +185,14 @@ describe('doctor', () => {
     expect(names({ rest: { server: { host: '0.0.0.0', trustedProxies: ['10.0.0.1'] } } })).toEqual([])
   })
 
-  test('warns of open session keys', () => {
+  test('doctor warns of session keys without limits', () => {
     expect(names({ hooks: { allowedSessionKeyPrefixes: undefined } })).toEqual(['session-key-prefixes'])
     expect(names({ hooks: { allowedSessionKeyPrefixes: [] } })).toEqual(['session-key-prefixes'])
     expect(names({ hooks: { defaultSessionKey: undefined } })).toEqual(['default-session-key'])
     expect(names({ hooks: { allowRequestSessionKey: true } })).toEqual(['request-session-keys'])
   })
 
-  test('warns of every place that opts out of the boundary, presets included', () => {
+  test('doctor warns of every place that turns the boundary off, also in presets', () => {
     const open = { allowUnsafeExternalContent: true }
     const [warning] = failing({
       hooks: { agent: open, gmail: open, mappings: [{}, open], presets: [{ name: 'gmail', ...open }] },
@@ -202,7 +202,7 @@ describe('doctor', () => {
     expect(warning?.detail).not.toContain('mappings[0]')
   })
 
-  test('warns of configuration files that others can read or write', () => {
+  test('doctor warns of configuration files that others can read or write', () => {
     expect(names({ files: [{ file: '/c/.env', mode: 0o600 }] })).toEqual([])
     for (const mode of [0o644, 0o620, 0o602]) {
       const [warning] = failing({ files: [{ file: '/c/.env', mode }] })
@@ -211,7 +211,7 @@ describe('doctor', () => {
   })
 })
 
-test('facts are taken of the files that are there', () => {
+test('readFileModes leaves out missing files', () => {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-facts-'))
   const file = join(dir, 'a')
   writeFileSync(file, '')

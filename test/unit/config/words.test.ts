@@ -5,8 +5,8 @@ function problemsOf(hooks: object): string {
   return parseConfig(JSON.stringify({ hooks }), {}).problems.join('\n')
 }
 
-describe('a word of the configuration that is none of those allowed', () => {
-  test('is shown beside the one that was meant', () => {
+describe('unknown words', () => {
+  test('a misspelled word is shown with the word that was probably meant', () => {
     expect(problemsOf({ onTransformError: 'prak' })).toBe(
       'hooks.onTransformError: expected one of "park", "reject", found "prak". Did you mean "park"?',
     )
@@ -14,7 +14,7 @@ describe('a word of the configuration that is none of those allowed', () => {
     expect(problemsOf({ mappings: [{ verify }] })).toContain('found "sha265". Did you mean "sha256"?')
   })
 
-  test('is not shown where it is near to none: it may be a secret', () => {
+  test('a word that is close to no allowed one is not shown, because it may be a secret', () => {
     const secret = 'whsec_c3VwZXJzZWNyZXQ'
     const verify = { scheme: 'generic-hmac', secret: 's', header: 'x', encoding: secret }
     const said = problemsOf({ mappings: [{ verify, action: secret }], onTransformError: secret })

@@ -19,8 +19,8 @@ function findNames(schema: unknown, name = ''): string[] {
   return [...own, ...named, ...Object.values(rest).flatMap((item) => findNames(item, name))]
 }
 
-describe('the secrets of a configuration', () => {
-  test('are the values of these keys, and a new key that sounds like a secret is decided here', () => {
+describe('listConfigSecrets', () => {
+  test('every key whose name sounds like a secret is in this list, or excluded by it', () => {
     const names = [...new Set(findNames(JSON.parse(renderConfigSchema())))]
     const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
     const secret = sounding.filter((name) => isSecretName(name) !== 'no').toSorted()
@@ -33,7 +33,7 @@ describe('the secrets of a configuration', () => {
     )
   })
 
-  test('are tokens, keys, passwords and headers of every section', () => {
+  test('the secrets are tokens, keys, passwords and headers of every section', () => {
     const found = findSecrets({
       gateway: { token: 'gateway-token-0123456789' },
       hooks: {
@@ -87,7 +87,7 @@ describe('the secrets of a configuration', () => {
     expect(found.filter((one) => one.startsWith('https://oauth2'))).toEqual([])
   })
 
-  test('are all that came from a variable, under whatever key, and no more of its text', () => {
+  test('a value that came from a variable is a secret under any key, without the text around it', () => {
     const mapping = { match: { path: 'a' }, messageTemplate: 'to ${DOOR_CODE} now' }
     expect(findSecrets({ hooks: { mappings: [mapping] } }, { DOOR_CODE: 'door-0123', OTHER: 'other-0123' })).toEqual([
       'door-0123',
