@@ -26,7 +26,7 @@ function answer(status: number, headers: Record<string, string> = {}, body?: obj
 }
 
 describe('sendJson', () => {
-  it('a host that refuses connections, or whose name is unknown, received nothing', async () => {
+  it('a request to a host that refuses connections, or whose name is unknown, is certainly unsent', async () => {
     const server = createNet()
     const host = await listen(server)
     await new Promise((closed) => void server.close(closed))
@@ -48,7 +48,7 @@ describe('sendJson', () => {
     })
   })
 
-  it('a connection that ends after the request was sent makes its result unknown', async () => {
+  it('the result of a request is unknown if the connection ends after it was sent', async () => {
     const closing = createNet((socket) => void socket.once('data', () => socket.end()))
     const resetting = createNet((socket) => void socket.once('data', () => socket.resetAndDestroy()))
     for (const host of [await listen(closing), await listen(resetting)]) {
@@ -56,7 +56,7 @@ describe('sendJson', () => {
     }
   })
 
-  it('a refusal with an endless body is a refusal; an acceptance with one is an unknown result', async () => {
+  it('a refusal whose body is cut off is a refusal, and an acceptance whose body is cut off is an unknown result', async () => {
     const cut = (status: number) =>
       createServer((_request, response) => {
         response.writeHead(status, { 'content-length': '100' })
@@ -66,7 +66,7 @@ describe('sendJson', () => {
     expect(await send(`http://${await listen(cut(200))}/`)).toMatchObject({ kind: 'unknown' })
   })
 
-  it('an answer without end is read up to a limit', async () => {
+  it('an endless answer is read up to a limit', async () => {
     const endless = createServer((_request, response) => {
       response.writeHead(200)
       const write = (): void => void response.write('x'.repeat(65_536), (error) => error ?? write())
@@ -76,7 +76,7 @@ describe('sendJson', () => {
     expect(outcome).toMatchObject({ kind: 'answer', status: 200, body: undefined })
   })
 
-  it('a stop says so, and a token that no header can hold is not shown', async () => {
+  it('a stopped request says that it was stopped, and an invalid token is not shown', async () => {
     const stopped = await send('http://127.0.0.1/', { signal: AbortSignal.abort() })
     expect(stopped).toEqual({ kind: 'unknown', detail: 'stopped before the answer came' })
     const broken = await send('http://127.0.0.1/', { headers: { authorization: 'Bearer a\nb' } })

@@ -12,14 +12,14 @@ function channel(fetch?: typeof globalThis.fetch) {
 }
 
 it.each(['+15550100', '+1 (555) 01-00', 'Someone@example.com', chat, 'chat_guid:iMessage;+;chat831551415676550949'])(
-  '%s is a recipient',
+  'the address %s is a valid recipient',
   (to) => {
     expect(channel().whyNot(to)).toBeUndefined()
   },
 )
 
 it.each(['5550100', 'someone', 'chat_id:7', 'chat_guid:', 'a@b c', ''])(
-  '"%s" is refused with the forms that there are',
+  'the recipient "%s" is refused, and the reason names the valid forms',
   (to) => {
     expect(channel().whyNot(to)).toMatch(/a mail address or chat_guid:<guid>/)
   },
@@ -40,7 +40,7 @@ it.each([
     'transient',
   ],
   ['an error that leaves open whether it was sent', refuse(500, 'iMessage Error', 'The build is green.'), 'ambiguous'],
-])('%s is told apart', async (_, { status, body }, kind) => {
+])('an answer about %s has its own kind of failure, without words of the server', async (_, { status, body }, kind) => {
   const result = await channel(answering(status, body)).send(toOutgoing({ to: chat }))
   expect(result.kind).toBe(kind)
   expect(JSON.stringify(result)).not.toMatch(/The build is green|p&ss|p%26ss|mac\.local/)

@@ -69,7 +69,7 @@ describe.each(markups)('in %s', (_name, markup) => {
     '[\u200B](https://evil.com)',
     '[ ](https&colon;//evil.com)',
     '[**&#8203;**](https://evil.com)',
-  ])('the link %j shows that it leads to evil.com', (reply) => {
+  ])('the misleading link %j shows that it leads to evil.com', (reply) => {
     expect(toSeen(render(reply, markup))).toContain('https://evil.com/')
   })
 
@@ -82,13 +82,13 @@ describe.each(markups)('in %s', (_name, markup) => {
     },
   )
 
-  it('a link whose name looks like one of another alphabet shows how the host is registered', () => {
+  it('a link to a host with look-alike letters shows the registered name of the host', () => {
     for (const reply of ['[bаnk.com](https://bаnk.com)', 'https://bаnk.com', '<https://bаnk.com>']) {
       expect(toSeen(render(reply, markup))).toContain('(https://xn--bnk-6cd.com/)')
     }
   })
 
-  it('a mail link shows its recipient where the text names another', () => {
+  it('a mail link shows its recipient if the text names another one', () => {
     for (const reply of [
       '[help@bank.com](mailto:help@evil.com)',
       '[bank.com](mailto:bank.com@evil.com)',
@@ -101,7 +101,7 @@ describe.each(markups)('in %s', (_name, markup) => {
     }
   })
 
-  it('a target with an entity in it is the address that a chat would read, or none', () => {
+  it('a link target with entities leads where a chat that decodes them would lead, or nowhere', () => {
     expect(render('[a](javascript&colon;alert(1))', markup)).toBe('a')
     expect(render('[a](java&Tab;script&#58;alert(1))', markup)).toBe('a')
     expect(render('[a](data&#x3a;text/html,x)', markup)).toBe('a')
@@ -111,13 +111,13 @@ describe.each(markups)('in %s', (_name, markup) => {
     expect(render('[a](https://ci.example/?x=1&copy;y)', markup)).not.toContain('copy;')
   })
 
-  it('text has no marks that turn its direction, written as such or as entities', () => {
+  it('a written reply has no character that reverses text, neither plain nor as an entity', () => {
     const written = render('a\u202Eb &#x202E; &#8238; `\u2066c`\n\n~~~\n\u202Dd\n~~~', markup)
     expect(written).not.toMatch(/[\u202A-\u202E\u2066-\u2069]|&#x202E;|&#8238;/)
   })
 })
 
-it('an entity that is left is not decoded by a chat that reads Markdown', () => {
+it('a chat that reads Markdown finds no entity to decode', () => {
   for (const markup of [safeMarkdown, teamsMarkdown]) {
     expect(render('&amp;#x202E; &amp;commat; &unknown;', markup)).not.toMatch(/&#?\w+;/)
   }
@@ -137,12 +137,12 @@ describe.each(labelled)('in %s', (_name, markup) => {
     ['[Ada](mailto:ada@example.com)', 'Ada'],
     ['[ada.b@example.com](mailto:ada.b@example.com?subject=x)', 'ada.b@example.com'],
     ['[![passing](https://ci.example/badge.svg)](https://ci.example/1)', 'passing'],
-  ])('the honest link %j stays short', (reply, label) => {
+  ])('the honest link %j is written without its address', (reply, label) => {
     expect(toSeen(render(reply, markup))).toBe(label)
   })
 })
 
-it('an honest address is written once', () => {
+it('an address that is its own text is written once', () => {
   const reply = 'https://ci.example.com/a_b?x=1 and ada.b@example.com'
   for (const markup of [plainText, whatsappText]) expect(render(reply, markup)).toBe(reply)
   expect(render(reply, safeMarkdown)).toBe(

@@ -36,7 +36,7 @@ if (a < b) go()
 \`\`\``
 
 describe('a reply', () => {
-  it('is HTML for Telegram', () => {
+  it('a reply becomes HTML for Telegram', () => {
     expect(render(reply, telegramHtml)).toBe(`<b>Build <b>17</b></b>
 
 It <i>passed</i>, <s>slowly</s>: <code>a&lt;b</code>, see <a href="https://ci.example.com/1">the log</a>.
@@ -50,7 +50,7 @@ It <i>passed</i>, <s>slowly</s>: <code>a&lt;b</code>, see <a href="https://ci.ex
 <pre><code class="language-ts">if (a &lt; b) go()</code></pre>`)
   })
 
-  it('is mrkdwn for Slack', () => {
+  it('a reply becomes mrkdwn for Slack', () => {
     expect(render(reply, slackMrkdwn)).toBe(`*Build 17*
 
 It _passed_, ~slowly~: \`a&lt;b\`, see <https://ci.example.com/1|the log>.
@@ -66,18 +66,18 @@ if (a &lt; b) go()
 \`\`\``)
   })
 
-  it('is Markdown for those who read it', () => {
+  it('a reply stays Markdown for a channel that reads Markdown', () => {
     expect(render(reply, safeMarkdown)).toBe(
       reply.replace('_passed_', '*passed*').replace('(https://ci.example.com/1)', '(<https://ci.example.com/1>)'),
     )
   })
 
-  it('is text with a few signs for WhatsApp, and without any for others', () => {
+  it('a reply becomes text with a little markup for WhatsApp, and plain text for a channel without markup', () => {
     expect(render(reply, whatsappText)).toContain('*Build 17*\n\nIt _passed_, ~slowly~: `a<b`')
     expect(render(reply, plainText)).toContain('It passed, slowly: a<b, see the log (https://ci.example.com/1).')
   })
 
-  it('is text with ranges for Signal', () => {
+  it('a reply becomes text with style ranges for Signal', () => {
     const { text, ranges } = toStyled('A **bold *and* wide** `x` 👍 ~~gone~~')
     expect(text).toBe('A bold and wide x 👍 gone')
     expect(ranges.map(({ start, length, style }) => [text.slice(start, start + length), style])).toEqual([
@@ -88,22 +88,22 @@ if (a &lt; b) go()
     ])
   })
 
-  it('keeps its table, its numbers and its rule readable', () => {
+  it('the numbered list, the rule and the table of a reply stay readable', () => {
     expect(render('3. three\n4. four\n\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |', telegramHtml)).toBe(
       '3. three\n4. four\n\n———\n\na | b\n1 | 2',
     )
   })
 })
 
-describe('in a hostile reply', () => {
-  it.each(markups)('links lead to http, https and mail only (%s)', (_name, markup) => {
+describe('a hostile reply', () => {
+  it.each(markups)('links of a reply lead to http, https and mail only (%s)', (_name, markup) => {
     const text =
       '[a](javascript:alert(1)) [b](tg://user?id=1) [c](data:text/html,x) ![d](file:///etc/passwd) [e](slack://x)'
     expect(render(text, markup)).toBe(markup.text('a b c d e', 'a b c d e'))
   })
 
   it.each(markups)(
-    'an address with a name in it, or one that reads like another, shows where it leads (%s)',
+    'a link with a user name in its address, or with the address of another host as its text, shows its target (%s)',
     (_name, markup) => {
       expect(render('[x](https://bank.example@evil.example/)', markup)).toBe('x')
       const shown = render('[https://bank.example/login](https://evil.example/)', markup)
@@ -111,7 +111,7 @@ describe('in a hostile reply', () => {
     },
   )
 
-  it('a picture is a link that somebody has to follow', () => {
+  it('a picture becomes a link, so that no chat loads it', () => {
     const text = '![x](https://evil.example/?q=secret)'
     for (const [, markup] of markups) expect(render(text, markup)).not.toContain('![')
     for (const markup of [safeMarkdown, teamsMarkdown]) {
@@ -120,7 +120,7 @@ describe('in a hostile reply', () => {
     }
   })
 
-  it('HTML is text: escaped where tags count, and as it was elsewhere', () => {
+  it('HTML in a reply is shown as text, escaped for chats that read tags', () => {
     const text = 'a <script>x()</script> <a href="tg://user?id=1">b</a>'
     expect(render(text, telegramHtml)).not.toMatch(/<[^/]/)
     expect(render(text, slackMrkdwn)).not.toContain('<')
@@ -143,7 +143,7 @@ describe('in a hostile reply', () => {
     expect(render('`npm i @scope/name`', safeMarkdown)).toBe('`npm i @scope/name`')
   })
 
-  it('code cannot end its own block', () => {
+  it('a code block cannot be ended by the code in it', () => {
     const text = '~~~\na\n```\n<!channel> @everyone\n~~~'
     for (const markup of [slackMrkdwn, safeMarkdown, whatsappText]) {
       expect(render(text, markup).match(/```/g)).toHaveLength(2)
@@ -151,7 +151,7 @@ describe('in a hostile reply', () => {
   })
 
   it.each(['> '.repeat(5_000), '1. '.repeat(5_000), `${'['.repeat(3_000)}x`, '*_'.repeat(2_000), '\ufdd0'.repeat(50)])(
-    'what is nested beyond reason is shown all the same',
+    'a reply with excessive nesting is still shown',
     (text) => {
       for (const [, markup] of markups) expect(render(text, markup)).not.toBe('')
       expect(toStyled(text).ranges.every(({ length }) => length > 0)).toBe(true)
@@ -165,7 +165,7 @@ describe('in a hostile reply', () => {
     '&'.repeat(100_000),
     '```\n'.repeat(25_000),
     `\`\`\`\na${' '.repeat(100_000)}b`,
-  ])('splitting a hundred thousand characters looks at each a bounded number of times', (text) => {
+  ])('splitMarkdown measures each of a hundred thousand characters a bounded number of times', (text) => {
     let measured = 0
     const measure = (piece: string): number => {
       measured += piece.length
@@ -178,7 +178,7 @@ describe('in a hostile reply', () => {
 })
 
 describe('splitMarkdown', () => {
-  it('breaks at a paragraph, else at a line, else after a sentence, else at a space', () => {
+  it('splitMarkdown prefers to break at a paragraph, then at a line, a sentence and a space', () => {
     const word = 'word '.repeat(7).trim()
     const split = (text: string) => splitMarkdown(text, { limit: 50 })
     expect(split(`${word}\n\n${word}\nand so`)).toEqual([word, `${word}\nand so`])
@@ -190,7 +190,7 @@ describe('splitMarkdown', () => {
     ])
   })
 
-  it('closes a fence and opens it again with its language', () => {
+  it('splitMarkdown closes a code fence and opens it again with its language', () => {
     const text = '```js\nconst a = 1\nconst b = 2\nconst c = 3\n```\nDone.'
     expect(splitMarkdown(text, { limit: 40 })).toEqual([
       '```js\nconst a = 1\nconst b = 2\n```',
@@ -198,7 +198,7 @@ describe('splitMarkdown', () => {
     ])
   })
 
-  it('leaves a short reply as it is, and gives a blank one back as its only piece', () => {
+  it('splitMarkdown leaves a short reply whole, and returns a blank one as its only piece', () => {
     expect(splitMarkdown('Done.\n', { limit: 40 })).toEqual(['Done.'])
     expect(splitMarkdown(' \n', { limit: 40 })).toEqual([' \n'])
   })
@@ -207,13 +207,13 @@ describe('splitMarkdown', () => {
 describe('Markdown beyond the bounds of the lexer', () => {
   const dense = `${'*a'.repeat(700)} [bank](https://evil.example) ![x](https://evil.example/x.png) <@1> @all`
 
-  it('is shown as text, in which nothing is active', () => {
+  it('Markdown beyond the bounds of the lexer is shown as text without links and mentions', () => {
     expect(render(dense, telegramHtml)).not.toContain('<a ')
     expect(render(dense, slackMrkdwn)).not.toMatch(/<(?:http|@)/)
     expect(render(dense, safeMarkdown)).not.toMatch(/(?<!\\)\]\(|<@|@all/)
   })
 
-  it('concerns its own paragraph alone', () => {
+  it('a paragraph beyond the bounds of the lexer does not change the others', () => {
     expect(render(`**before**\n\n${dense}\n\n**behind**`, telegramHtml)).toMatch(/^<b>before<\/b>[^]*<b>behind<\/b>$/)
   })
 })

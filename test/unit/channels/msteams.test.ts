@@ -24,16 +24,22 @@ function stage({ login, connector }: { login?: () => Answer | Promise<Answer>; c
   return { asked, channel, send: () => channel.send(toOutgoing({ to })), pass: (ms: number) => void (now += ms) }
 }
 
-it.each([to, `conversation:${to}`, 'a:1pL6i0oY3C0K8oAj8', '19:x@thread.v2;messageid=1'])('%s is a recipient', (id) => {
-  expect(stage().channel.whyNot(id)).toBeUndefined()
-})
+it.each([to, `conversation:${to}`, 'a:1pL6i0oY3C0K8oAj8', '19:x@thread.v2;messageid=1'])(
+  'the conversation %s is a valid recipient',
+  (id) => {
+    expect(stage().channel.whyNot(id)).toBeUndefined()
+  },
+)
 
-it.each(['user:8d2f', 'https://teams.microsoft.com/l/channel/x', 'two words', ''])('"%s" is refused', (id) => {
-  expect(stage().channel.whyNot(id)).toMatch(/expected the id of a conversation/)
-})
+it.each(['user:8d2f', 'https://teams.microsoft.com/l/channel/x', 'two words', ''])(
+  'the recipient "%s" is refused',
+  (id) => {
+    expect(stage().channel.whyNot(id)).toMatch(/expected the id of a conversation/)
+  },
+)
 
 it.each(['.', '..', 'conversation:..', 'a/b', '../x', 'a\\b', '?x=1', 'a#b', '%2e%2e', '19:x@thread.v2%2f..'])(
-  '"%s" could lead to another address of the connector and is refused',
+  'the recipient "%s", which could lead to another address of the connector, is refused',
   async (id) => {
     const { asked, channel } = stage()
     expect(channel.whyNot(id)).toMatch(/expected the id of a conversation/)
@@ -92,7 +98,7 @@ it.each([
   [403, 'permanent'],
   [404, 'permanent'],
   [413, 'permanent'],
-])('an answer %i of the connector is %s', async (status, kind) => {
+])('an answer of the connector with the status %i is a failure of the kind %s', async (status, kind) => {
   const result = await stage({ connector: () => refuse(status, 'SomeCode', 'The build is green.') }).send()
   expect(result.kind).toBe(kind)
   expect(result).toHaveProperty('detail', expect.stringMatching(new RegExp(`${status}.*SomeCode`)))
@@ -106,7 +112,7 @@ it.each([
   [429, 'throttled', 'rate-limited', 'throttled'],
   // nothing was posted: what is unknown after a message is harmless after a login
   [500, 'server_error', 'transient', 'server_error'],
-])('a login that answers %i %s is %s', async (status, error, kind, named) => {
+])('a login that is answered with %i %s is a failure of the kind %s', async (status, error, kind, named) => {
   const result = await stage({ login: () => refuseLogin(status, error, 'AADSTS: secret-of-app') }).send()
   expect(result.kind).toBe(kind)
   expect(result).toHaveProperty('detail', expect.stringContaining(named))

@@ -43,18 +43,18 @@ describe('an attempt of a channel in code', () => {
     [undefined, { kind: 'ambiguous', detail: expect.stringContaining('hooks/channels/x returned no valid result') }],
     [true, { kind: 'ambiguous' }],
     [{ kind: 'sent' }, { kind: 'ambiguous' }],
-  ])('that answers %j', async (given, expected) => {
+  ])('an attempt that returns %j has the expected result', async (given, expected) => {
     expect(await open({ send: async () => given }).send(message)).toMatchObject(expected)
   })
 
-  test('is given its options beside the message', async () => {
+  test('a channel in code gets its options and the message', async () => {
     const seen: unknown[] = []
     const send = (...given: unknown[]) => (seen.push(...given), { kind: 'sent' as const, id: '1' })
     await open({ send }).send(message)
     expect(seen).toEqual([message, { token: 't' }])
   })
 
-  test('that throws may have posted, unless no connection stood', async () => {
+  test('an attempt that throws may have posted its message, unless no connection was made', async () => {
     const send = () => {
       throw new TypeError('The tide is out.')
     }
@@ -68,7 +68,7 @@ describe('an attempt of a channel in code', () => {
 })
 
 describe('a channel in code', () => {
-  test('has pieces of its own length, and 4,000 characters without one', () => {
+  test('a channel in code has pieces of at most its own maxChars, or of 4,000 characters', () => {
     const words = 'word '.repeat(2_000)
     expect(
       open({})
@@ -78,7 +78,7 @@ describe('a channel in code', () => {
     expect(open({ maxChars: 100 }).split(words).length).toBeGreaterThan(99)
   })
 
-  test('refuses a recipient in its own words, and one at which it throws', () => {
+  test('a channel in code refuses a recipient in its own words, or because its whyNot throws', () => {
     expect(open({}).whyNot('anybody')).toBeUndefined()
     expect(open({ whyNot: (to) => `no ${to}` }).whyNot('pigeon')).toBe('no pigeon')
     const whyNot = () => {
@@ -87,7 +87,7 @@ describe('a channel in code', () => {
     expect(open({ whyNot }).whyNot('pigeon')).toContain('threw a Error at x.ts:1')
   })
 
-  test('that does not load loses nothing: what it is to send waits', async () => {
+  test('a reply to a channel in code that does not load waits until the code is fixed', async () => {
     const problem = toProblemRecord(new Problem('channel-failed', 'hooks/channels/x.ts does not build.'))
     const channel = createOwnChannel({ kind: 'broken', name: 'x', problem }, 'harbour')
     expect(channel).toMatchObject({ id: 'own:x', to: 'harbour' })

@@ -54,17 +54,17 @@ const rows: Row[] = [
 ]
 
 describe.each(rows)('%s', (name, create, good, bad) => {
-  it.each(good)('"%s" can be addressed', (to) => {
+  it.each(good)('the recipient "%s" is valid', (to) => {
     expect(create({}).whyNot(to)).toBeUndefined()
   })
 
-  it.each(bad)('"%s" cannot, and the refusal says which forms there are', async (to) => {
+  it.each(bad)('the recipient "%s" is refused, and the reason names the valid forms', async (to) => {
     const channel = create({})
     expect(channel.whyNot(to)).toMatch(new RegExp(`is not a recipient on ${name}: expected .*id`, 's'))
     expect(await channel.send(toOutgoing({ to }))).toEqual({ kind: 'permanent', detail: channel.whyNot(to) })
   })
 
-  it('nobody at all is refused unless the configuration names somebody', () => {
+  it('a message without a recipient is refused unless the configuration names one', () => {
     expect(create({}).whyNot(undefined)).toContain(`set channels.${name}.to`)
     expect(create({ to: good[0] }).whyNot(undefined)).toBeUndefined()
     expect(create({ to: good[0] }).to).toBe(good[0])

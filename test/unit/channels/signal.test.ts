@@ -14,12 +14,12 @@ it.each([
   'uuid:0B7A3B3C-58A4-4B13-8F55-3B2E6F1C9C11',
   'username:alice.42',
   'group:Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=',
-])('%s is a recipient', (to) => {
+])('the address %s is a valid recipient', (to) => {
   expect(channel().whyNot(to)).toBeUndefined()
 })
 
 it.each(['15550100', 'alice', 'uuid:17', 'group:no spaces here', 'group:short', 'username:', '+0155501000', ''])(
-  '"%s" is refused with the forms that there are',
+  'the recipient "%s" is refused, and the reason names the valid forms',
   (to) => {
     expect(channel().whyNot(to)).toMatch(/uuid:<id>, username:<name> or group:<id>/)
   },
@@ -36,7 +36,7 @@ it.each([
   [-1, 'NETWORK_FAILURE', 'ambiguous'],
   [-1, 'RATE_LIMIT_FAILURE', 'rate-limited'],
   [-1, 'IDENTITY_FAILURE', 'permanent'],
-] as const)('the error %i with the result %s of the recipient is %s', async (code, type, kind) => {
+] as const)('the error %i with the recipient result %s is a failure of the kind %s', async (code, type, kind) => {
   const { status, body } = rpcError(code, 'The build is green.', type && [toResult(type)])
   const result = await channel(answering(status, body)).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe(kind)
@@ -44,7 +44,7 @@ it.each([
   expect(JSON.stringify(result)).not.toContain('The build is green')
 })
 
-it('a rate limit is waited out for as long as Signal asks', async () => {
+it('a rate-limited message waits as long as Signal asks', async () => {
   const results = [toResult('RATE_LIMIT_FAILURE', { token: 'challenge-token', retryAfterSeconds: 86_400 })]
   const { status, body } = rpcError(-5, 'Failed to send message due to rate limiting', results)
   const result = await channel(answering(status, body)).send(toOutgoing({ to: '+15550100' }))
@@ -52,7 +52,7 @@ it('a rate limit is waited out for as long as Signal asks', async () => {
   expect(JSON.stringify(result)).not.toContain('challenge-token')
 })
 
-it('no piece becomes an attachment, whatever its letters weigh', () => {
+it('no piece is so long that Signal makes an attachment of it, even with letters of several bytes', () => {
   const pieces = channel().split('Привет, мир. '.repeat(500))
   expect(pieces.length).toBeGreaterThan(5)
   for (const piece of pieces) expect(Buffer.byteLength(piece)).toBeLessThanOrEqual(2_000)

@@ -15,7 +15,7 @@ function channel(
 
 const ops = { url: 'https://ops.example.com/in?key=hidden', secret }
 
-it('an only endpoint needs no name; among several, one must be named or configured', () => {
+it('a message names its endpoint only if several endpoints are configured without a default', () => {
   expect(channel({ ops }).whyNot(undefined)).toBeUndefined()
   expect(channel({ ops, dev: ops }).whyNot(undefined)).toMatch(/set channels\.webhook\.to.*\("ops", "dev"\)/)
   expect(channel({ ops, dev: ops }, { to: 'dev' }).whyNot(undefined)).toBeUndefined()
@@ -58,7 +58,7 @@ it.each([
   },
 )
 
-it('a secret that begins with whsec_ and is not base64 after it is found when the configuration is read', () => {
+it('a whsec_ secret that is not base64 is an error of the configuration', () => {
   const parse = (text: string) => section.safeParse({ endpoints: { ops: { ...ops, secret: text } } }).success
   expect(parse(secret)).toBe(true)
   expect(parse('plain text, äöü')).toBe(true)
@@ -66,7 +66,7 @@ it('a secret that begins with whsec_ and is not base64 after it is found when th
   expect(parse('whsec_')).toBe(false)
 })
 
-it('a receiver that cannot be reached is named by the key that has its address', async () => {
+it('an unreachable receiver is reported with the key of its address', async () => {
   const unreachable = { url: 'http://127.0.0.1:1/in', secret }
   const { detail } = await channel({ unreachable })
     .send(toOutgoing())

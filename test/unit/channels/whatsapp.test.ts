@@ -11,25 +11,25 @@ function channel(fetch?: typeof globalThis.fetch, to?: string) {
 }
 
 it.each(['+15550100', '15550100', '+1 (555) 0100', 'whatsapp:+15550100', '+49 171.123-4567'])(
-  '%s is a number that WhatsApp can be asked for',
+  'the number %s is a valid recipient',
   (to) => {
     expect(channel().whyNot(to)).toBeUndefined()
   },
 )
 
 it.each(['bob', '123', '0155501000', '+1555010012345678', '120363041234567890@g.us', '', '+1555 0100 x2'])(
-  'a recipient "%s" is refused with the form that is expected',
+  'the recipient "%s" is refused, and the reason names the valid form',
   (to) => {
     expect(channel().whyNot(to)).toMatch(/not a recipient on whatsapp: expected a phone number with its country code/)
   },
 )
 
-it('without any recipient, the sentence names the key to set; with one in the configuration, nothing is missing', () => {
+it('a message without a recipient goes to the one in the configuration, or its error names the key to set', () => {
   expect(channel().whyNot(undefined)).toMatch(/set channels\.whatsapp\.to/)
   expect(channel(undefined, '+15550100').whyNot(undefined)).toBeUndefined()
 })
 
-it('a recipient from outside cannot fill a screen or write on a second line', () => {
+it('the reason for an invalid recipient is one short line', () => {
   const why = channel().whyNot(`x\n\u001b[2J${'y'.repeat(500)}`) ?? ''
   expect(why).not.toMatch(/\p{Cc}/u)
   expect(why.length).toBeLessThan(250)
@@ -48,7 +48,7 @@ it.each([
   [400, 999_999, 'permanent'],
   [500, 999_999, 'ambiguous'],
   [503, 999_999, 'transient'],
-])('an answer %i with the code %i is %s', async (status, code, kind) => {
+])('an answer %i with the code %i is a failure of the kind %s', async (status, code, kind) => {
   const error = { message: 'The build is green.', code, error_data: { details: 'The build is green.' } }
   const result = await channel(answering(status, { error })).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe(kind)
@@ -56,7 +56,7 @@ it.each([
   expect(JSON.stringify(result)).not.toMatch(/The build is green|EAAG/)
 })
 
-it('the pair limit is waited out, and so is what Retry-After asks for', async () => {
+it('a rate-limited message waits six seconds for a recipient limit, or as long as Retry-After says', async () => {
   const send = (code: number, headers = {}) =>
     channel(answering(400, { error: { code } }, headers)).send(toOutgoing({ to: '+15550100' }))
   expect(await send(131_056)).toMatchObject({ retryAfterMs: 6_000 })
@@ -64,17 +64,17 @@ it('the pair limit is waited out, and so is what Retry-After asks for', async ()
   expect(await send(130_429)).not.toHaveProperty('retryAfterMs')
 })
 
-it('a closed window without a template says which key to set', async () => {
+it('the error about a recipient who has not written for 24 hours names the template key', async () => {
   const result = await channel(answering(400, { error: { code: 131_047 } })).send(toOutgoing({ to: '+15550100' }))
   expect(result).toHaveProperty('detail', expect.stringContaining('Set channels.whatsapp.template'))
 })
 
-it('a 200 without the id of a message is no success', async () => {
+it('an answer 200 without the id of a message is not a success', async () => {
   const result = await channel(answering(200, { messages: [] })).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe('ambiguous')
 })
 
-it('no piece is longer than WhatsApp takes', () => {
+it('no piece is longer than WhatsApp accepts', () => {
   const pieces = channel().split('word & <word> *star*\n'.repeat(2_000))
   expect(pieces.length).toBeGreaterThan(5)
   for (const piece of pieces) expect(piece.length).toBeLessThanOrEqual(4_096)

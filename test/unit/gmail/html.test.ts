@@ -4,7 +4,7 @@ import { removeInvisible, toVisibleText } from '../../../src/gmail/html.ts'
 const seen = (html: string) => toVisibleText(html).text
 
 describe('the text of an HTML mail', () => {
-  test('is what a person reads: paragraphs, lists, links with their targets, no styles and no scripts', () => {
+  test('the text of a mail has paragraphs, lists and link targets, and no styles and scripts', () => {
     const html = `<html><head><title>T</title><style>p { color: red }</style></head><body><h1>Hello</h1><p>See
       <a href="https://example.com/a">the page</a>.</p><ul><li>one</li><li>two</li></ul><script>steal()</script></body></html>`
     expect(seen(html)).toBe('Hello\n\nSee the page [https://example.com/a].\n\n * one\n * two')
@@ -103,13 +103,13 @@ describe('the text of an HTML mail', () => {
     ['details that are closed', '<details>X<p>X</p></details>'],
     ['a dialog that is not open', '<dialog>X</dialog>'],
     ['a position relative far off', '<p style="position:relative;left:-9999px">X</p>'],
-  ])('has nothing of what is hidden by %s', (_, html) => {
+  ])('text that is hidden by %s is removed', (_, html) => {
     const text = seen(`before ${html} after`)
     expect(text).not.toContain('X')
     if (!html.startsWith('<body')) expect(text).toMatch(/before[^]*after/)
   })
 
-  test('keeps what only looks like it: zeros in other sizes, a name in another value', () => {
+  test('text is kept if its style only resembles one that hides', () => {
     const html = `<p style="font-size:10px">a</p><p style="opacity:0.9">b</p><p style="font-family:none">c</p>
       <p style="max-height:0">d</p><p style="display:block;margin:0">e</p>`
     expect(seen(html).replaceAll('\n', '')).toBe('abcde')
@@ -160,42 +160,42 @@ describe('the text of an HTML mail', () => {
     ['a dialog that is open', '<dialog open>X</dialog>'],
     ['a bold font', '<p style="font:700 12px/0 Arial">X</p>'],
     ['a property that every object has', '<p style="constructor:none;font-size:constructor">X</p>'],
-  ])('keeps %s', (_, html) => {
+  ])('text with %s is kept', (_, html) => {
     expect(seen(`before ${html} after`)).toMatch(/before\s+X\s+after/)
   })
 
-  test('joins the halves of a word around what is hidden in it, and keeps the space between two words', () => {
+  test('the halves of a word with hidden text in it are joined, and the space between two words is kept', () => {
     expect(seen('pay<b style="font-size:0">X</b>pal')).toBe('paypal')
     const cell = '<td style="font-size:0"><i style="font-size:9px">two</i> <i style="font-size:9px">words</i></td>'
     expect(seen(cell)).toBe('two words')
   })
 
-  test('loses the characters that nobody sees', () => {
+  test('invisible characters are removed', () => {
     expect(seen('pay\u00AD\u200Bpal \u{E0041}\u{E0042}ok\u202E!')).toBe('paypal ok!')
   })
 
-  test('is cut where the input is too long, and says so without a word on the console', () => {
+  test('a mail that is too long is cut and marked as cut, and nothing is printed on the console', () => {
     const { text, isCut } = toVisibleText(`<p>${'a'.repeat(300_000)}</p>`)
     expect({ isCut, isShort: text.length < 210_000 }).toEqual({ isCut: true, isShort: true })
     expect(toVisibleText('<p>a</p>').isCut).toBe(false)
   })
 
-  test('survives twenty thousand elements in one another', () => {
+  test('a mail with twenty thousand nested elements is read', () => {
     expect(seen(`a${'<div>'.repeat(20_000)}b`)).toContain('a')
   })
 
-  test('is cut where a mail nests thousands of elements, and says so', () => {
+  test('a mail with thousands of nested elements is cut and marked as cut', () => {
     const nested = toVisibleText(`a${'<div>'.repeat(20_000)}b`)
     expect([nested.text.startsWith('a'), nested.isCut]).toEqual([true, true])
   })
 
-  test('shows lists and quotes of many levels, the deepest as plain blocks', () => {
+  test('deeply nested lists and quotes become plain blocks', () => {
     const text = seen(`${'<blockquote>'.repeat(40)}deep<ol><li>item</li></ol>${'</blockquote>'.repeat(40)}`)
     expect(text).toMatch(/^(?:> ?){16}deep/)
     expect(text).toContain('item')
   })
 
-  test('has the target of a link once where links stand in one another', () => {
+  test('nested links have the target of the outer link, once', () => {
     expect(seen('<a href="https://a.example">one <a href="https://b.example">two</a></a>')).toBe(
       'one two [https://a.example]',
     )
@@ -207,11 +207,11 @@ describe('the text of an HTML mail', () => {
     ['declarations for all elements', `<style>*{${'a:b;'.repeat(20_000)}}</style>${'<b>a</b>'.repeat(10_000)}`],
     ['brackets in a selector', `<style>${'['.repeat(190_000)}{}</style>a`],
     ['letters in a background', `<p style="background:${'a'.repeat(190_000)}">a</p>`],
-  ])('comes to an end where an attacker writes nothing but %s', (_, html) => {
+  ])('a mail of nothing but %s is read in a bounded time', (_, html) => {
     expect(toVisibleText(html).isCut).toBe(false)
   })
 
-  test('takes no longer for a mail that is one long line of blanks', () => {
+  test('the time for a long line of blanks grows with its length', () => {
     // with the square of its length it would be hours
     const blanks = '\u00A0'.repeat(1_000_000)
     expect(removeInvisible(`a${blanks}b${blanks}\nc`)).toBe(`a${blanks}b\nc`)

@@ -25,7 +25,7 @@ const keys = () => gateway.received.map(({ headers }) => headers['idempotency-ke
 
 describe('mails over HTTP', () => {
   test.each([400, 413, 422])(
-    'a mail that is refused with %i holds up no other, and keeps the place',
+    'a mail that is refused with %i delays no other mail, and the position stays',
     async (status) => {
       gateway.plays({ status })
       await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
@@ -36,7 +36,7 @@ describe('mails over HTTP', () => {
     },
   )
 
-  test.each([401, 404, 429, 503])('a gateway that answers %i is asked for no further mail', async (status) => {
+  test.each([401, 404, 429, 503])('a gateway that answers %i gets no further mail', async (status) => {
     gateway.plays({ status })
     await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))
     expect(keys()).toEqual([`gmail:${account}:a`])

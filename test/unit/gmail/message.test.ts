@@ -82,7 +82,7 @@ describe('a mail', () => {
     ['text/plain; charset=iso-8859-1', Buffer.from('café recoded'), 'café recoded'],
     ['text/plain; charset=x-unheard-of', Buffer.from('caf\xe9', 'latin1'), 'café'],
     ['text/plain', Buffer.from('naïve'), 'naïve'],
-  ])('is read in its charset: %s', (type, bytes, text) => {
+  ])('a mail is read in its charset: %s', (type, bytes, text) => {
     expect(toBody(toPart('text/plain', bytes, contentType(type)))).toBe(text)
   })
 
@@ -123,7 +123,7 @@ describe('a mail', () => {
     ['such a numeral further down', `<ol type="i" start="3999">${'<li>item</li>'.repeat(3)}</ol>`],
     ['a number below the first', '<ol type="a" start="-3"><li>item</li></ol>'],
     ['a number that is none', '<ol start="1e999"><li>item</li></ol>'],
-  ])('with %s has its text', (_, html) => {
+  ])('a mail with %s has its text', (_, html) => {
     expect(toBody(toPart('text/html', html))).toMatch(/item|ten thousand/)
   })
 

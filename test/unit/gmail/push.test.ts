@@ -68,7 +68,7 @@ describe('a push', () => {
     ['whose address is not verified', { aud: audience, email_verified: false }, {}],
     ['whose address is verified in words', { aud: audience, email_verified: 'true' }, {}],
     ['without an end', { aud: audience, exp: undefined }, {}],
-  ])('with a token %s is 401, and wakes nobody', async (_, claims, options) => {
+  ])('a push with a token %s is answered 401 and starts no sync', async (_, claims, options) => {
     expect(await push(google.signPush(claims, options))).toBe(401)
     expect(wakes).toBe(0)
   })

@@ -13,11 +13,11 @@ const refusals: [number, object][] = [
 ]
 
 describe('a refusal of Google', () => {
-  test.each(refusals)('%i %j sends a person to "gmail auth"', (status, body) => {
+  test.each(refusals)('the refusal %i %j names "gmail auth" as the next move of a person', (status, body) => {
     expect(toGoogleProblem(request, { status, body }, 'consent').message).toContain('hookloom gmail auth')
   })
 
-  test.each(refusals)('%i %j sends nobody to "gmail auth" who has a service account', (status, body) => {
+  test.each(refusals)('the refusal %i %j of a service account does not name "gmail auth"', (status, body) => {
     const { message } = toGoogleProblem(request, { status, body }, 'service-account')
     expect(message).not.toContain('gmail auth')
     expect(message).toMatch(/service account|serviceAccountKey/)
@@ -25,7 +25,7 @@ describe('a refusal of Google', () => {
 })
 
 describe('renewMinutes', () => {
-  test('under a quarter of an hour is refused with the reason, since the watch is not looked at more often', () => {
+  test('a renewMinutes below a quarter of an hour is refused, because the watch is not checked more often', () => {
     expect(GmailConfig.safeParse({ renewMinutes: 15 }).success).toBe(true)
     expect(GmailConfig.safeParse({ renewMinutes: 14 }).error?.issues).toMatchObject([
       { path: ['renewMinutes'], message: expect.stringContaining('must be at least 15') },

@@ -35,7 +35,7 @@ describe('a sync of a mailbox', () => {
     expect(google.requests.filter((request) => request.endsWith('/messages/b'))).toHaveLength(1)
   })
 
-  test.each(['SPAM', 'TRASH', 'DRAFT', 'SENT'])('leaves out what is in %s', async (label) => {
+  test.each(['SPAM', 'TRASH', 'DRAFT', 'SENT'])('a sync leaves out mails with the label %s', async (label) => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'no', labels: ['INBOX', label] }, { id: 'yes' })
@@ -88,17 +88,20 @@ describe('a sync of a mailbox', () => {
     expect(google.requests.filter((request) => request.includes('/attachments/'))).toEqual([])
   })
 
-  test.each([404, 413, 400])('a mail whose separate text Gmail answers with %i comes without it', async (status) => {
-    const stage = createStage(google)
-    await stage.sync()
-    google.fail('/attachments/', { status, body: {} })
-    google.mailbox.receive({ id: 'a', html: '<p>Report</p>', storedApart: true }, { id: 'b', text: 'next' })
-    await stage.sync()
-    expect(stage.sink.delivered.map(({ messages: [{ body, bodyTruncated }] }) => [body, bodyTruncated])).toEqual([
-      ['', true],
-      ['next', false],
-    ])
-  })
+  test.each([404, 413, 400])(
+    'a mail whose separate text is answered with %i is delivered without that text',
+    async (status) => {
+      const stage = createStage(google)
+      await stage.sync()
+      google.fail('/attachments/', { status, body: {} })
+      google.mailbox.receive({ id: 'a', html: '<p>Report</p>', storedApart: true }, { id: 'b', text: 'next' })
+      await stage.sync()
+      expect(stage.sink.delivered.map(({ messages: [{ body, bodyTruncated }] }) => [body, bodyTruncated])).toEqual([
+        ['', true],
+        ['next', false],
+      ])
+    },
+  )
 
   test('a sync takes a mail that is nested too deeply without its body, and the mails after it', async () => {
     const stage = createStage(google)
@@ -128,7 +131,7 @@ describe('a sync of a mailbox', () => {
     ['a date that is none', { id: 'odd', internalDate: 'yesterday' }],
     ['labels and a snippet that are none', { id: 'odd', labelIds: 'INBOX', snippet: 7, threadId: {} }],
     ['no shape at all', []],
-  ])('takes a mail that Gmail answers with %s, and what is behind it', async (_, body) => {
+  ])('a sync delivers a mail that Gmail answers with %s, and the mail after it', async (_, body) => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'odd' }, { id: 'behind' })
@@ -171,7 +174,7 @@ describe('a sync of a mailbox', () => {
     [403, { error: { code: 403, errors: [{ reason: 'userRateLimitExceeded' }] } }],
     [403, { error: { code: 403, errors: [{ reason: 'rateLimitExceeded' }] } }],
     [503, {}],
-  ])('slows down for %i and loses nothing', async (status, body) => {
+  ])('a sync that Gmail answers with %i slows down and loses nothing', async (status, body) => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'a' })

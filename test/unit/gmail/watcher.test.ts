@@ -255,7 +255,7 @@ describe('the watch', () => {
     [{ age: 12 * hour, remains: 100 * hour }, true],
     [{ age: 1 * hour, remains: 23 * hour }, true],
     [{ age: 60_000, remains: 23 * hour }, false],
-  ])('that has stood as long as %j is due: %s', ({ age, remains }, due) => {
+  ])('the renewal of a watch with the times %j is due: %s', ({ age, remains }, due) => {
     const now = 1_000 * hour
     expect(isRenewalDue({ now, renewedAt: now - age, expiresAt: now + remains, renewMinutes: 720 })).toBe(due)
   })

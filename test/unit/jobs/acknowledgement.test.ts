@@ -12,7 +12,7 @@ test.each([
   '<b>HEARTBEAT_OK</b>',
   '<p>&nbsp;HEARTBEAT_OK</p>',
   'HEARTBEAT_OK\nHEARTBEAT_OK',
-])('%j is only an acknowledgement and is not posted', (reply) => {
+])('the reply %j is only an acknowledgement and is not posted', (reply) => {
   expect(explainSilence(reply)).toContain('HEARTBEAT_OK')
 })
 
@@ -29,7 +29,7 @@ test.each([
   'heartbeat_ok',
   'HEARTBEAT OK',
   'Done.',
-])('%j says something and is posted', (reply) => {
+])('the reply %j says something and is posted', (reply) => {
   expect(explainSilence(reply)).toBeUndefined()
 })
 
@@ -37,7 +37,7 @@ test('a very long reply is posted without a search for the token', () => {
   expect(explainSilence(`${'*'.repeat(5_000_000)}HEARTBEAT_OK`)).toBeUndefined()
 })
 
-test('a remark of at most so many characters is an acknowledgement for a heartbeat, and a longer one is not', () => {
+test('a heartbeat may add a remark of ackMaxChars characters to an acknowledgement, and a longer one is posted', () => {
   const heartbeat = { ackMaxChars: 10 }
   expect(explainSilence('HEARTBEAT_OK ten chars.', heartbeat)).toBeDefined()
   expect(explainSilence('Ten chars. **HEARTBEAT_OK**', heartbeat)).toBeDefined()
@@ -69,7 +69,7 @@ test.each([
   ['Disk full <b>HEARTBEAT_OK</b>', 'Disk full'],
   ['<p>Disk full HEARTBEAT_OK</p>', '<p>Disk full</p>'],
   ['HEARTBEAT_OK HEARTBEAT_OK\nDisk full\nHEARTBEAT_OK\n', 'Disk full'],
-])('%j is posted without the acknowledgement, and with all the rest', (reply, posted) => {
+])('the reply %j is posted without the acknowledgement and otherwise whole', (reply, posted) => {
   expect(removeAcknowledgement(reply)).toBe(posted)
 })
 
@@ -81,7 +81,7 @@ test.each([
   '    indented code\n',
   'HEARTBEAT_OK!!!!!',
   'Done.',
-])('%j is posted as it is', (reply) => {
+])('the reply %j is posted unchanged', (reply) => {
   expect(removeAcknowledgement(reply)).toBe(reply)
 })
 

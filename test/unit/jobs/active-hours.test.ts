@@ -4,7 +4,7 @@ import { findActiveMoment } from '../../../src/jobs/agents.ts'
 const at = (text: string) => Date.parse(text)
 const day = { start: '08:00', end: '20:00', timezone: 'Europe/Berlin' }
 
-test('every moment inside the hours is active; outside, the next active moment is the next opening', () => {
+test('a moment inside the hours is active, and outside of them the next active moment is their beginning', () => {
   expect(findActiveMoment(undefined, 7)).toBe(7)
   const noon = at('2026-01-05T11:00:00Z')
   expect(findActiveMoment(day, noon)).toBe(noon)
@@ -28,7 +28,7 @@ test('hours may cross midnight or end at midnight', () => {
   expect(findActiveMoment(evening, last)).toBe(last)
 })
 
-describe('where the clocks are changed', () => {
+describe('zones that change their clocks', () => {
   const berlin = (start: string, end: string) => ({ start, end, timezone: 'Europe/Berlin' })
   // 2026-03-29 01:00 UTC: from 02:00 to 03:00. 2026-10-25 01:00 UTC: from 03:00 back to 02:00.
 

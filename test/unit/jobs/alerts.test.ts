@@ -150,7 +150,7 @@ describe('a delivery that is parked', () => {
     expect(await stage.eventTexts()).toHaveLength(1)
   })
 
-  test('parked deliveries of made-up hooks cannot fill the queue', async () => {
+  test('parked deliveries of invented hooks cannot fill the queue', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let hook = 0; hook < 100; hook += 1)

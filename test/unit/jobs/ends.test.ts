@@ -62,7 +62,7 @@ async function print(text: string, name = 'CI'): Promise<string> {
 }
 
 describe('the console channel', () => {
-  test('a reply is printed under a line that says whose it is', async () => {
+  test('a reply is printed below a line with its agent and its run', async () => {
     expect(await print('Line 1\nLine 2\tand é 😀')).toBe('── reply of main (CI) ──\nLine 1\nLine 2\tand é 😀\n')
   })
 
@@ -76,7 +76,7 @@ describe('the console channel', () => {
     ['delete', 'x\u007f'],
     ['text that turns its direction', '\u202egnp.exe'],
     ['a line separator', 'a\u2028b'],
-  ])('%s does not reach the terminal as such', async (_, text) => {
+  ])('the text of a reply with %s reaches the terminal without control characters', async (_, text) => {
     // oxlint-disable-next-line no-control-regex
     const driving = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/
     expect(text).toMatch(driving)

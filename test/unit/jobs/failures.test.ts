@@ -111,7 +111,7 @@ describe('a run that fails', () => {
     expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('the log says why a step failed and when it is tried again, and what to type at the end', async () => {
+  test('the log says why a step failed and when it is tried again, and names the command after the last attempt', async () => {
     const { log, lines } = listening()
     const { runner } = scriptedRunner(({ attempt }) =>
       attempt === 1 ? busy : { status: 'error', retryable: false, detail: 'The key was refused.' },
@@ -146,17 +146,20 @@ describe('a run that fails', () => {
     ['failed permanently', { kind: 'permanent', detail: 'The token was refused.' }, 'whatsapp: The token was refused.'],
     ['may have arrived', { kind: 'ambiguous', detail: 'There was no answer.' }, 'There was no answer.'],
     ['was sent', { kind: 'sent', id: 'm1' }, ''],
-  ])('the log of a reply that %s says why, and never to whom; the record says both', async (_, result, why) => {
-    const { lines, log } = listening()
-    const to = '+4915112345678'
-    const { channel } = scriptedChannel(() => result)
-    stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
-    const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to } }))
-    const { lastError, steps } = await stage.jobOf(id)
-    expect(`${lastError} ${steps.map(({ detail }) => detail).join()}`).toContain(to)
-    expect(JSON.stringify(lines)).not.toContain(to)
-    expect(lines.map(({ message }) => message).join()).toContain(why)
-  })
+  ])(
+    'the log of a reply that %s has the reason without the recipient, and the record has both',
+    async (_, result, why) => {
+      const { lines, log } = listening()
+      const to = '+4915112345678'
+      const { channel } = scriptedChannel(() => result)
+      stage.openWorker({ channels: new Map([['whatsapp', channel]]), log })
+      const [id] = await stage.accept(agentPlan({ action: { channel: 'whatsapp', to } }))
+      const { lastError, steps } = await stage.jobOf(id)
+      expect(`${lastError} ${steps.map(({ detail }) => detail).join()}`).toContain(to)
+      expect(JSON.stringify(lines)).not.toContain(to)
+      expect(lines.map(({ message }) => message).join()).toContain(why)
+    },
+  )
 
   test('the log does not name a recipient to whom a channel cannot post', async () => {
     const { lines, log } = listening()
@@ -187,7 +190,7 @@ describe('a run that fails', () => {
     ['a string', 'oops'],
     ['an error without end', new Error('e'.repeat(1_000_000))],
     ['an error that throws when read', Object.defineProperty(new Error('x'), 'message', { get: () => JSON.parse('') })],
-  ])('throwing %s ends an attempt and no more', async (_, thrown) => {
+  ])('a runner that throws %s ends only its attempt', async (_, thrown) => {
     const { runner, turns } = scriptedRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))
     stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -325,19 +328,16 @@ describe('a reply that cannot be delivered', () => {
   test.each([
     [true, 2, 'done'],
     [false, 1, 'dead'],
-  ])(
-    'a send without an answer is repeated only where the channel drops repeats (%s)',
-    async (dedupes, sends, state) => {
-      let tries = 0
-      const hangs = () => new Promise<never>(() => {})
-      const { channel, sent } = scriptedChannel(() => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }), {
-        dedupes,
-      })
-      stage.openWorker({ channels: new Map([['console', channel]]) })
-      const [id] = await stage.accept(agentPlan())
-      await pass(70_000)
-      expect(sent).toHaveLength(sends)
-      expect((await stage.jobOf(id)).state).toBe(state)
-    },
-  )
+  ])('a send without an answer is repeated only if the channel drops repeats (%s)', async (dedupes, sends, state) => {
+    let tries = 0
+    const hangs = () => new Promise<never>(() => {})
+    const { channel, sent } = scriptedChannel(() => ((tries += 1) === 1 ? hangs() : { kind: 'sent', id: 'p' }), {
+      dedupes,
+    })
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(70_000)
+    expect(sent).toHaveLength(sends)
+    expect((await stage.jobOf(id)).state).toBe(state)
+  })
 })

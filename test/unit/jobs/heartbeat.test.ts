@@ -508,7 +508,7 @@ describe('a turn of the main session', () => {
   })
 })
 
-describe('a reply of the main session that its chat does not take', () => {
+describe('an undelivered reply of the main session', () => {
   const later = async () => await pass(11_000)
 
   test('an undelivered heartbeat reply delays no later heartbeat, and each reply is sent once when the chat is back', async () => {

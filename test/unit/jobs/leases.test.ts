@@ -163,7 +163,7 @@ describe('a clock that jumps ahead of every lease', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a retry that is claimed while the report of its last attempt is on its way still runs', async () => {
+  test('a retry that is claimed while the report of its last attempt is still being written runs', async () => {
     const { runner, turns } = scriptedRunner()
     const { store } = jumpingStore()
     let answer = () => {}
@@ -231,7 +231,7 @@ describe('a process that pauses for longer than its lease', () => {
   })
 })
 
-describe('a store that is away', () => {
+describe('a store that is down', () => {
   test('a report that the store does not take is repeated, and the step is not performed again', async () => {
     const { runner, turns } = scriptedRunner()
     const cut = cutStore(['report', 'extend', 'claim', 'nextDueInMs'])
@@ -320,7 +320,7 @@ describe('a stop', () => {
     expect(isStopped).toBe(true)
   })
 
-  test('a stop releases at once the jobs of a claim that was on its way', async () => {
+  test('a stop releases at once the jobs of a claim that had not returned', async () => {
     const { runner, turns } = scriptedRunner()
     let open = () => {}
     const gate = new Promise<void>((resolve) => (open = resolve))

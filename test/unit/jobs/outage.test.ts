@@ -132,23 +132,26 @@ describe('a channel that is down', () => {
   test.each([
     [true, 2],
     [false, 1],
-  ])('and may have posted is asked again only if it repeats what is unknown (%s)', async (repeatsUnknown, posts) => {
-    const stage = createStage()
-    let isFirst = true
-    const { channel, sent } = scriptedChannel(
-      () => {
-        if (!isFirst) return { kind: 'sent', id: 'm1' }
-        isFirst = false
-        return { kind: 'ambiguous', detail: 'There was no answer.' }
-      },
-      { repeatsUnknown },
-    )
-    stage.openWorker({ channels: new Map([['console', channel]]) })
-    const [id] = await stage.accept(agentPlan())
-    await pass(minute)
-    const job = await stage.jobOf(id)
-    expect(sent).toHaveLength(posts)
-    expect(job.state).toBe(repeatsUnknown ? 'done' : 'dead')
-    expect(job.posts[0]?.mayBeTwice).toBe(repeatsUnknown ? true : undefined)
-  })
+  ])(
+    'a channel that may have posted is asked again only with onUnknown "repeat" (%s)',
+    async (repeatsUnknown, posts) => {
+      const stage = createStage()
+      let isFirst = true
+      const { channel, sent } = scriptedChannel(
+        () => {
+          if (!isFirst) return { kind: 'sent', id: 'm1' }
+          isFirst = false
+          return { kind: 'ambiguous', detail: 'There was no answer.' }
+        },
+        { repeatsUnknown },
+      )
+      stage.openWorker({ channels: new Map([['console', channel]]) })
+      const [id] = await stage.accept(agentPlan())
+      await pass(minute)
+      const job = await stage.jobOf(id)
+      expect(sent).toHaveLength(posts)
+      expect(job.state).toBe(repeatsUnknown ? 'done' : 'dead')
+      expect(job.posts[0]?.mayBeTwice).toBe(repeatsUnknown ? true : undefined)
+    },
+  )
 })

@@ -16,7 +16,7 @@ describe('planJobs', () => {
     ])
   })
 
-  test('a wake that asks for a turn now says so in its event, and why where it has to wait', () => {
+  test('the event of a wake with mode "now" asks for a turn, and its step says why the turn has to wait', () => {
     const [job] = planJobs([wakePlan({ mode: 'now' })], context)
     expect(job?.steps.map(({ name }) => name)).toEqual(['event', 'wake'])
     expect(job?.steps[1]?.detail).toBeUndefined()
@@ -28,7 +28,7 @@ describe('planJobs', () => {
     expect(deferred?.steps[1]).toMatchObject({ name: 'wake', state: 'done', detail: 'It is night.' })
   })
 
-  test('the event of a wake is trusted only where the config opted out of the boundary', () => {
+  test('the event of a wake is trusted only if the configuration turns the boundary off', () => {
     const [job] = planJobs([wakePlan({ allowUnsafeExternalContent: true })], context)
     expect(job?.events[0]?.trusted).toBe(true)
   })
@@ -38,7 +38,7 @@ describe('planJobs', () => {
     expect(job).toMatchObject({ id: 'id', state: 'queued', steps: [], events: [] })
   })
 
-  test('runs of one session share a lane, and runs that only fell back to the default key have none', () => {
+  test('runs of one session share a lane, and runs that only use the default key have none', () => {
     const own = agentPlan({ agentId: 'ops', sessionKey: 'hook:x' })
     const lanes = planJobs([own, { ...own, sharesSession: true }], context).map(({ lane }) => lane)
     expect(lanes).toEqual(['ops/hook:x', undefined])
@@ -67,7 +67,7 @@ describe('listSteps', () => {
     agentPlan({ action: { wakeMode: 'now' } }),
     { kind: 'heartbeat', ...main, reason: 'interval' },
     { kind: 'alert', ...main, text: 'Dead', event: true, channel: 'console' },
-  ])('every step in the plan of $kind says that such a job has it', (planned) => {
+  ])('every step in the plan of the kind $kind names this kind in its definition', (planned) => {
     const plan = listSteps(planned)
     expect(plan.length).toBeGreaterThan(1)
     expect(plan.filter((name) => !steps[name].of.includes(planned.kind))).toEqual([])

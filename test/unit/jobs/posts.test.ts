@@ -93,7 +93,7 @@ describe('the messages of a reply', () => {
     }
   })
 
-  test('a message in flight when the gateway was killed says that it may have arrived twice, unless the channel drops repeats', async () => {
+  test('a message that was being sent when the gateway was killed is reported as perhaps sent twice, unless the channel drops repeats', async () => {
     for (const dedupes of [false, true]) {
       const stage = createStage()
       let isKilled = false
@@ -163,7 +163,7 @@ describe('the messages of a reply', () => {
     expect((await stage.jobOf(id)).posts[0]).not.toHaveProperty('mayBeTwice')
   })
 
-  test('a reply that began on a channel stays there, even if the default has changed', async () => {
+  test('a reply continues on the channel where it began, even if the default has changed', async () => {
     let isDown = true
     const first = scriptedChannel(
       ({ text }) => (text === 'two' && isDown ? { kind: 'transient', detail: 'down' } : sent(text)),
@@ -222,7 +222,7 @@ describe('the messages of a reply', () => {
       ['a run that is only filed under the default key', { ...isMain, sharesSession: true, action: toSlack }],
       ['a turn of the main session that named no recipient', { ...isMain, action: { channel: 'slack' } }],
       ['a turn of the main session that named no channel', { ...isMain, action: { to: 'C1' } }],
-    ] as const)('is not changed by %s', async (_, turn) => {
+    ] as const)('the last recipient is not changed by %s', async (_, turn) => {
       expect(await lastAfter(agentPlan(turn))).toBe('the default')
     })
 

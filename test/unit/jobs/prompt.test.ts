@@ -39,7 +39,7 @@ describe('buildPrompt', () => {
     expect(prompt).toContain('id="0000000000000001"')
   })
 
-  test('without a known sender the source is the hook', () => {
+  test('a message without a known sender names its hook as the source', () => {
     const prompt = buildPrompt({ planned: agentPlan({ origin: { hook: 'door' } }), newBoundaryId: ids() })
     expect(prompt).toContain('Source: door')
     expect(prompt).not.toContain('From:')
@@ -119,7 +119,7 @@ describe('buildHeartbeatPrompt', () => {
     expect(prompt).not.toMatch(/\b(do|follow|obey) (what|as) they\b/i)
   })
 
-  test('words of the operator are taken as they are: the standing checks, and a question in place of the default one', () => {
+  test('a heartbeat prompt has the operator’s standing checks and question unchanged', () => {
     const prompt = outside(ask({ checks: 'CHECKS', prompt: 'QUESTION' }))
     expect(prompt).toContain(
       'Standing checks (HEARTBEAT.md):\nCHECKS\n\nQUESTION\n\nThe time is 2026-01-01T12:00:00.000Z.',

@@ -277,7 +277,7 @@ afterEach(() => {
 })
 
 describe('the prompt of every path', () => {
-  test('is the one that people have read: test/fixtures/prompts.txt (vitest -u writes it)', async () => {
+  test('every prompt equals its reviewed text in test/fixtures/prompts.txt (vitest -u writes it)', async () => {
     const shown: string[] = []
     for (const path of paths) {
       const request = await turnOf(path)
@@ -289,7 +289,7 @@ describe('the prompt of every path', () => {
   })
 
   test.each(paths.filter(({ isTrusted }) => isTrusted !== true))(
-    '$title: words from outside are inside the boundary alone, and in no system text',
+    '$title: outside words are only inside the boundary, and in no system text',
     async (path) => {
       const { system = '', prompt } = await turnOf(path)
       const strays = [...toLines(system), ...toLines(prompt)].filter(
@@ -300,7 +300,7 @@ describe('the prompt of every path', () => {
   )
 
   test.each(paths.filter(({ isTrusted }) => isTrusted === true))(
-    '$title: words from outside are outside the boundary, where the operator wanted them',
+    '$title: outside words are outside the boundary, because the operator asked for it',
     async (path) => {
       const { prompt } = await turnOf(path)
       expect(toLines(prompt).some(({ isInside, sources }) => !isInside && sources.includes('outside'))).toBe(true)
@@ -313,7 +313,7 @@ const order =
   /\b(do|follow|obey|perform|execute|carry out|act on|answer) (what(?! your operator)|whatever|it|them|as|the)\b/i
 
 describe('a sentence of the product outside the boundary', () => {
-  test('sends no agent to what a text from outside asks for, but to answer a caller', async () => {
+  test('no sentence of the product asks the agent to follow outside text, except to answer a caller', async () => {
     expect('Do what they ask for.').toMatch(order)
     const sentences = new Set(
       presets.flatMap((preset: Preset) =>

@@ -7,19 +7,19 @@ const day = 86_400_000
 const at = { attempts: 0, failingForMs: undefined, forMs: day, random: 0.5 }
 
 describe('toRetryMs', () => {
-  test('waits double from two seconds and stop at a quarter of an hour', () => {
+  test('the waits double from two seconds up to a quarter of an hour', () => {
     expect([0, 1, 2, 3].map((attempts) => toRetryMs(attempts, 0.5))).toEqual([2_000, 4_000, 8_000, 16_000])
     expect(toRetryMs(40, 0.5)).toBe(900_000)
   })
 
-  test('chance moves a wait by a fifth and no more', () => {
+  test('the jitter changes a wait by at most a fifth', () => {
     expect(toRetryMs(0, 0)).toBe(1_600)
     expect(toRetryMs(0, 0.999_999)).toBe(2_400)
   })
 })
 
 describe('toVerdict', () => {
-  test('the fourth failure is tried again, the fifth is the last', () => {
+  test('a job is tried again after the fourth failure and is dead after the fifth', () => {
     expect(toVerdict(transient, { ...at, attempts: 3 })).toMatchObject({ kind: 'retry', counted: true })
     expect(toVerdict(transient, { ...at, attempts: 4 })).toEqual({ kind: 'dead', error: 'busy', status: 'error' })
   })
@@ -32,7 +32,7 @@ describe('toVerdict', () => {
     })
   })
 
-  test('a rate limit waits as long as asked, uses up no attempt and never kills', () => {
+  test('a rate-limited step waits as long as asked and uses up no attempt', () => {
     expect(toVerdict({ ...limited, retryAfterMs: 90_000 }, { ...at, attempts: 4 })).toEqual({
       kind: 'retry',
       afterMs: 90_000,
@@ -41,13 +41,13 @@ describe('toVerdict', () => {
     })
   })
 
-  test('a rate limit that lasts a day is the end, and one of a minute less is not', () => {
+  test('a step is dead after a day of rate limits, and not one minute before', () => {
     const late = { ...at, failingForMs: day }
     expect(toVerdict(limited, { ...late, failingForMs: day - 60_000 })).toMatchObject({ kind: 'retry', counted: false })
     expect(toVerdict(limited, late)).toEqual({ kind: 'dead', error: 'slow down', status: 'error' })
   })
 
-  test('without a time to wait the pauses grow with the outage, to a quarter of an hour', () => {
+  test('the pauses grow with the outage up to a quarter of an hour if the provider names no wait', () => {
     const waits = [0, 3_000, 59_000, 3_600_000].map((failingForMs) => {
       const verdict = toVerdict(limited, { ...at, failingForMs, attempts: 4 })
       return verdict.kind === 'retry' ? verdict.afterMs : undefined
@@ -55,7 +55,7 @@ describe('toVerdict', () => {
     expect(waits).toEqual([2_000, 3_000, 59_000, 900_000])
   })
 
-  test('a transient failure never comes back before the time that was asked for, nor before its own', () => {
+  test('a transient failure is tried again after the longer of its own wait and the wait that was asked for', () => {
     expect(toVerdict({ ...transient, retryAfterMs: 60_000 }, at)).toMatchObject({ afterMs: 60_000 })
     expect(toVerdict({ ...transient, retryAfterMs: 1_200 }, at)).toMatchObject({ afterMs: 2_000 })
   })
@@ -66,7 +66,7 @@ describe('toVerdict', () => {
     [Number.NaN, 2_000],
     [Number.POSITIVE_INFINITY, 2_000],
     [1e15, 86_400_000],
-  ])('an absurd wait of %d ms becomes %d ms', (retryAfterMs, waited) => {
+  ])('a requested wait of %d ms becomes %d ms', (retryAfterMs, waited) => {
     expect(toVerdict({ ...limited, retryAfterMs }, at)).toMatchObject({ afterMs: waited })
   })
 })

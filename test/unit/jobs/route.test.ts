@@ -35,14 +35,14 @@ test('an explicit channel is used even if another one is the default', () => {
   })
 })
 
-test('a default recipient serves its own channel and never another one', () => {
+test('a default recipient is used on its own channel only', () => {
   const defaultRoute = { channel: 'telegram', to: '7' } as const
   expect(route('telegram', { defaultRoute })).toMatchObject({ to: '7' })
   expect(route('telegram', { defaultRoute, to: '8' })).toMatchObject({ to: '8' })
   expect(route('slack', { defaultRoute })).toMatchObject({ to: undefined })
 })
 
-test('"last" goes to channels.default, even if WhatsApp is configured', () => {
+test('the channel "last" means channels.default, even if WhatsApp is configured', () => {
   const configured = ['whatsapp', 'telegram']
   expect(route('last', { configured, defaultRoute: { channel: 'telegram', to: '7' } })).toEqual({
     kind: 'route',
@@ -51,7 +51,7 @@ test('"last" goes to channels.default, even if WhatsApp is configured', () => {
   })
 })
 
-test('"last" without a default goes to WhatsApp when that is configured', () => {
+test('the channel "last" without a default means WhatsApp if it is configured', () => {
   expect(route('last', { configured: ['whatsapp'], to: '+1' })).toEqual({
     kind: 'route',
     channel: 'whatsapp',
@@ -60,7 +60,7 @@ test('"last" without a default goes to WhatsApp when that is configured', () => 
 })
 
 test.each([undefined, { channel: 'last' } as const])(
-  '"last" that leads nowhere names the key to set (%j)',
+  'the error about a "last" without a route names the key to set (%j)',
   (defaultRoute) => {
     const none = route('last', defaultRoute === undefined ? {} : { defaultRoute })
     expect(none).toMatchObject({ kind: 'none' })
@@ -68,13 +68,13 @@ test.each([undefined, { channel: 'last' } as const])(
   },
 )
 
-test('a channel that is not configured is named with its key', () => {
+test('the error about a channel that is not configured names its key', () => {
   expect(route('discord')).toHaveProperty('detail', expect.stringContaining('channels.discord'))
   const byDefault = route('last', { defaultRoute: { channel: 'signal' } })
   expect(byDefault).toHaveProperty('detail', expect.stringContaining('channels.signal'))
 })
 
-test('"last" without a default goes to the one channel that has a recipient', () => {
+test('the channel "last" without a default means the only channel that has a recipient', () => {
   expect(route('last', { own: { telegram: '7' } })).toEqual({ kind: 'route', channel: 'telegram', to: '7' })
   expect(route('last', { own: { telegram: '7' }, to: '8' })).toMatchObject({ channel: 'telegram', to: '8' })
   expect(route('last', { own: { telegram: '7' }, configured: ['whatsapp', 'telegram'] })).toMatchObject({
@@ -86,7 +86,7 @@ test('"last" without a default goes to the one channel that has a recipient', ()
   })
 })
 
-test('of several channels with a recipient "last" chooses none but WhatsApp', () => {
+test('the channel "last" means none of several channels with a recipient, except WhatsApp', () => {
   expect(route('last', { own: { slack: 'C1', telegram: '7' } })).toHaveProperty('kind', 'none')
   const own = { slack: 'C1', telegram: '7', whatsapp: '+1' }
   expect(route('last', { own, configured: ['slack', 'telegram', 'whatsapp'] })).toMatchObject({
@@ -95,7 +95,7 @@ test('of several channels with a recipient "last" chooses none but WhatsApp', ()
   })
 })
 
-test('where no channel is configured, "last" says so, and a channel that somebody names is missing', () => {
+test('without any channel, "last" says that none is configured, and a named channel is reported as missing', () => {
   expect(route('last', { configured: [] })).toMatchObject({
     kind: 'none',
     isWithoutChannels: true,
@@ -106,7 +106,7 @@ test('where no channel is configured, "last" says so, and a channel that somebod
   expect(route('slack', { configured: [] })).not.toHaveProperty('isWithoutChannels')
 })
 
-test('"last" goes to the last recipient of the main session, before any default', () => {
+test('the channel "last" means the last recipient of the main session, before any default', () => {
   const last = { channel: 'slack', to: 'C9' } as const
   const defaultRoute = { channel: 'telegram', to: '7' } as const
   expect(route('last', { last, defaultRoute })).toMatchObject({ channel: 'slack', to: 'C9' })
@@ -116,24 +116,24 @@ test('"last" goes to the last recipient of the main session, before any default'
   })
 })
 
-test('a recipient never moves to another channel than its own', () => {
+test('a recipient is never used on another channel', () => {
   const last = { channel: 'slack', to: 'C9' } as const
   expect(route('telegram', { last })).toMatchObject({ to: undefined })
   expect(route('slack', { last })).toMatchObject({ to: 'C9' })
 })
 
-test('the recipient of the channel comes after the last one and before the default', () => {
+test('the recipient of the channel’s section is used after the last recipient and before the default one', () => {
   const defaultRoute = { channel: 'slack', to: 'C1' } as const
   expect(route('slack', { own: 'C2', defaultRoute })).toMatchObject({ to: 'C2' })
   expect(route('slack', { own: 'C2', last: { channel: 'slack', to: 'C3' } })).toMatchObject({ to: 'C3' })
 })
 
-test('"last" never goes to WhatsApp without a recipient', () => {
+test('the channel "last" never means WhatsApp without a recipient', () => {
   expect(route('last', { configured: ['whatsapp'] })).toHaveProperty('kind', 'none')
   expect(route('last', { configured: ['whatsapp'], own: '+1' })).toMatchObject({ channel: 'whatsapp', to: '+1' })
 })
 
-test('a recipient that the channel cannot address is no route, and the channel says why', () => {
+test('an invalid recipient gives no route, and the reason is the channel’s', () => {
   const { channel } = scriptedChannel(undefined, { whyNot: (to) => `"${to}" is no chat id.` })
   const found = resolveRoute(
     { channel: 'telegram', to: 'x' },

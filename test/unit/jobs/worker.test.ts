@@ -38,7 +38,7 @@ describe('a job that goes well', () => {
     expect(sent).toMatchObject([{ to: 'me', text: 'All green', run: { id, agentId: 'main', name: 'CI' } }])
   })
 
-  test('with deliver off the reply goes to the main session only', async () => {
+  test('a reply with deliver false goes to the main session only', async () => {
     const { channel, sent } = scriptedChannel()
     stage.openWorker({ channels: new Map([['console', channel]]) })
     const [id] = await stage.accept(agentPlan({ action: quiet }))
@@ -71,7 +71,7 @@ describe('a job that goes well', () => {
     expect((await stage.jobOf(two)).steps[0]?.detail).not.toContain('simulated')
   })
 
-  test('a wake is an event of the main session without any worker', async () => {
+  test('a wake becomes an event of the main session without any worker', async () => {
     const [id] = await stage.accept(wakePlan())
     expect((await stage.jobOf(id)).state).toBe('done')
     expect(await stage.eventTexts()).toEqual(['Somebody rang'])
@@ -181,7 +181,7 @@ describe('order', () => {
     expect(turns).toHaveLength(2)
   })
 
-  test('no more than maxConcurrent run, and the next begins as one ends', async () => {
+  test('at most maxConcurrent jobs run, and the next begins when one ends', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
     const keys = ['1', '2', '3'].map((key) => agentPlan({ sessionKey: `hook:${key}` }))

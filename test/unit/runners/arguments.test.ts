@@ -12,25 +12,25 @@ const nothing: ArgumentValues = {
 
 describe('an argument without its value', () => {
   test.each([
-    ['goes with the flag right before it', ['--json', '--model', '{model}', '{prompt}'], ['--json', 'Hello']],
-    ['goes alone when it is a flag itself', ['--json', '--model={model}', '{prompt}'], ['--json', 'Hello']],
-    ['goes alone behind what is no flag', ['run', '{model}', '{prompt}'], ['run', 'Hello']],
-    ['goes alone behind the end of flags', ['--', '{model}', '{prompt}'], ['--', 'Hello']],
-    ['goes alone behind a flag that is filled in', ['--id={sessionId}', '{model}'], ['--id=id-1']],
-    ['goes as a whole, with what else is in it', ['-c', 'effort={thinking}', '-m', '{provider}/{model}'], []],
-    ['takes a flag with it that stands twice only once', ['-c', 'a=1', '-c', 'b={thinking}'], ['-c', 'a=1']],
-  ])('%s', (_, args, expected) => {
+    ['is removed with the flag right before it', ['--json', '--model', '{model}', '{prompt}'], ['--json', 'Hello']],
+    ['is removed alone if it is a flag itself', ['--json', '--model={model}', '{prompt}'], ['--json', 'Hello']],
+    ['is removed alone after a word that is not a flag', ['run', '{model}', '{prompt}'], ['run', 'Hello']],
+    ['is removed alone after the end of the flags', ['--', '{model}', '{prompt}'], ['--', 'Hello']],
+    ['is removed alone after a flag that has its value', ['--id={sessionId}', '{model}'], ['--id=id-1']],
+    ['is removed whole, even if it has other text', ['-c', 'effort={thinking}', '-m', '{provider}/{model}'], []],
+    ['is removed with one of two equal flags', ['-c', 'a=1', '-c', 'b={thinking}'], ['-c', 'a=1']],
+  ])('an argument without its value %s', (_, args, expected) => {
     expect(fillArguments(args, nothing)).toEqual(expected)
   })
 })
 
 describe('a value', () => {
-  test('is not filled in again, and keeps what would mean something to a replacement', () => {
+  test('placeholders and replacement patterns inside a value are kept as text', () => {
     const values = { ...nothing, prompt: '{model} $& $1 {prompt}', model: 'm' }
     expect(fillArguments(['{prompt}', '{model}'], values)).toEqual(['{model} $& $1 {prompt}', 'm'])
   })
 
-  test('never becomes a flag, whoever wrote it', () => {
+  test('a value never becomes a flag', () => {
     const values = { ...nothing, prompt: '-x', model: '--yolo' }
     expect(fillArguments(['{prompt}', '-m', '{model}', '--model={model}'], values)).toEqual([
       ' -x',
@@ -40,11 +40,11 @@ describe('a value', () => {
     ])
   })
 
-  test('holds no NUL, which would end it', () => {
+  test('a NUL in a value is replaced, because it would end the argument', () => {
     expect(fillArguments(['{prompt}'], { ...nothing, prompt: 'a\0b' })).toEqual(['a\uFFFDb'])
   })
 })
 
-test('braces that name nothing are left as they are', () => {
+test('braces without a known name are kept', () => {
   expect(fillArguments(['{"a":1}', '{other}', '{}'], nothing)).toEqual(['{"a":1}', '{other}', '{}'])
 })

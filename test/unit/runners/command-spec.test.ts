@@ -5,35 +5,38 @@ import { CommandRunnerConfig } from '../../../src/model/agents-config.ts'
 
 const specOf = (config: object) => toCommandSpec('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {})
 
-describe('a command runner that cannot work is refused, with the key to set', () => {
+describe('a command runner', () => {
   test.each([
     [{}, 'Set runners.mine.command'],
     [{ command: 'x', input: 'arg', args: ['run'] }, 'runners.mine.args has no "{prompt}"'],
     [{ command: 'x', args: ['{prompt}'], resumeArgs: ['-r'] }, 'runners.mine.resumeArgs has no "{prompt}"'],
     [{ command: 'x', output: 'json' }, 'Set runners.mine.textField'],
-  ])('%j', (config, expected) => {
+  ])('the settings %j cannot work and are refused with the key to set', (config, expected) => {
     expect(() => specOf(config)).toThrow(expected)
   })
 
   test.each(['./agent', 'bin/agent', '../agent', '~/agent', ' '])(
-    'a program may not depend on where a run works: %j',
+    'a program that depends on the working directory is refused: %j',
     (command) => {
       expect(CommandRunnerConfig.safeParse({ kind: 'command', command }).success).toBe(false)
     },
   )
 
-  test.each(['agent', '/opt/my agent/bin/agent', 'C:\\agents\\agent.exe'])('%j names a program', (command) => {
-    expect(CommandRunnerConfig.safeParse({ kind: 'command', command }).success).toBe(true)
-  })
+  test.each(['agent', '/opt/my agent/bin/agent', 'C:\\agents\\agent.exe'])(
+    'the program name %j is accepted',
+    (command) => {
+      expect(CommandRunnerConfig.safeParse({ kind: 'command', command }).success).toBe(true)
+    },
+  )
 })
 
-test('the prompt goes in by argument where the arguments ask for it, else by stdin', () => {
+test('the prompt is an argument if the arguments have a place for it, and otherwise comes on stdin', () => {
   expect(specOf({ command: 'x', args: ['{prompt}'] }).input).toBe('arg')
   expect(specOf({ command: 'x', args: ['-q'] }).input).toBe('stdin')
   expect(specOf({ command: 'x' }).input).toBe('stdin')
 })
 
-test.each(Object.entries(profiles))('%s gets no more than reading by its profile', (_, { args, resumeArgs, input }) => {
+test.each(Object.entries(profiles))('the profile of %s allows only reading', (_, { args, resumeArgs, input }) => {
   const words = [...args, ...resumeArgs].join(' ')
   expect(words).not.toMatch(/danger|bypass|yolo|full-access|workspace-write|acceptEdits|Bash|Write|Edit/i)
   expect(input).toBe('stdin')

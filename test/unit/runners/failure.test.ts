@@ -87,13 +87,13 @@ describe('a failure of a provider', () => {
     ['an error that says nothing', { message: 'Something' }, away, '(500)'],
     ['what is no error of an API', 'a word', passing, 'baseUrl'],
     ['nothing at all', undefined, passing, 'baseUrl'],
-  ])('%s', (_, thrown, expected, words) => {
+  ])('the failure is described correctly: %s', (_, thrown, expected, words) => {
     const failure = failureOf(thrown)
     expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
     expect(JSON.stringify(failure)).not.toMatch(/sk-Test|Say hello/)
   })
 
-  test('a code that is no word is not repeated', () => {
+  test('a detail does not repeat a code that is not a word', () => {
     expect(JSON.stringify(failureOf(refusal(400, { code: 'sk-Test', type: 'Say hello' })))).not.toMatch(
       /sk-Test|Say hello/,
     )
@@ -104,25 +104,25 @@ describe('a failure of a provider', () => {
     ['ENOTFOUND', away, 'api.example.com'],
     ['CERT_HAS_EXPIRED', away, 'models.providers.mine.baseUrl'],
     ['ECONNRESET', passing, 'ended before its reply'],
-  ])('%s of the network is %j, and is told without the credential of the URL', (code, expected, words) => {
+  ])('the network error %s is the failure %j, described without the credential of the URL', (code, expected, words) => {
     const cause = Object.assign(new Error('connect to https://user:sk-Test@api.example.com'), { code })
     const failure = failureOf(new Error('Cannot connect to API', { cause }))
     expect(failure).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
     expect(JSON.stringify(failure)).not.toContain('sk-Test')
   })
 
-  test('a 503 after half a reply may have cost tokens, and is not repeated for a day', () => {
+  test('a 503 after half a reply counts as an attempt, because it may have cost tokens', () => {
     expect(failureOf(refusal(503, {}), true)).toMatchObject(passing)
   })
 
-  test('what cannot be read after half a reply is a stream that broke off', () => {
+  test('an unreadable rest after half a reply is a stream that ended too early', () => {
     expect(failureOf(new Error('odd'), true)).toMatchObject({
       ...passing,
       detail: expect.stringContaining('ended before its reply'),
     })
   })
 
-  test('options that the provider does not take are the configuration’s', () => {
+  test('invalid provider options are reported as an error of the configuration', () => {
     const thrown = Object.assign(new Error('invalid openai provider options'), { name: 'AI_InvalidArgumentError' })
     expect(failureOf(thrown)).toMatchObject({
       ...permanent,
@@ -130,7 +130,7 @@ describe('a failure of a provider', () => {
     })
   })
 
-  test('Google says in the body how long to wait', () => {
+  test('a rate-limited run waits as long as the body of Google’s answer says', () => {
     const error = { status: 'RESOURCE_EXHAUSTED', details: [{ '@type': 'QuotaFailure' }, { retryDelay: '34.5s' }] }
     expect(failureOf(refusal(429, error))).toMatchObject({ status: 'unavailable', retryAfterMs: 34_500 })
   })
@@ -141,6 +141,6 @@ test.each([
   ['EAGAIN', { status: 'unavailable' }],
   ['ENOENT', { status: 'error', retryable: false }],
   ['EACCES', { status: 'error', retryable: false }],
-])('a program that does not start for %s is %j', (code, failure) => {
+])('a program that cannot start because of %s is the failure %j', (code, failure) => {
   expect(toStartFailure({ id: 'mine', command: 'agent', secrets: [] }, code)).toMatchObject(failure)
 })

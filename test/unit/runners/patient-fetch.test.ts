@@ -21,7 +21,7 @@ async function serve(listener: RequestListener): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-describe('a fetch without limits of time', () => {
+describe('a fetch without time limits', () => {
   test('a fetch sends method, headers and text, and returns status, headers and body', async () => {
     const url = await serve((request, response) => {
       const { method, url: path, headers } = request
@@ -63,7 +63,7 @@ describe('a fetch without limits of time', () => {
     expect([answer.status, await answer.text()]).toEqual([204, ''])
   })
 
-  test('a connection that breaks in the middle fails the reading', async () => {
+  test('an answer whose connection breaks cannot be read to its end', async () => {
     const url = await serve((_, response) => void response.write('half', () => response.socket?.destroy()))
     const answer = await patientFetch(url)
     await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })

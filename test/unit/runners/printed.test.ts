@@ -30,25 +30,28 @@ describe('a document', () => {
     })
   })
 
-  test.each(['', 'Sure!', '"text"', '[]', '{"reply":', 'warning\n{"reply":"x"}'])('is not %j', (printed) => {
-    expect(readerOf({})(printed)).toBeUndefined()
-  })
+  test.each(['', 'Sure!', '"text"', '[]', '{"reply":', 'warning\n{"reply":"x"}'])(
+    'the output %j is not accepted as a document',
+    (printed) => {
+      expect(readerOf({})(printed)).toBeUndefined()
+    },
+  )
 
   test.each(['--yolo', '-x', '', 'a b', 'a\nb', 'x'.repeat(201), 7, { id: 1 }])(
-    'gives no session id that could be more than an id: %j',
+    'a session id with unsafe characters is ignored: %j',
     (id) => {
       expect(readerOf({})(JSON.stringify({ reply: 'x', session: { id } }))?.sessionId).toBeUndefined()
     },
   )
 
-  test('a reply that is no text is shown as JSON, an empty one is a reply, and null is none', () => {
+  test('a reply that is not text becomes JSON, an empty text is a reply, and null is no reply', () => {
     expect(readerOf({})('{"reply":{"a":1}}')?.text).toBe('{"a":1}')
     expect(readerOf({})('{"reply":""}')?.text).toBe('')
     expect(readerOf({})('{"reply":null}')?.text).toBeUndefined()
   })
 })
 
-test('lines that are no JSON objects are ignored', () => {
+test('lines that are not JSON objects are ignored', () => {
   const read = readerOf({ output: 'jsonl' })
   expect(read('WARNING: old\n{"reply":"One"}\r\n\n[1]\n{"reply":"Two"}\n')?.text).toBe('Two')
   expect(read('WARNING: old\n')).toBeUndefined()
@@ -75,7 +78,7 @@ describe('counts', () => {
     expect(read({ in: 1, out: 3 })).toEqual({ inputTokens: 1, outputTokens: 3 })
   })
 
-  test('token counts are absent if one direction is missing or is no number', () => {
+  test('a turn has no token counts if one direction is missing or is not a number', () => {
     expect(read({ in: 1 })).toBeUndefined()
     expect(read({ in: '1', out: 3 })).toBeUndefined()
     expect(read({ in: -1, out: 3 })).toBeUndefined()

@@ -19,13 +19,13 @@ const models = ModelsConfig.parse({
   },
 })
 
-describe('the model that a name means', () => {
+describe('the choice of a model', () => {
   test.each([
     ['local/llama3.3', 'local', 'llama3.3'],
     ['local/hf.co/qwen/qwen3:8b', 'local', 'hf.co/qwen/qwen3:8b'],
     ['quick', 'local', 'hf.co/qwen/qwen3:8b'],
     [' openai/gpt-5.2 ', 'openai', 'gpt-5.2'],
-  ])('%s', (asked, provider, model) => {
+  ])('the model name %s means the expected provider and model', (asked, provider, model) => {
     expect(chooseModel(asked, models)).toMatchObject({ ok: true, provider: { name: provider }, model })
   })
 
@@ -42,7 +42,7 @@ describe('the model that a name means', () => {
     ['keyless/claude-opus-4-7', 'models.providers.keyless.apiKey is missing'],
     ['nowhere/qwen3', 'models.providers.nowhere.baseUrl is missing'],
     ['pasted/gemini-3-flash', 'models.providers.pasted.apiKey'],
-  ])('%s is refused with the key of the configuration to look at', async (asked, words) => {
+  ])('the model name %s is refused with the key of the configuration to check', async (asked, words) => {
     const result = await createAiRunner({ models }).run(toRunRequest({ model: asked }), {
       signal: new AbortController().signal,
       log() {},
@@ -51,7 +51,7 @@ describe('the model that a name means', () => {
     expect(JSON.stringify(result)).not.toContain('AIza')
   })
 
-  test('a name that a sender chose is shown on one line, and never whole', () => {
+  test('a model name from a sender is shown cut and on one line', () => {
     const choice = chooseModel(`other\u2028/${'x'.repeat(10_000)}\nDone.`, models)
     expect(choice).toMatchObject({ ok: false, reason: expect.not.stringMatching(/[\n\u2028]|x{200}/) })
     const unknown = chooseModel(`other${'y'.repeat(10_000)}/x`, models)
@@ -70,13 +70,13 @@ describe('the model that a name means', () => {
     for (const name of Object.keys(models.providers)) expect(probe?.detail).toContain(`models.providers.${name}.`)
   })
 
-  test('a probe without a provider says that there is nothing to probe', async () => {
+  test('a probe without a provider says that there is no model to ask', async () => {
     const probe = await createAiRunner({ models: ModelsConfig.parse({}) }).probe?.(new AbortController().signal)
     expect(probe).toMatchObject({ ok: false, detail: expect.stringContaining('models.providers is empty') })
   })
 })
 
-describe('a transcript as messages', () => {
+describe('a conversation', () => {
   const say = (role: Message['role'], text: string): Message => ({ role, text, runId: 'r', at: 0 })
 
   test('a conversation ends with the prompt and keeps every message', () => {

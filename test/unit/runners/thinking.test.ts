@@ -28,7 +28,7 @@ describe('the levels of a model', () => {
     ['gpt-6.2', 'low low low medium high xhigh'],
     ['gpt-4.1', '- - - - - -'],
     ['ft:my-own', '- - - - - -'],
-  ])('%s is never asked for an effort that it refuses', (model, efforts) => {
+  ])('the model %s gets only efforts that it accepts', (model, efforts) => {
     expect(effortsOf(model).join(' ')).toBe(efforts)
   })
 
