@@ -69,7 +69,7 @@ export function createAssembler(dir: string): Assembler {
   }
 }
 
-/** Assembles once, for a command. */
+/** Assembles a configuration once, for a command. */
 export function assemble(dir: string, config: Config): Promise<Assembled> {
   return createAssembler(dir).assemble(config)
 }
@@ -88,7 +88,7 @@ function describePlace(index: number): string {
   return `hooks.presets[${index}]`
 }
 
-/** Every mapping in order of priority: the operator's first, then each preset's. */
+/** All mappings in order of priority: first those of the operator, then those of each preset. */
 function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   const own = config.hooks.mappings.map((mapping, index) =>
     mapping.id === undefined
@@ -152,7 +152,7 @@ function buildPackMappings(
   })
 }
 
-/** `hooks.<name>`, if the configuration has a section with the name of the preset. */
+/** The options in `hooks.<name>`, if the configuration has a section with the name of the preset. */
 function readSection(config: Config, name: string): object {
   const { gmail } = config.hooks
   return name === 'gmail' && gmail !== undefined ? toGmailPresetOptions(gmail) : {}

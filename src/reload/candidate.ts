@@ -68,7 +68,7 @@ async function buildFrom(
   const { config, env: settings } = read
   const assembled = await assembler.assemble(config, against.serving?.assembled)
   const { mappings, verifiers, reports } = assembled
-  // finds a template that does not parse before any transform is loaded
+  // reports an invalid template before any transform is loaded
   createGeneration({ config, mappings, transforms: new Map(), verifiers })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
   const refs = mappings.flatMap(({ transform }) => transform ?? [])
@@ -84,7 +84,8 @@ async function buildFrom(
   })
   const parts = { config, mappings, transforms, verifiers }
   const generation = createGeneration({ ...parts, env, verifierTools })
-  const edited = createGeneration({ ...parts, env, transforms: loaded.transforms })
+  const isAllLive = [...loaded.transforms].every(([key, transform]) => transforms.get(key) === transform)
+  const edited = isAllLive ? generation : createGeneration({ ...parts, env, transforms: loaded.transforms })
   return { generation, edited, assembled, parts, modules: [...reports, ...modules] }
 }
 

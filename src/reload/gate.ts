@@ -36,7 +36,7 @@ type GateInput = {
   readonly suspects: ReadonlySet<string>
 }
 
-/** For the first load. */
+/** The input of the first load. */
 export const atStart = { serving: undefined, changed: [], suspects: new Set<string>() } as const
 
 /** The time limit for all fixtures together. Fixtures that it does not reach count as not run. */
@@ -44,7 +44,7 @@ const budgetMs = 2000
 
 const noFixtures: FixtureCounts = { passed: 0, failed: 0, notRun: 0 }
 
-/** For a module that has no fixtures. */
+/** A report on a module without fixtures. */
 export function buildReport(module: string, kind: ModuleReport['kind'], problem?: ProblemRecord): ModuleReport {
   return { module, kind, problem, fixtures: noFixtures }
 }
@@ -86,7 +86,7 @@ export async function passGate(input: GateInput): Promise<{
       modules.push({ module, kind: isFresh ? 'live' : 'same', problem, fixtures })
       continue
     }
-    // one version for all exports of a module: nobody wrote a mix of two versions
+    // all exports of a module have the same version, because a mix of two versions was never written
     for (const [key, candidate] of candidates) {
       transforms.set(
         key,
@@ -98,7 +98,7 @@ export async function passGate(input: GateInput): Promise<{
   return { transforms, modules }
 }
 
-/** Whether this code is the code that serves. */
+/** Whether the candidates have the code that serves. */
 function isServing(
   module: string,
   candidates: readonly (readonly [string, Transform])[],

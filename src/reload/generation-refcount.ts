@@ -1,4 +1,4 @@
-// Reference counts of generations: one is in use while it serves or a request uses it.
+// Counts the references to generations. A generation is in use while it serves, or while a request uses it.
 import type { Generation } from '../pipeline/generation.ts'
 
 type GenerationRefcount = {

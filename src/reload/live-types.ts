@@ -1,4 +1,4 @@
-// What the parts of a gateway know of the live generation.
+// The types of the live generation, for all parts of a gateway.
 import type { OwnChannel } from '../model/channel.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { ProblemRecord } from '../model/problem.ts'
@@ -14,7 +14,7 @@ export type LiveOptions = CandidateSource & {
   readonly meter: Meter
   /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
   readonly parkedFor?: ParkedFor
-  /** Kept deliveries through two generations. Without it, log lines do not mention them, and no save waits. */
+  /** Runs kept deliveries through two generations. Without it, log lines do not mention them, and no save waits. */
   readonly compareKept?: CompareKept
 }
 

@@ -41,7 +41,7 @@ export async function findPack(dir: string, name: string): Promise<Pack | undefi
   return pack
 }
 
-/** For each pack that is not bundled: whether its code is the code that serves. */
+/** Reports for each pack that is not bundled whether its code is new. */
 export function reportPacks(packs: readonly Pack[], serving: readonly Pack[] = []): ModuleReport[] {
   const hashes = new Set(serving.map(({ origin }) => origin?.hash))
   return packs.flatMap(({ origin }) =>
@@ -70,7 +70,7 @@ async function findFile(dir: string, { name, where }: WantedPack): Promise<Prese
   } catch (error) {
     throw error instanceof Problem ? new Problem('config-invalid', `${where}: ${error.message}`) : error
   }
-  // the file would never be used
+  // a bundled preset has priority, so the file would never be used
   throw new Problem('config-invalid', `${where}: "${name}" is a bundled preset: rename the one in hooks/presets.`)
 }
 

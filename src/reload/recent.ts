@@ -1,4 +1,4 @@
-// What a new generation would change of the newest kept deliveries: for the line of a reload, and for saves that wait for a person.
+// Counts the newest kept deliveries that a new generation would change, for the log line of a reload and for saves that may have to wait.
 import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { Log } from '../model/log.ts'
@@ -13,15 +13,16 @@ export type CompareKept = (
   query: KeptQuery & { readonly limitMs: number },
 ) => Promise<Replay>
 
-/** `isWhole`: all of them were reached in time. */
+/** `isWhole`: all deliveries were compared in time. */
 type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
-/** By the label of the line: a module, hookloom.jsonc, or .env. */
+/** The changes by the label of the log line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, Recent>
 
 const recentDeliveries = 20
 
 /**
- * One entry for each module with new code, and one for a new configuration or a new environment of transforms. Parked deliveries do not count: they run again anyway.
+ * One entry for each module with new code, and one for a new configuration or a new environment of transforms. Parked deliveries do not
+ * count, because they run again anyway.
  * Never rejects: a store that cannot be read gives no entries.
  */
 export async function compareRecent(
@@ -42,7 +43,7 @@ export async function compareRecent(
   return changes
 }
 
-/** The mappings that a change concerns; undefined: all. */
+/** Each label with the mappings that its change affects; undefined if it affects all. */
 function listChanged(before: Candidate, after: Candidate): [string, string[] | undefined][] {
   const mappings = [before, after].flatMap(({ generation }) => generation.mappings)
   const modules = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
@@ -66,7 +67,7 @@ function describeDifference({ differ, of }: Recent): string {
   return of === 1 ? 'the last delivery would differ' : `${differ} of the last ${of} deliveries would differ`
 }
 
-/** Whether a save waits for `hookloom publish`: it changes a delivery, or that is not known. */
+/** Whether a save must wait for `hookloom publish`, because it changes a delivery or because the comparison is incomplete. */
 export function mustWait(changes: RecentChanges): boolean {
   return [...changes.values()].some(({ differ, isWhole }) => differ > 0 || !isWhole)
 }

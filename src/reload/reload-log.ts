@@ -32,7 +32,7 @@ type ParkedCounts = ReadonlyMap<string, number>
 
 export type ParkedFor = (module: string) => Promise<number>
 
-/** What waits for modules that went live or are broken. A store that cannot be read counts none. */
+/** Counts the parked deliveries of modules that went live or are broken. The count is 0 if the store cannot be read. */
 export async function countParked(
   parkedFor: ParkedFor | undefined,
   modules: readonly ModuleReport[],
@@ -46,7 +46,7 @@ export async function countParked(
   return new Map(await Promise.all(counted))
 }
 
-/** The path of a file below the config directory. */
+/** `label`: the path of a file below the config directory. */
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
 /** The files that authors write. Temporary files of editors are left out. */

@@ -1,4 +1,4 @@
-// Save → live: one generation serves. The next one replaces it in one assignment, after all of it was tested.
+// Makes saves live: one generation serves, and the next one replaces it in one assignment after all of its parts were tested.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, isAsServing, buildCandidate, listMended } from './candidate.ts'
@@ -31,7 +31,7 @@ const beforeSwapMs = 5_000
 const forLineMs = 2_000
 const none: RecentChanges = new Map()
 
-/** `newest`: what the last build made of the files on disk; a Problem if the configuration is invalid. */
+/** `newest`: the result of the last build; a Problem if the configuration is invalid. */
 type Loaded = {
   readonly serving: Candidate
   /** Releases the generation that serves. */

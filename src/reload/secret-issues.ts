@@ -1,4 +1,4 @@
-// Secrets of mappings that are too short, each with its place in the configuration.
+// Refuses secrets of mappings that are too short, with their places in the configuration.
 import { listLeaves } from '../config/warnings.ts'
 import type { Config } from '../model/config.ts'
 import { toDottedPath } from '../model/issue.ts'
@@ -33,7 +33,7 @@ export function refuseShortSecrets(
         : `${findPlace(index, one.secret, one.key)} ${why}. If the sender makes the secret, copy all of it.`
     })
   })
-  // a preset has several mappings with one secret
+  // the mappings of a preset share one secret, which is reported once
   const [first, ...rest] = new Set(lines)
   if (first !== undefined)
     throw new Problem('config-invalid', first, rest.length === 0 ? {} : { frame: rest.join('\n') })

@@ -8,7 +8,7 @@ import type { SavedFile } from './reload-log.ts'
 
 /** After this many builds that a save made outdated, a complete build is used although it is not the newest. */
 const mostOldRounds = 5
-/** After this many, a build is used in which some files may be newer than others: a program writes them without end. */
+/** After this many builds, one is used in which some files may be newer than others, because a program keeps writing them. */
 const mostRounds = 50
 /** How far the clock of the file system may be behind, in milliseconds. */
 const clockLagMs = 5
@@ -31,16 +31,16 @@ export async function buildStable(options: {
   }
 }
 
-/** The build may have read such a file after a save, and others that were saved with it before that save. */
+/** Whether a file was saved while the build ran. Other files of the same save may have been read before it. */
 function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }
 
 /** Which files were saved, and whether a save is in progress. During one, files on disk may be incomplete. */
 type SaveTracker = {
-  /** A save was noticed; `finished` follows. */
+  /** A save was noticed. `finish` follows. */
   begin(): void
-  /** All of these files are written. */
+  /** All files of the save are written. */
   finish(saved: Saved): void
   /** Resolves when no save is in progress. */
   idle(): Promise<void>
@@ -48,7 +48,7 @@ type SaveTracker = {
   hasNew(): boolean
   /** Files that were saved since the last `clear`. */
   changed(): readonly string[]
-  /** Those of them for which no line was logged. */
+  /** The changed files for which no line was logged. */
   fresh(): readonly string[]
   clear(): void
 }
@@ -88,10 +88,10 @@ export function createSaveTracker(): SaveTracker {
   }
 }
 
-/** A shorter build says nothing until it is done. */
+/** A shorter build logs no line while it runs. */
 const buildingMs = 300
 
-/** A build that takes long says what it builds. */
+/** Logs the names of the saved files if the build takes long. */
 export async function withBuildingLine<Built>(
   log: Log,
   saved: () => readonly SavedFile[],

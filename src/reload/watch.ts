@@ -14,7 +14,7 @@ export type WatchOptions = {
   readonly paths: {
     /** The transforms root, below the directory of the files. It may not exist yet. */
     readonly root: string
-    /** More directories of the same kind. */
+    /** More directories with modules. */
     readonly further?: readonly string[]
     /** hookloom.jsonc and .env, which may not exist. All are in one directory. */
     readonly files: readonly string[]

@@ -20,7 +20,7 @@ export type PresetFile = ModuleFile & {
   readonly page: string | undefined
 }
 
-/** Kinds of modules that have the name of their file. */
+/** Kinds of modules that are named after their file. */
 export type Named = keyof typeof folders
 
 /** Whether a verifier or a channel in code can have this name. */
@@ -28,7 +28,7 @@ export function isPlainName(name: string): boolean {
   return fileNamePattern.test(name)
 }
 
-/** The name in messages for the file of a missing one. */
+/** The name of a missing module's file, for messages. */
 export function toNamedLabel(kind: Named, name: string): string {
   return `${folders[kind]}/${name}.ts`
 }
@@ -52,7 +52,7 @@ export async function listNames(dir: string, kind: Named): Promise<string[]> {
     .toSorted()
 }
 
-/** `<name>.ts` or `<name>/preset.ts` of hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
+/** Finds `<name>.ts` or `<name>/preset.ts` in hooks/presets. Throws `config-invalid` if a link leads out of the folder. */
 export async function findPresetFile(dir: string, name: string): Promise<PresetFile | undefined> {
   if (!fileNamePattern.test(name)) return undefined
   const alone = await findFirst(

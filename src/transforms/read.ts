@@ -15,7 +15,7 @@ export type BuildInput = {
   readonly size: bigint
 }
 
-/** Bytes. The largest files in packages are a tenth of this. */
+/** The size limit of a file in bytes. The largest files in packages have a tenth of this size. */
 const largestFile = 32_000_000
 
 /**
@@ -92,7 +92,7 @@ const sourceMapComment = /\/[/*][#@] sourceMappingURL=/
 const nowhere = '\n//# sourceMappingURL=data:application/json;base64,!'
 
 /**
- * The same program without a source map. esbuild reads the file that the comment names without asking a plugin, also outside the
+ * The same program without a source map. esbuild reads the file that the comment names without asking a plugin, even outside the
  * transforms directory or into a FIFO. The comment itself stays, because the same characters may be text of the program.
  */
 export function withoutSourceMap(contents: Uint8Array): Uint8Array {

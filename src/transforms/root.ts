@@ -4,7 +4,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
-/** The transforms root, as it is written from the config directory. */
+/** The transforms root as a path from the config directory. */
 const ofConfigDir = /^(\.\/+)*hooks\/+transforms(\/+|$)/
 
 /** The file extensions of modules. */

@@ -51,19 +51,19 @@ export type TransformRuntime = {
   createReplayThreads(): ReplayThreads
   /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
   onRetry(listener: (module: string) => void): void
-  /** For tests, metrics and the bench. */
+  /** The state of the threads, for tests, metrics and the bench. */
   state(): ReturnType<Pool['state']> & { builds: number }
   /** Ends every thread. Calls in flight, and later ones, fail. */
   close(): Promise<void>
 }
 
 export type ReplayThreads = {
-  /** The same code with the same settings, called there. */
+  /** The same code with the same settings, called in these threads. */
   of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
-/** A bundle that was checked with the settings of a pool. `exports`: those that it has. */
+/** A bundle that was checked with the settings of a pool. `exports`: its valid exports. */
 type CheckedBundle = {
   readonly pool: SharedPool
   readonly bundle: Bundle
@@ -190,7 +190,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const own = createPools({
       log: silentLog,
       onStopped() {},
-      // it ends soon, and a second thread takes as long to start as the first
+      // the pool ends soon, and a second thread takes as long to start as the first
       hasStandby: false,
     })
     const withOwnThreads = (transform: Transform): Transform => {
@@ -227,7 +227,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   }
 }
 
-/** Module → its exports that are called. */
+/** The called exports of each module. */
 function groupRefs(refs: readonly TransformRef[]): Map<string, (string | undefined)[]> {
   const wanted = new Map<string, (string | undefined)[]>()
   for (const { module, export: name } of refs) {

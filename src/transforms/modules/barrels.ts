@@ -24,14 +24,14 @@ export type Trim = {
 /** Keeps what the builds of one module learn for the next build. */
 export type Trimmer = {
   learn(metafile: Metafile, inputs: readonly BuildInput[]): void
-  /** Undefined if nothing can be left out. Never rejects. */
+  /** Resolves with undefined if nothing can be left out. Never rejects. */
   buildTrim(): Promise<Trim | undefined>
 }
 
 export function createTrimmer(root: string): Trimmer {
   let candidates: readonly Candidate[] = []
   let ownFiles: readonly string[] = []
-  /** By path; undefined for a file that is no barrel. */
+  /** The barrels by path; undefined for a file that is no barrel. */
   const barrels = new Map<string, { readonly stamp: string; readonly barrel: Barrel | undefined }>()
 
   async function readBarrel(candidate: Candidate): Promise<Barrel | undefined> {
@@ -153,7 +153,7 @@ function listImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]
   return names
 }
 
-/** Undefined if a name is not found: the full build reports it. */
+/** The re-exports of these names; undefined if a name is not found, which the full build reports. */
 function buildTrimmedText({ reExports }: Barrel, names: ReadonlySet<string>): string | undefined {
   const lines = new Set<string>()
   for (const name of names) {

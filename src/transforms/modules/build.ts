@@ -29,9 +29,9 @@ export type Bundle = {
 }
 
 /**
- * Replaces the syntax that a function body cannot have: `export` and `import.meta`. It also clears what jiti hands to the code and
- * what loads files: all imports are part of the bundle, and a computed `require()` must not reach files outside the root.
- * In one line, so that line numbers stay right.
+ * Replaces the syntax that a function body cannot have: `export` and `import.meta`. It also clears the loaders that jiti gives to the
+ * code: all imports are part of the bundle, and a computed `require()` must not reach files outside the root. The banner is one line,
+ * because the line numbers must not change.
  */
 const banner = [
   `'use strict'; const hookloom$export = ((module) => (loaded) => { module.exports = { loaded } })(module);`,

@@ -8,7 +8,7 @@ import type { BuildInput } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
-/** `isNew`: it was built now, and is not the bundle of the last time. */
+/** `isNew`: the bundle was built now, and is not the one of the last call. */
 type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
 type BundleCache = {

@@ -134,7 +134,7 @@ function failToResolve(path: string, why: string): OnResolveResult {
   return buildFailure(`"${path.slice(0, 200)}" ${why}`)
 }
 
-/** Without the name of the plugin, which would begin every message. */
+/** An error without the name of the plugin, which would begin every message. */
 function buildFailure(text: string): { errors: PartialMessage[]; pluginName: string } {
   return { errors: [{ text, pluginName: '' }], pluginName: '' }
 }

@@ -33,7 +33,7 @@ export function createLocate({ file, map }: { file: string; map: string }): Loca
 }
 
 function readPositions(stack: string, file: string): { line: number; column: number }[] {
-  // the message is above the frames, may be huge and may look like frames: only the lines at the end count
+  // the message comes before the frames, may be huge, and may look like frames, so only the last lines are read
   const lines = stack.slice(-20_000).split('\n').slice(-framesRead)
   return lines.flatMap((frame) => {
     const at = /^\s+at /.test(frame) ? frame.lastIndexOf(`${file}:`) : -1

@@ -8,7 +8,7 @@ export function isProvided(path: string): boolean {
   return provided.includes(path)
 }
 
-/** The code in a bundle that replaces such a package. */
+/** The code in a bundle that replaces a provided package. */
 export function buildProvidedSource(path: string): string {
   return `module.exports = globalThis[Symbol.for('hookloom.provided')](${JSON.stringify(path)})`
 }

@@ -65,7 +65,7 @@ const statement = new RegExp(
 )
 
 type Statements = {
-  /** By local name. `*` is a namespace. */
+  /** The imports by local name. `*` is a namespace. */
   readonly imports: ReadonlyMap<string, { readonly imported: string; readonly from: string }>
   readonly exports: readonly { readonly local: string; readonly name: string }[]
   readonly stars: readonly { readonly from: string }[]
@@ -94,7 +94,7 @@ function parseStatements(code: string): Statements | undefined {
   return { imports, exports, stars }
 }
 
-/** `a, b as c` */
+/** Parses a list such as `a, b as c`. */
 export function parsePairs(list = ''): { first: string; second: string }[] {
   return list
     .split(',')

@@ -1,4 +1,4 @@
-// The file of an import depends also on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package that is
+// The file of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package that is
 // installed in a nearer folder. A snapshot records what a build found where it looked, so that a later check can compare it.
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -6,10 +6,10 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { listFoldersUpTo } from './manifests.ts'
 import type { BuildInput } from '../read.ts'
 
-/** A question → the answer at the time of the build: `stat <path>` or `names <path>`. */
+/** The answers at the time of the build by question, which is `stat <path>` or `names <path>`. */
 export type ResolutionSnapshot = ReadonlyMap<string, string>
 
-/** Await `record` before the import is resolved. Then a change in the meantime is found by a later check. */
+/** `record` must end before the import is resolved, so that a later check finds a change in between. */
 export function recordResolution(root: string): {
   snapshot: ResolutionSnapshot
   record(path: string, resolveDir: string): Promise<void>

@@ -32,7 +32,7 @@ function describeKind(thrown: unknown): string {
   if (thrown === undefined) return 'undefined'
   if (!types.isNativeError(thrown)) return describeValueKind(thrown)
   const name = readText(thrown, 'name')
-  // the module chooses the name, so it could be payload: only a name that looks like a class is shown
+  // the module chooses the name, which may contain payload, so only a name that looks like a class is shown
   const word = /^[A-Za-z_$][\w$]{0,39}$/.test(name) ? name : 'Error'
   return `${/^[AEIOU]/i.test(word) ? 'an' : 'a'} ${word}`
 }

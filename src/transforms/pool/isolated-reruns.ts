@@ -5,7 +5,7 @@ import type { Thread } from './thread.ts'
 
 export type IsolatedReruns = {
   readonly threads: ReadonlySet<Thread>
-  /** The call waits for its thread until `begin`. */
+  /** The call waits for a thread until `startNext`. */
   add(task: Task): void
   /** Starts waiting calls in new threads, up to the limit. */
   startNext(): void

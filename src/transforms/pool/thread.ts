@@ -11,7 +11,7 @@ const headroomMb = 2048
 
 type ThreadEvents = {
   onSettled(thread: Thread, task: Task, outcome: TransformOutcome): void
-  /** These calls did not begin. */
+  /** The thread gave back calls that did not begin. */
   onUnrun(thread: Thread, tasks: Task[]): void
   onLeaving(thread: Thread, leaving: Leaving): void
   onChecked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void

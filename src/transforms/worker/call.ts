@@ -1,4 +1,4 @@
-// One call of a transform. Unless it blocks the thread, its outcome is always a value.
+// Runs one call of a transform. Its outcome is always a value, unless it blocks the thread.
 import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../base/json.ts'
 import { parseBody } from '../../model/parse-body.ts'
@@ -10,7 +10,7 @@ import type { Locate } from '../modules/locate.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
 import { readRefusal, describeThrown } from '../modules/thrown.ts'
 
-/** The outcome for the main thread, with the result still as JSON text. */
+/** The outcome for the main thread. The result is JSON text. */
 export type CallOutcome =
   | { readonly kind: 'returned'; readonly json: string; readonly log: readonly string[] }
   | Exclude<TransformOutcome, { kind: 'returned' }>

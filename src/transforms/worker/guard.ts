@@ -7,7 +7,7 @@ export type OpenCall = { readonly seq: number; readonly bundle: number; readonly
 const logLines = 100
 const logLineLength = 500
 
-/** Adds a line to the log of a call, up to 100 lines of 500 characters. Accepts any value, and never throws. */
+/** Adds a line to the log of a call, up to 100 lines of 500 characters. Accepts any value and never throws. */
 export function addLine(log: string[], message: unknown): void {
   if (log.length >= logLines) return
   try {

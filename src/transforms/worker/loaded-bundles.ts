@@ -6,7 +6,7 @@ import type { Evaluated } from '../modules/evaluate.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import type { BundlePost } from './messages.ts'
 
-/** `callables`: by export, created at the first call. */
+/** `callables` has the functions by export. Each is created at the first call. */
 export type LoadedBundle = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
 type LoadedBundles = {

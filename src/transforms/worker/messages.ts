@@ -92,7 +92,7 @@ export function readThreadId(): number | undefined {
   }
 }
 
-/** Lowers the priority of one thread on Linux; elsewhere it does nothing. It cannot be raised again without privileges. */
+/** Lowers the priority of one thread on Linux, and does nothing on other systems. Raising it again needs privileges. */
 export function lowerPriority(threadId: number | undefined): void {
   if (threadId === undefined) return
   try {

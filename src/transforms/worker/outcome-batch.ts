@@ -23,7 +23,7 @@ const now = performance.now.bind(performance)
 const later = setImmediate
 
 export function createOutcomeBatch(post: (message: FromWorker) => void): OutcomeBatch {
-  /** As JSON without the brackets. */
+  /** The outcomes as JSON without the brackets. */
   let outcomes = ''
   let seqs: number[] = []
   let sentAt = 0

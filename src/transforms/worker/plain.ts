@@ -83,7 +83,7 @@ export function toPlainJson(value: unknown): string {
   return write(value, undefined)
 }
 
-/** A place in the result, and the key that is being written. */
+/** A place in the result, and the key that is written now. */
 type Parent = { readonly of: object; key: string; readonly above: Parent | undefined }
 
 function describePlace(parent: Parent | undefined): string {
