@@ -8,6 +8,7 @@ import { type StandIn, standIns } from './gateway.ts'
 export type Child<Ask, Reply> = {
   /** One question at a time. Rejects with what the child says failed, or when it ends. */
   ask(question: Ask): Promise<Reply>
+  readonly pid: number
   kill(): Promise<void>
 }
 
@@ -64,6 +65,7 @@ export async function startChild<Ask extends object | string, Reply>(
 ): Promise<{ child: Child<Ask, Reply>; first: Reply }> {
   const process = fork(file, [...args], { execArgv: [] })
   const child: Child<Ask, Reply> = {
+    pid: process.pid ?? 0,
     ask: (question) => {
       const reply = nextReply<Reply>(process)
       process.send(question)

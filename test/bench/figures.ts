@@ -12,7 +12,7 @@ export type Figure = {
 
 /** What is measured in a way of its own, in a child that lives through the rounds. */
 export type Probe = {
-  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres'
+  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres' | 'cost'
   /** Once, however many rounds there are: it has rounds of its own. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -55,7 +55,25 @@ const microBudgets = {
 } as const
 export type MicroStage = keyof typeof microBudgets
 
+export const costlyWork = ['wake', 'signed', 'run', 'save'] as const
+const costTitles: Readonly<Record<(typeof costlyWork)[number], string>> = {
+  wake: 'a lone wake of 1 kB',
+  signed: 'a signed delivery of 10 kB',
+  run: 'a run of two steps with a reply, to its end',
+  save: 'a save of a transform, until it is live',
+}
+
 export const probes: readonly Probe[] = [
+  {
+    name: 'cost',
+    figures: costlyWork.flatMap((work) => [
+      { key: `${work} calls`, title: `${costTitles[work]}: system calls` },
+      { key: `${work} commits`, title: `${costTitles[work]}: commits` },
+      { key: `${work} pages`, title: `${costTitles[work]}: pages of the WAL` },
+      { key: `${work} wal bytes`, title: `${costTitles[work]}: bytes of the WAL` },
+      { key: `${work} allocated`, title: `${costTitles[work]}: bytes allocated` },
+    ]),
+  },
   {
     name: 'micro',
     figures: Object.entries(microBudgets).flatMap(([stage, budget]) => [

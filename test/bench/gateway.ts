@@ -24,6 +24,8 @@ export type GatewayOptions = {
   readonly modelUrl?: string
   /** One turn runs, and takes longer than a measurement: the jobs of all other runs wait. */
   readonly waits?: boolean
+  /** Lone requests are committed on the main thread even while a tracer slows each system call. */
+  readonly isCounted?: boolean
   /** Transforms run on the main thread: see inline-runtime.ts and trip-runtime.ts. */
   readonly runtime?: StandIn
 }
@@ -83,6 +85,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
           clock,
           commitDelayMs: delayMs,
           ...(options.store === 'single' ? { batchLimit: 1 } : {}),
+          ...(options.isCounted ? { directBelowMs: Number.POSITIVE_INFINITY } : {}),
         })
   const gateway = await createHookloom({ dir, env: {}, store, write: () => {} })
   return {

@@ -1,4 +1,5 @@
 // A process that measures one probe, once for each round that it is asked for.
+import { createCostProbe } from './probe-cost.ts'
 import { createIsolationProbe } from './probe-isolation.ts'
 import { createMicroProbe } from './probe-micro.ts'
 import { createPostgresProbe } from './probe-postgres.ts'
@@ -28,6 +29,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createMicroProbe(options)
     case 'isolation':
       return createIsolationProbe(options)
+    case 'cost':
+      return createCostProbe(options)
     case 'queue':
       return createQueueProbe(options)
     case 'postgres':

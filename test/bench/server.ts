@@ -10,11 +10,11 @@ export type ServerOptions = Omit<GatewayOptions, 'store'> & {
   readonly kind: 'sqlite' | 'single' | 'memory' | 'postgres' | 'insert' | 'append' | 'koa' | 'http' | PeerKind
 }
 
-export type ServerRequest = 'usage' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
+export type ServerRequest = 'usage' | 'heap' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
 /**
  * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: those of this thread alone; 0 for a
  * peer, and where the system does not say. `jobs`: jobs done so far, `queued`: jobs that
- * wait. `empty`, `stop`: the port. A peer has to be stopped before its server ends.
+ * wait. `heap`: bytes that JavaScript has allocated and not yet given back. `empty`, `stop`: the port. A peer has to be stopped before its server ends.
  */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
 
@@ -67,6 +67,10 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
     }
     case 'main thread':
       return served.peer === undefined ? toMainMicros() : 0
+    case 'heap': {
+      const { heapUsed, external } = process.memoryUsage()
+      return heapUsed + external
+    }
     case 'jobs':
       return served.jobsDone()
     case 'queued':

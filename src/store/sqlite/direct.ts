@@ -17,8 +17,6 @@ type DirectWriter = {
   reset(): void
 }
 
-/** The thread must not wait for a slow disk: on average, commits take less than this. */
-const fastMs = 2
 /** The share of the newest commit in the average. */
 const share = 0.2
 /** So often at most in a row: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
@@ -27,7 +25,8 @@ const mostInARow = 256
 /** A sweep takes long, no answer waits for a count of repetitions, and a probe is a question to the writer thread. */
 const long: ReadonlySet<Operation['kind']> = new Set(['sweep', 'prune', 'probe', 'appendAll', 'noteRepeats'])
 
-export function createDirectWriter(file: string): DirectWriter {
+/** `fastMs`: the thread must not wait for a slow disk, so on average, commits take less than this. */
+export function createDirectWriter(file: string, fastMs: number): DirectWriter {
   let db: Database | undefined
   let inodes: Inodes | undefined
   let averageMs: number | undefined

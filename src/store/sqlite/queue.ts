@@ -29,6 +29,8 @@ type QueueOptions = {
   readonly commitDelayMs: number
   /** The most operations in one transaction. */
   readonly batchLimit: number
+  /** A lone operation is committed on this thread while commits take less than this on average. */
+  readonly directBelowMs: number
   /** Appends are refused while this many operations wait, and all other calls while twice as many wait. */
   readonly maxQueued: number
   /** Appends are refused if waiting deliveries would have more bytes than this. */
@@ -57,7 +59,7 @@ export function spawnWriter(options: WriterOptions): Worker {
 
 export function createWriterQueue(options: QueueOptions): Writer {
   const { clock, log, batchLimit } = options
-  const direct = createDirectWriter(options.file)
+  const direct = createDirectWriter(options.file, options.directBelowMs)
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   /** Of the operations that wait here. */

@@ -26,6 +26,8 @@ export type SqliteOptions = {
   readonly clock: Clock
   /** Milliseconds that the writer sleeps before each commit, to simulate a slow disk. Default 0. */
   readonly commitDelayMs?: number
+  /** A lone operation is committed on the calling thread while commits take less than this on average. Default 2. */
+  readonly directBelowMs?: number
   /** The most operations in one transaction. 1 commits each operation alone, to measure what batches save. Default 1024. */
   readonly batchLimit?: number
   /** The most operations that may wait for the disk. Further appends are refused. Default 10,000. */
@@ -53,7 +55,14 @@ export type SqliteStore = Store & {
 
 /** Does not open the file: the first call does, and each call after a failure tries again. */
 export function createSqliteStore(options: SqliteOptions): SqliteStore {
-  const { file, clock, commitDelayMs = 0, batchLimit = defaultBatchLimit, maxQueued = 10_000 } = options
+  const {
+    file,
+    clock,
+    commitDelayMs = 0,
+    batchLimit = defaultBatchLimit,
+    maxQueued = 10_000,
+    directBelowMs = 2,
+  } = options
   const { log = silentLog, spawn = spawnWriter, maxWaitingBytes = () => Number.POSITIVE_INFINITY } = options
   const capacity = createCapacity({ maxBytes: maxWaitingBytes, log })
   const connection = createReadConnection(file)
@@ -62,6 +71,7 @@ export function createSqliteStore(options: SqliteOptions): SqliteStore {
     clock,
     commitDelayMs,
     batchLimit,
+    directBelowMs,
     maxQueued,
     maxQueuedBytes: 64 * 1024 * 1024,
     capacity,
