@@ -84,7 +84,8 @@ function readText(planned: Planned): string {
   return planned.kind === 'wake' ? planned.action.text : ''
 }
 
-function readFirstLine(text: string): string {
+/** At most 200 characters of it. */
+export function readFirstLine(text: string): string {
   const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * longestContent)) ?? []
   return line.length > longestContent ? `${line.slice(0, longestContent)}…` : line
 }

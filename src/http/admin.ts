@@ -8,6 +8,7 @@ import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
+import { addAttentionRoute } from './api/attention.ts'
 import { addHealthRoute } from './api/health.ts'
 import type { ApiParts } from './api/parts.ts'
 import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
@@ -75,6 +76,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.post('/api/parked/drop', api, async (ctx) => reply(ctx, await parts.drain.dropParked(readParkedQuery(ctx))))
   addSessionRoutes(router, api, parts)
   addHealthRoute(router, api, parts)
+  addAttentionRoute(router, api, parts)
   addStreamRoute(router, api, parts)
   addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
   addReplayRoutes(router, api, parts)

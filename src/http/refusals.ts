@@ -119,7 +119,13 @@ export function withNearest(refusal: Refusal, { mappings }: Generation): Refusal
   const { hook, status } = refusal
   const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || [])]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
-  return { ...refusal, nearestHook: (isUnknown ? findNearest(hook, names) : undefined) ?? null }
+  const nearestHook = (isUnknown ? findNearest(hook, names) : undefined) ?? null
+  return { ...refusal, nearestHook, isStranger: isStranger(refusal) }
+}
+
+/** Whether a request had no hook token, and no mapping tried to verify it. */
+export function isStranger({ credential, trace }: Pick<Refusal, 'credential' | 'trace'>): boolean {
+  return credential !== 'hook-token' && trace.length === 0
 }
 
 /** In JSON the body is base64. Null if no body was read, or if the request is no longer kept. */

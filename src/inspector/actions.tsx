@@ -10,7 +10,7 @@ import { formatJson, parseJson } from './json.ts'
 import { go } from './place.ts'
 
 /** How long a drop can be undone. The gateway deletes the request of a dropped delivery, so the page waits before it asks. */
-const undoMs = 5_000
+export const undoMs = 5_000
 
 export type Said = { readonly text: string; readonly isBad: boolean }
 

@@ -1,7 +1,8 @@
 // The frame of the page: the views, the keyboard, and the announcements for screen readers.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { HealthFields, StatusFields } from '../model/api-types.ts'
+import type { AttentionFields, HealthFields, StatusFields } from '../model/api-types.ts'
+import { Attention, useAttention } from './attention.tsx'
 import { OpenedView } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'
@@ -24,16 +25,21 @@ export function App(): JSX.Element {
   const feed = useFeed(place)
   const health = useHealth(`${feed.status?.lastReloadAt ?? ''}`)
   const items = useListItems(feed, place)
+  const changes = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
+  const attention = useAttention(changes)
   const [isHelpOpen, setHelpOpen] = useState(false)
   const focusList = () => document.getElementById('list')?.focus()
 
   /** Chooses the row that is `by` rows further down. Only the list has rows. */
   const step = (by: number) => {
     if (place.view !== 'list') return
-    const rows = items.filter(({ kind }) => kind !== 'day')
-    const chosen = rows.findIndex(({ id }) => id === place.id)
-    const next = rows[chosen < 0 ? 0 : Math.max(0, Math.min(rows.length - 1, chosen + by))]
-    if (next !== undefined) go({ id: next.id }, { replaces: place.id !== '' })
+    const ids =
+      place.state === 'attention'
+        ? (attention?.groups.flatMap((group) => group.ids[0] ?? []) ?? [])
+        : items.flatMap(({ kind, id }) => (kind === 'day' ? [] : [id]))
+    const chosen = ids.indexOf(place.id)
+    const id = ids[chosen < 0 ? 0 : Math.max(0, Math.min(ids.length - 1, chosen + by))]
+    if (id !== undefined) go({ id }, { replaces: place.id !== '' })
     focusList()
   }
   /** Elsewhere, the arrow keys scroll. */
@@ -79,7 +85,6 @@ export function App(): JSX.Element {
     3: show('sessions'),
     4: show('health'),
   })
-  const count = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
 
   return (
     <>
@@ -103,9 +108,11 @@ export function App(): JSX.Element {
         </button>
       </header>
       <main>
-        {place.view === 'list' && <ListView feed={feed} place={place} items={items} health={health} />}
+        {place.view === 'list' && (
+          <ListView feed={feed} place={place} items={items} health={health} attention={attention} />
+        )}
         {place.view === 'replay' && <ReplayView place={place} status={feed.status} isConnected={feed.isConnected} />}
-        {place.view === 'sessions' && <Sessions place={place} version={count} />}
+        {place.view === 'sessions' && <Sessions place={place} version={changes} />}
         {place.view === 'health' && <Health health={health} />}
       </main>
       <Announcer feed={feed} />
@@ -119,16 +126,24 @@ type ListViewProps = {
   place: PagePlace
   items: readonly ListItem[]
   health: HealthFields | undefined
+  attention: AttentionFields | undefined
 }
 
-function ListView({ feed, place, items, health }: ListViewProps): JSX.Element {
+function ListView({ feed, place, items, health, attention }: ListViewProps): JSX.Element {
   const { id } = place
+  const isRefusal =
+    items.find((item) => item.id === id)?.kind === 'refusal' ||
+    attention?.groups.some((group) => group.kind === 'refused' && group.ids.includes(id)) === true
   return (
     <>
       <h2 class="sr">Deliveries</h2>
-      <FilterBar place={place} feed={feed} health={health} />
+      <FilterBar place={place} feed={feed} health={health} attention={attention?.count ?? 0} />
       <div class={`split${id === '' ? '' : ' has-detail'}`}>
-        <List feed={feed} place={place} items={items} />
+        {place.state === 'attention' ? (
+          <Attention attention={attention} place={place} />
+        ) : (
+          <List feed={feed} place={place} items={items} />
+        )}
         {id !== '' && (
           <article id="detail" tabIndex={-1} aria-label="The chosen delivery">
             <button type="button" class="back" onClick={() => go({ id: '' })}>
@@ -136,7 +151,7 @@ function ListView({ feed, place, items, health }: ListViewProps): JSX.Element {
             </button>
             <OpenedView
               id={id}
-              isRefusal={items.find((item) => item.id === id)?.kind === 'refusal'}
+              isRefusal={isRefusal}
               version={feed.changed.get(id) ?? 0}
               hooksUrl={health?.hooksUrl ?? ''}
             />

@@ -30,7 +30,7 @@ const noRows: PageOfRows = { rows: [], next: null }
 
 /** The filters of the page as those of the API. Undefined: the API has no delivery of this state. */
 function toApiState(state: string): string | undefined {
-  if (state === 'refused') return undefined
+  if (state === 'refused' || state === 'attention') return undefined
   if (state === 'done') return 'accepted'
   return state === 'waiting' ? '' : state
 }

@@ -142,7 +142,7 @@ function RowLine({ row, now, style, isChosen, position, count }: LineProps): JSX
     row.kind === 'refusal'
       ? [row.refusal.client, row.refusal.hook ?? row.refusal.path, String(row.refusal.status)]
       : [row.delivery.sourceName ?? row.delivery.source ?? '', row.delivery.hook, row.delivery.event ?? '']
-  const isQuiet = row.kind === 'refusal' && row.isStranger
+  const isQuiet = row.kind === 'refusal' && row.refusal.isStranger
   return (
     <div
       class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}`}
@@ -192,10 +192,14 @@ function Empty({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
   )
 }
 
-type FilterBarProps = { place: PagePlace; feed: Feed; health: HealthFields | undefined }
+type FilterBarProps = { place: PagePlace; feed: Feed; health: HealthFields | undefined; attention: number }
 
-export function FilterBar({ place, feed, health }: FilterBarProps): JSX.Element {
-  const counts: Readonly<Record<string, number | undefined>> = { ...health?.deliveries, dead: health?.jobs.dead }
+export function FilterBar({ place, feed, health, attention }: FilterBarProps): JSX.Element {
+  const counts: Readonly<Record<string, number | undefined>> = {
+    ...health?.deliveries,
+    dead: health?.jobs.dead,
+    attention,
+  }
   return (
     <div class="filters" role="search">
       <input
@@ -210,7 +214,13 @@ export function FilterBar({ place, feed, health }: FilterBarProps): JSX.Element 
       />
       <div class="states" role="group" aria-label="State">
         {stateFilters.map((state) => (
-          <button type="button" key={state} aria-pressed={place.state === state} onClick={() => go({ state })}>
+          <button
+            type="button"
+            key={state}
+            class={state}
+            aria-pressed={place.state === state}
+            onClick={() => go({ state })}
+          >
             {state === '' ? 'all' : state}
             {(counts[state] ?? 0) > 0 && <span class="count">{formatCount(counts[state] ?? 0)}</span>}
           </button>

@@ -5,8 +5,18 @@ import type { Filters } from './rows.ts'
 export const views = ['list', 'replay', 'sessions', 'health'] as const
 export type View = (typeof views)[number]
 
-/** The states of a row; nothing for all. */
-export const stateFilters = ['', 'parked', 'dead', 'refused', 'waiting', 'done', 'skipped', 'dropped'] as const
+/** The states of a row, with `attention` for what needs a person, and nothing for all. */
+export const stateFilters = [
+  'attention',
+  '',
+  'parked',
+  'dead',
+  'refused',
+  'waiting',
+  'done',
+  'skipped',
+  'dropped',
+] as const
 
 /** `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. */
 export type PagePlace = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }

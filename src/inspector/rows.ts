@@ -4,13 +4,8 @@ import { formatDuration, formatTimes } from './format.ts'
 
 export type ListRow = { readonly id: string; readonly at: number } & (
   | { readonly kind: 'delivery'; readonly delivery: DeliveryRow }
-  /** `times`: how many refusals the row stands for. `isStranger`: it is noise of the network. */
-  | {
-      readonly kind: 'refusal'
-      readonly refusal: RefusalFields
-      readonly times: number
-      readonly isStranger: boolean
-    }
+  /** `times`: how many refusals the row stands for. */
+  | { readonly kind: 'refusal'; readonly refusal: RefusalFields; readonly times: number }
 )
 
 /** `state`: a word of a row; empty for all. */
@@ -30,7 +25,6 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
   at: refusal.receivedAt,
   refusal,
   times: 1,
-  isStranger: isStranger(refusal),
 })
 
 /** The rows with the new and changed ones. A row that no longer fits the filters leaves. */
@@ -131,16 +125,6 @@ export const glyphs: Readonly<Record<RowState, string>> = {
   dropped: '⌫',
 }
 
-/** Whether a refused request had no valid credential and meant no hook that exists. */
-function isStranger({ credential, nearestHook, trace, status }: RefusalFields): boolean {
-  return (
-    credential !== 'hook-token' &&
-    nearestHook === null &&
-    trace.length === 0 &&
-    [401, 403, 404, 405, 429].includes(status)
-  )
-}
-
 export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
 
 /** The rows with a head above each day. Between two other rows, refusals of one client with one status are one row. */
@@ -154,7 +138,7 @@ export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): L
       midnight = new Date(row.at).setHours(0, 0, 0, 0)
       items.push({ kind: 'day', id: `day-${midnight}`, at: row.at })
     }
-    const isFolded = foldsRefusals && row.kind === 'refusal' && row.isStranger
+    const isFolded = foldsRefusals && row.kind === 'refusal' && row.refusal.isStranger
     if (isFirstOfDay || !isFolded) places.clear()
     if (isFolded) {
       const name = `${row.refusal.client} ${row.refusal.status}`
@@ -172,7 +156,11 @@ export function toListItems(rows: readonly ListRow[], foldsRefusals: boolean): L
 }
 
 export function describeRow(row: ListRow): string {
-  if (row.kind === 'refusal') return `${row.times > 1 ? `× ${row.times}  ` : ''}${row.refusal.error}`
+  if (row.kind === 'refusal') {
+    const { error, trace } = row.refusal
+    // the reason of the mapping that tried to verify it is more exact
+    return `${row.times > 1 ? `× ${row.times}  ` : ''}${trace.at(-1)?.why ?? error}`
+  }
   const { repeats, summary } = row.delivery
   return `${summary}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }

@@ -149,7 +149,25 @@ export type RefusalFields = {
   readonly code: string
   readonly error: string
   readonly trace: readonly TriedMapping[]
+  /** It had no hook token, and no mapping tried to verify it. */
+  readonly isStranger: boolean
 }
+
+/** What needs a person, for one reason. `ids`: the newest deliveries, or the request ids of refusals. `since`: the oldest. */
+export type AttentionGroup = {
+  readonly kind: 'parked' | 'dead' | 'failing' | 'refused'
+  /** The error of the newest one. */
+  readonly title: string
+  readonly code: string | null
+  /** `<file>:<line>`. */
+  readonly place: string | null
+  readonly hooks: readonly string[]
+  readonly count: number
+  readonly since: string
+  readonly ids: readonly string[]
+}
+
+export type AttentionFields = { readonly count: number; readonly groups: readonly AttentionGroup[] }
 
 export type SessionFields = {
   readonly sessionKey: string

@@ -488,6 +488,33 @@ describe.skipIf(!hasBrowser)(
       await page.locator('#detail b.dead').waitFor(wait)
     })
 
+    test('attention groups deliveries by cause, and retries and drops a whole group', async () => {
+      const other = await stage.open({ hash: 'state=attention' })
+      const causes = ['one', 'two'].map((title) => stage.post('review', { bad: true, title }))
+      const ids = await Promise.all(causes)
+      const cause = other.locator('.cause', { hasText: 'no reviewer for this · review.ts:3' })
+      await cause.waitFor(wait)
+      await expect.poll(() => other.title(), wait).toMatch(/^\(\d+\) Hookloom$/)
+      expect(await other.locator('link[rel=icon]').getAttribute('href')).toBe('/inspector/icon-alert.svg')
+      await expect
+        .poll(async () => Number(/\d+/.exec(await cause.locator('.state').innerText())?.[0]), wait)
+        .toBeGreaterThan(1)
+      await cause.getByRole('button', { name: /^retry/ }).click()
+      await cause.getByText(/^\d+ now parked\.$/).waitFor(wait)
+      await cause.getByRole('button', { name: 'open' }).click()
+      await other.locator('#detail').getByText('no reviewer for this').first().waitFor(wait)
+      expect(await findBarriers(other)).toEqual([])
+      await cause.getByRole('button', { name: /^drop/ }).click()
+      await cause.getByRole('button', { name: 'undo the drop' }).click()
+      await other.clock.install()
+      await cause.getByRole('button', { name: /^drop/ }).click()
+      await cause.getByRole('button', { name: 'undo the drop' }).waitFor(wait)
+      await other.clock.fastForward(5_000)
+      await cause.waitFor({ ...wait, state: 'hidden' })
+      for (const id of ids) expect(await stage.ask(`/api/deliveries/${id}`)).toMatchObject({ state: 'dropped' })
+      await other.close()
+    })
+
     test('a session is shown as a chat, with the events that wait', async () => {
       await show(page, 'view=sessions&session=main/hook:review')
       await page.locator('.message.user').first().waitFor(wait)

@@ -223,6 +223,35 @@ test('the stream has each change, and a client that reconnects gets what it miss
   expect(missed.data).toEqual(data)
 })
 
+test('attention groups what needs a person by its cause, and leaves strangers out', async () => {
+  const before = (await ask('/api/attention')).json
+  const ids = [await post('review', { bad: true, n: 1 }), await post('review', { bad: true, n: 2 })]
+  // a stranger, and a sender with the token
+  await fetch(`${gateway.url}/wp-login`, { method: 'POST' })
+  await fetch(`${gateway.url}/plain`, {
+    method: 'POST',
+    body: '{',
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+  })
+  const { count, groups } = (await ask('/api/attention')).json
+  expect(count).toBe(before['count'] + 3)
+  const parked = groups.filter(({ kind }: Json) => kind === 'parked')
+  expect(parked).toMatchObject([
+    {
+      title: 'Error: the payload is bad · review.ts:3',
+      place: 'review.ts:3',
+      hooks: ['review'],
+      since: expect.any(String),
+    },
+  ])
+  expect(parked[0].ids.slice(0, 2)).toEqual(ids.toReversed())
+  expect(parked[0].count).toBe(parked[0].ids.length)
+  const refused = groups.filter(({ kind }: Json) => kind === 'refused')
+  expect(refused).toMatchObject([
+    { title: 'The body is not JSON: it ends early.', hooks: ['plain'], code: 'body-invalid' },
+  ])
+})
+
 test('the health has counts, lanes and the minutes of the last hour', async () => {
   const { json } = await ask('/api/health')
   expect(json).toMatchObject({

@@ -32,6 +32,7 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/inspector/page.js': ['page.js', 'text/javascript'],
   '/inspector/page.css': ['page.css', 'text/css'],
   '/inspector/icon.svg': ['icon.svg', 'image/svg+xml'],
+  '/inspector/icon-alert.svg': ['icon-alert.svg', 'image/svg+xml'],
 }
 
 /** `ownToken` lets only the gateway token through: a key of the page that could make further keys would never end. */

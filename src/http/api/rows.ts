@@ -18,7 +18,7 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
     summary: describeContent(record),
     sourceName: toSourceName(record),
     code: problem?.code ?? null,
-    place: /([^\s:]+:\d+):\d/.exec(problem?.frame ?? '')?.[1] ?? null,
+    place: findPlace(problem?.frame),
     became: jobs.slice(0, shownActions).map(({ planned: { kind, sessionKey } }) => ({ kind, sessionKey })),
     jobs: {
       queued: count('queued'),
@@ -30,6 +30,11 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
     },
     doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
   }
+}
+
+/** `<file>:<line>` of a code frame. */
+export function findPlace(frame: string | undefined): string | null {
+  return /([^\s:]+:\d+):\d/.exec(frame ?? '')?.[1] ?? null
 }
 
 export function toSourceName({ source }: Pick<DeliveryRecord, 'source'>): string | null {
