@@ -11,7 +11,7 @@ type ExternalText = {
   source: string
   from?: string | undefined
   subject?: string | undefined
-  /** What the lines above it say of it: `task` is a question to be answered, `data` (the default) asks for nothing. */
+  /** The notice above the text: `task` is a question that the agent answers, `data` (the default) asks for nothing. */
   notice?: keyof typeof notices
   /** 16 lower-case hex digits, random for each wrap. */
   id: string
@@ -23,7 +23,7 @@ type ExternalText = {
 const defaultMaxChars = 400_000
 const maxLineChars = 500
 
-// Inert words. Their letters and brackets also break whatever the text before and after them could form together.
+// Inert words. Their letters and brackets also separate two halves of a marker before and after them.
 const markerRemoved = '[[MARKER_REMOVED]]'
 const tokenRemoved = '[[TOKEN_REMOVED]]'
 

@@ -151,7 +151,7 @@ export function unescape(signs: Sign[], escape: Escape): { code: number; start: 
   let start = taken[0]?.start ?? 0
   let code = escape.code
   const depth = Math.max(...taken.map((sign) => sign.depth))
-  // Text that was escaped several times has a run of backslashes, 1, 3, 7 … of them. A backslash that was itself an escape belongs
+  // Text that was escaped several times has a run of 1, 3, 7 … backslashes. A backslash that was itself an escape belongs
   // to the run only if the others were too: in \u005c\u0075… it begins an escape of the next depth.
   if (taken[0]?.sign === '\\') {
     for (let top = signs.at(-1); top?.sign === '\\' && top.depth <= depth; top = signs.at(-1)) {

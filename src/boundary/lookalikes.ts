@@ -1,9 +1,9 @@
-// How a character looks to a reader who is not careful: one code point in, its plain signs out. Tables after Unicode's
-// confusables.txt (UTS #39), kept to the signs of which boundary markers and chat-template tokens consist.
+// How a character looks to a reader who is not careful: a code point becomes its plain signs. The tables follow
+// confusables.txt of Unicode (UTS #39), for the signs of boundary markers and chat-template tokens only.
 
-/** Stands for a letter or digit that looks like none of A–Z and 0–9. */
+/** Replaces a letter or digit that looks like none of A–Z and 0–9. */
 export const foreignLetter = '\uFFFD'
-/** Stands for any other sign: an emoji, a currency, a bullet. */
+/** Replaces any other sign: an emoji, a currency, a bullet. */
 const otherSign = '~'
 
 /**
@@ -89,8 +89,8 @@ function foldPlain(char: string): string {
 }
 
 /**
- * The signs that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for all that
- * joins words, nothing for what cannot be seen (accents too), and the two stand-ins.
+ * The signs that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for a sign that joins
+ * words, nothing for an invisible character or an accent, and the two replacements above.
  */
 export function foldCodePoint(code: number): string {
   const known = ascii[code] ?? table.get(code)

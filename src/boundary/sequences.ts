@@ -1,4 +1,4 @@
-// Sequences for terminals between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`, which a reader may leave out.
+// Terminal sequences between the signs of a text, as in `EXTERNAL_\u001b[0mUNTRUSTED`. A reader may leave them out.
 import { joinLast, type Sign } from './escapes.ts'
 
 /**

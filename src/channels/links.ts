@@ -1,4 +1,4 @@
-// Where a link in a reply may lead: http, https or mailto, and never to a host that its text does not name.
+// The links of a reply: only http, https and mailto, and the text of a link never names another host than its target.
 import { decodeEntities } from './entities.ts'
 
 /** Look-alikes of the signs of an address that NFKC leaves as they are. */

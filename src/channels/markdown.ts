@@ -1,5 +1,5 @@
-// Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so nothing in it becomes active
-// but the markup that we write. HTML and pictures are shown as text and links, never interpreted.
+// Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so only the markup
+// that we write becomes active. HTML and pictures are shown as text and links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
 import { decodeEntities, removeBidiControls } from './entities.ts'

@@ -1,4 +1,4 @@
-// How each channel writes bold, code and links, and what it reads as a mention.
+// The markup of each channel for bold, code and links, without mentions.
 import { toSafeHref } from './links.ts'
 import { type Markup } from './markdown.ts'
 

@@ -119,7 +119,7 @@ const untrusted: ErrorMeaning = {
   kind: 'permanent',
   hint: 'The safety number of the recipient has changed. Compare it, then run signal-cli trust.',
 }
-/** A connection that broke while the message was being sent counts as this, too. */
+/** A connection that broke during the send has the same error. */
 const disconnected: ErrorMeaning = { kind: 'ambiguous', hint: 'The connection to Signal failed.' }
 
 const recipientErrors = new Map<string, ErrorMeaning>([
@@ -172,7 +172,7 @@ type Style = 'BOLD' | 'ITALIC' | 'STRIKETHROUGH' | 'MONOSPACE'
 type StyleRange = { readonly start: number; readonly length: number; readonly style: Style }
 
 const styles: readonly Style[] = ['BOLD', 'ITALIC', 'STRIKETHROUGH', 'MONOSPACE']
-/** Code points that are no characters and never will be (Unicode, 23.7): one that opens a style and one that ends it. */
+/** Noncharacters (Unicode, 23.7): one opens a style and the next one ends it. */
 const firstMark = 0xfdd0
 const marks = /[\uFDD0-\uFDD7]/g
 

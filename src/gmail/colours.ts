@@ -1,11 +1,11 @@
-// Colours of CSS and of HTML attributes, as far as two of them can be compared.
+// The colours of CSS and of HTML attributes, in a form that can be compared.
 
-/** Red, green and blue from 0 to 255; or a name that is not known, which is equal to itself only. */
+/** Red, green and blue from 0 to 255, or an unknown name, which is equal to itself only. */
 export type Colour = readonly [number, number, number] | string
 
 export const white: Colour = [255, 255, 255]
 export const black: Colour = [0, 0, 0]
-/** The sixteen of HTML, and those that are nearly white. */
+/** The sixteen colours of HTML, and those that are nearly white. */
 const named = new Map(
   (
     'black 000000 silver c0c0c0 gray 808080 grey 808080 white ffffff maroon 800000 red ff0000 purple 800080 fuchsia ff00ff ' +
@@ -26,7 +26,7 @@ function parseHexColour(digits: string): Colour | undefined {
   return red === undefined || green === undefined || blue === undefined ? undefined : [red, green, blue]
 }
 
-/** Undefined for what is no colour, and for what cannot be compared: `inherit`, a mixture, a variable. */
+/** Undefined: it is not a colour, or cannot be compared, such as `inherit`, a mixture or a variable. */
 export function parseColour(value: string): Colour | undefined {
   if (/^#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})$/.test(value)) return parseHexColour(value.slice(1))
   const call = /^(rgb|hsl)a?\(([^()]*)\)$/.exec(value)

@@ -10,7 +10,7 @@ export type Look = {
   readonly isVisible: boolean
   readonly isTransparent: boolean
   readonly colour: Colour
-  /** What is behind the text. Undefined: a picture. */
+  /** The colour behind the text. Undefined: there is a picture. */
   readonly background: Colour | undefined
 }
 

@@ -29,7 +29,7 @@ const Pulled = z.object({
     .default([]),
 })
 
-/** The target of a push, and its signer. */
+/** The target of a push, and the account that signs it. */
 type PushConfig = {
   readonly pushEndpoint: string
   readonly oidcToken: { serviceAccountEmail: string; audience: string }

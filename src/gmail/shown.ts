@@ -1,4 +1,4 @@
-// Removes from a mail what its reader does not see: by styles, classes, attributes and elements.
+// Removes the text that the reader of a mail does not see because of its style, class, attributes or element.
 import type { DomNode } from 'html-to-text'
 import { readDeclarations } from './css.ts'
 import { type Look, plainLook, showsText, readLook } from './hidden.ts'
@@ -11,7 +11,7 @@ export function removeHidden(top: DomNode): void {
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const [element, look] = next
     const isShown = showsText(look)
-    // for a link without text, its address would be written
+    // otherwise the address of a link without text would be written
     if (!isShown && element.attribs !== undefined) delete element.attribs['href']
     const kept: DomNode[] = []
     for (const child of listOpenChildren(element)) {
@@ -47,7 +47,7 @@ function findSheets(top: DomNode): string[] {
   return sheets
 }
 
-/** Without what opens only at a click. */
+/** The children, except those that are shown only after a click. */
 function listOpenChildren({ name, attribs, children = [] }: DomNode): DomNode[] {
   const isOpen = attribs?.['open'] !== undefined
   if (name === 'dialog') return isOpen ? children : []
@@ -61,7 +61,7 @@ function readStyleAttribute({ attribs }: DomNode): string[] {
   return style === '' ? [] : [style]
 }
 
-/** Colours of attributes, and those that browsers give to an element. */
+/** The colours that attributes set, and those that browsers give to an element. */
 function listPresentationStyles({ name, attribs = {} }: DomNode): string[] {
   const buildDeclaration = (property: string, value: string | undefined) => {
     const colour = value?.trim() ?? ''

@@ -27,7 +27,7 @@ export const GmailStatus = z.object({
 })
 export type GmailStatus = z.infer<typeof GmailStatus>
 
-/** The part of the watcher that has a problem. */
+/** A part of the watcher that can have a problem. */
 export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'push'
 
 type StatusBoard = {

@@ -17,7 +17,7 @@ type Rule = {
   readonly style: CssDeclarations
 }
 
-/** More than a real mail has. Of a longer selector, its end is read. */
+/** More than a real mail has. Only the end of a longer selector is read. */
 const maxCompounds = 12
 const longestSelector = 500
 /** Comparisons of an element with a part of a selector, for a whole mail. After that, nothing is shown. */
@@ -135,7 +135,7 @@ function parseSheet(sheet: string): Rule[] {
     } else if (text === ';') prelude = ''
     else prelude += text
   }
-  // a sheet that ends within its last rule
+  // the sheet may end within its last rule
   return style === undefined || !around.every(Boolean) ? rules : [...rules, ...parseRule(prelude, style)]
 }
 
@@ -166,7 +166,7 @@ export function isShownMedium(query: string): boolean {
     })
 }
 
-/** Of pseudo-elements, and of pseudo-classes that no reader of a mail brings about. */
+/** Pseudo-elements, and pseudo-classes that the reader of a mail does not cause. */
 const neverTrue = /::|:(?:hover|active|focus[\w-]*|visited|target|checked|disabled|before|after|first-l[a-z]+)\b/
 
 function parseRule(prelude: string, text: string): Rule[] {
@@ -181,7 +181,7 @@ function parseRule(prelude: string, text: string): Rule[] {
     const { compounds, isDirect } = parseSelector(selector)
     if (compounds.length === 0 || neverTrue.test(selector)) return []
     const weight = compounds.reduce((sum, each) => sum + toWeight(each), 0)
-    // of a selector that is too long, only the element itself is read
+    // only the element itself is read if the selector is too long
     return [{ compounds: compounds.slice(compounds.length > maxCompounds ? -1 : 0), isDirect, weight, style }]
   })
 }
@@ -197,7 +197,7 @@ function parseSelector(selector: string): Pick<Rule, 'compounds' | 'isDirect'> {
   const isDirect: boolean[] = []
   for (const word of words) {
     if (word === '>') isDirect[compounds.length - 1] = true
-    // the elements before it count as being there
+    // the siblings before it count as present
     else if (word === '+' || word === '~') compounds.pop()
     else compounds.push(parseCompound(word))
   }

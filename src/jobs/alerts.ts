@@ -93,7 +93,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
   return {
     died({ jobId, planned, step, why, quotes }) {
       meter('failures', { what: planned.kind === 'alert' ? 'alert' : 'job' })
-      // an alert about an alert could go on forever
+      // an alert about an alert could cause the next one, without end
       if (planned.kind === 'alert') return
       const name = planned.kind === 'agent' ? `the hook "${cut(toRunName(planned), 100)}"` : 'a heartbeat'
       const text = `Hookloom: the step "${step}" of ${name} failed permanently: ${why} "hookloom retry ${jobId}" runs it again.`

@@ -26,14 +26,14 @@ export type Heartbeats = {
   wake(agentId: string): void
   /** The configuration has changed. */
   refresh(): void
-  /** This gateway keeps the time from now on, or no longer. */
+  /** This gateway began, or no longer has, the duty to queue the turns of the intervals. */
   timekeeperChanged(): void
   /** An event asks for a turn, perhaps of a gateway that died before it queued the turn. Does nothing unless this gateway keeps the time. */
   lookForWakes(): Promise<void>
   stop(): void
 }
 
-/** Wakes within this time make one turn. */
+/** Wakes within this time cause one turn. */
 const coalesceMs = 250
 const storeRetryMs = 5_000
 /** The gateway that stored an event queues its turn within `coalesceMs`. Much later, that gateway is dead. */

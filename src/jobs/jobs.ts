@@ -1,4 +1,4 @@
-// Jobs and heartbeats, by the live configuration.
+// Connects the worker, the heartbeats and the alerts with the live configuration.
 import { randomBytes } from 'node:crypto'
 import type { OwnChannel } from '../model/channel.ts'
 import { hasNoChannel, noChannelWarning } from '../model/agents-rules.ts'

@@ -1,4 +1,4 @@
-// This gateway as one of several on a store: the duties that it has for all of them, and the signals that it gets from the others.
+// One of several gateways on a store: its duties for all of them, and the signals of the others.
 import type { Effects } from './jobs.ts'
 import type { Log } from '../model/log.ts'
 import { randomBytes } from 'node:crypto'

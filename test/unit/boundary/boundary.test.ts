@@ -6,7 +6,7 @@ const id = '0123456789abcdef'
 const marker = '[[MARKER_REMOVED]]'
 const token = '[[TOKEN_REMOVED]]'
 
-/** Letters in another block of Unicode where capitals and small letters follow one another without a gap. */
+/** The text in the letters of another block of Unicode, which has capitals and small letters without gaps. */
 function shift(text: string, capitalA: number, smallA: number): string {
   return text
     .replace(/[A-Z]/g, (sign) => String.fromCodePoint(capitalA + sign.charCodeAt(0) - 0x41))

@@ -1,4 +1,4 @@
-// What is known after one request: an answer, surely nothing, or nobody knows.
+// The outcome of one request: answered, certainly unsent, or unknown.
 import { type AddressInfo, createServer as createNet, type Server } from 'node:net'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'

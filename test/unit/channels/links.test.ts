@@ -7,10 +7,10 @@ import { type Markup, render } from '../../../src/channels/markdown.ts'
 
 const { plainText, safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml, whatsappText } = all
 const markups: [string, Markup][] = Object.entries(all)
-/** Those that hide an address behind a label. */
+/** The markups that hide an address behind a label. */
 const labelled: [string, Markup][] = Object.entries({ safeMarkdown, slackMrkdwn, teamsMarkdown, telegramHtml })
 
-/** What people see: without the markup that each markup writes. */
+/** The text that people see, without the markup of each channel. */
 function toSeen(written: string): string {
   return written
     .replace(/<a href="[^"]*">/g, '')

@@ -1,4 +1,4 @@
-// A reply in each channel's own markup. What an attacker could have put there is shown, and does nothing.
+// A reply in the markup of each channel. The text of an attacker is shown and has no effect.
 import { toStyled } from '../../../src/channels/signal.ts'
 import { describe, expect, it } from 'vitest'
 import { splitMarkdown } from '../../../src/channels/chunks.ts'

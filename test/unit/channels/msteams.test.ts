@@ -8,7 +8,7 @@ const to = '19:ab12@thread.tacv2'
 
 type Answer = { readonly status: number; readonly body?: unknown }
 
-/** A Teams that counts how often each of its two sides is asked. */
+/** A fake Teams that counts the requests to its login and to its connector. */
 function stage({ login, connector }: { login?: () => Answer | Promise<Answer>; connector?: () => Answer } = {}) {
   const asked = { login: 0, connector: 0 }
   let now = 0
@@ -110,7 +110,7 @@ it.each([
   [400, 'unauthorized_client', 'permanent', 'channels.msteams.appId'],
   [400, 'invalid_request', 'permanent', 'channels.msteams.tenantId'],
   [429, 'throttled', 'rate-limited', 'throttled'],
-  // nothing was posted: what is unknown after a message is harmless after a login
+  // a login posts nothing, so an unknown result is harmless
   [500, 'server_error', 'transient', 'server_error'],
 ])('a login that is answered with %i %s is a failure of the kind %s', async (status, error, kind, named) => {
   const result = await stage({ login: () => refuseLogin(status, error, 'AADSTS: secret-of-app') }).send()

@@ -1,4 +1,4 @@
-// What a channel in code is taken for, whatever it answers or throws.
+// Channels in code: what their results and exceptions mean.
 import { describe, expect, test } from 'vitest'
 import { createOwnChannel } from '../../../src/channels/own.ts'
 import type { ChannelDefinition, Outgoing } from '../../../src/model/channel.ts'
@@ -14,7 +14,7 @@ const message: Outgoing = {
 
 function open(definition: Omit<Partial<ChannelDefinition<unknown>>, 'send'> & { send?: unknown }) {
   const toThrown = (thrown: unknown) => (thrown instanceof Error ? `a ${thrown.name} at x.ts:1` : 'something')
-  // as outsiders give it: nobody has checked what it returns
+  // as: authors may return anything
   const given = { send: () => ({ kind: 'sent', id: '1' }), ...definition } as ChannelDefinition<unknown>
   return createOwnChannel(
     { kind: 'sound', name: 'x', definition: given, options: { token: 't' }, hash: 'h', describeThrown: toThrown },

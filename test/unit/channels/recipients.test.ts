@@ -1,4 +1,4 @@
-// Which recipients a channel can address, and what it says of the others.
+// The valid recipients of each channel, and the reason for each refusal.
 import { describe, expect, it } from 'vitest'
 import { createDiscordChannel } from '../../../src/channels/discord.ts'
 import { createMattermostChannel } from '../../../src/channels/mattermost.ts'

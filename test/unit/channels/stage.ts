@@ -1,7 +1,7 @@
-// What a channel is handed in a test: a message, and a provider that gives one answer.
+// A message for a channel, and a provider with one answer.
 import type { Outgoing } from '../../../src/model/channel.ts'
 
-/** A message of one run; what a test is about is given. */
+/** A message of a run, with the given fields. */
 export function toOutgoing(given: Partial<Outgoing> = {}): Outgoing {
   return {
     to: undefined,
@@ -13,7 +13,7 @@ export function toOutgoing(given: Partial<Outgoing> = {}): Outgoing {
   }
 }
 
-/** A fetch that answers every request so. */
+/** A fetch with the same answer for every request. */
 export function answering(status: number, body: unknown, headers: Record<string, string> = {}): typeof fetch {
   return async () => new Response(JSON.stringify(body), { status, headers })
 }

@@ -212,7 +212,7 @@ describe('the text of an HTML mail', () => {
   })
 
   test('the time for a long line of blanks grows with its length', () => {
-    // with the square of its length it would be hours
+    // quadratic time would be hours
     const blanks = '\u00A0'.repeat(1_000_000)
     expect(removeInvisible(`a${blanks}b${blanks}\nc`)).toBe(`a${blanks}b\nc`)
   })

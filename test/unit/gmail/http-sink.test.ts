@@ -1,4 +1,4 @@
-// Mails over HTTP: which refusals concern one mail, and where the place stays.
+// Mails over HTTP: which refusals concern one mail, and when the position stays.
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,8 +1,8 @@
-// Work that several ask for at once: a fetch is shared, a sync is done once more.
+// Concurrent requests for the same work: a fetch is shared, and a sync runs once more.
 import { describe, expect, test } from 'vitest'
 import { coalesce, singleFlight } from '../../../src/gmail/pace.ts'
 
-/** Work that ends when it is told to; `runs` holds the ends, in the order of the beginnings. */
+/** Work that the test ends: `runs` has the functions that end each run, in the order in which the runs began. */
 function createWork() {
   const runs: { end: (value: string) => void; fail: (error: Error) => void }[] = []
   const work = () => new Promise<string>((end, fail) => void runs.push({ end, fail }))
@@ -68,7 +68,7 @@ describe('a sync', () => {
       running -= 1
     })
     const asked: Promise<void>[] = []
-    // a question at every turn of the microtasks meets each moment between two runs
+    // a call in each microtask covers every moment between two runs
     for (let turn = 0; turn < 200; turn++) {
       asked.push(sync())
       await Promise.resolve()

@@ -1,4 +1,4 @@
-// The receiver of pushes: who gets in, and what becomes of it.
+// The receiver of pushes: which pushes it accepts, and what they cause.
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type PushReceiver, startPushReceiver } from '../../../src/gmail/push.ts'

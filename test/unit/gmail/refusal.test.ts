@@ -1,4 +1,4 @@
-// What Google refuses, and the next move of the one who reads it.
+// The refusals of Google, and the next move that each one names.
 import { describe, expect, test } from 'vitest'
 import { toGoogleProblem } from '../../../src/gmail/call.ts'
 import { GmailConfig } from '../../../src/model/gmail-config.ts'

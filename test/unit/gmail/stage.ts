@@ -1,4 +1,4 @@
-// A mailbox on a fake Google, read by what the watcher is made of; time stands still and no wait takes any.
+// A mailbox on a fake Google, and the parts of the watcher that read it. Waits end at once.
 import { createGmailApi } from '../../../src/gmail/api.ts'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '../../../src/gmail/mail.ts'
@@ -23,7 +23,7 @@ export const consent = {
   scopes: [],
 }
 
-/** Keeps what was delivered, each mail once by its key, as both real ones do. */
+/** Keeps each delivered mail once, by its key, as both real sinks do. */
 export function createMemorySink(): MailSink & { delivered: GmailPayload[]; kept: GmailState | undefined } {
   const keys = new Set<string>()
   const sink = {
@@ -44,7 +44,7 @@ export function createMemorySink(): MailSink & { delivered: GmailPayload[]; kept
 
 export type Stage = {
   readonly sink: ReturnType<typeof createMemorySink>
-  /** The waits that were asked for, in milliseconds. */
+  /** The requested waits, in milliseconds. */
   readonly waits: number[]
   sync(): Promise<SyncResult>
   /** Ids of the mails that arrived. */

@@ -1,4 +1,4 @@
-// The watcher against a Google on loopback. Time is moved by hand, and what is awaited is an event.
+// The watcher against a Google on loopback. The test ends each wait, and awaits events only.
 import assert from 'node:assert'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,7 +39,7 @@ afterEach(async () => {
   assert.deepEqual(google.faults, [])
 })
 
-/** Ends with the signal, or by `elapse`. */
+/** A wait that ends with the signal, or by `elapse`. */
 const pause: Pause = (ms, signal) =>
   new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -243,7 +243,7 @@ describe('the watch', () => {
     expect(status().state).toBe('failing')
     expect(status().problems).toEqual([expect.stringMatching(/watch: Google answered 403 \(PERMISSION_DENIED\)/)])
     await elapse(60_000)
-    // that of the spare sync, and that of the next look at the watch
+    // the wait for the fallback sync, and the wait for the next check of the watch
     await paused(15 * 60_000, 2)
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
     expect(status().watchExpiresAt).toBeGreaterThan(Date.now())

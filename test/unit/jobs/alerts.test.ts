@@ -1,4 +1,4 @@
-// What the operator hears of a job that died and of a delivery that was parked.
+// The messages to the operator about dead jobs and parked deliveries.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
 import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage } from './stage.ts'

@@ -1,4 +1,4 @@
-// The two ends that need no account: the echo runner and the console channel.
+// The runner and the channel that need no account: echo and console.
 import { describe, expect, test } from 'vitest'
 import { createConsoleChannel } from '../../../src/channels/console.ts'
 import { createEchoRunner } from '../../../src/runners/echo.ts'

@@ -1,4 +1,4 @@
-// Heartbeats: when the main session has a turn, what it is shown, and what becomes of what it says.
+// Heartbeats: when the main session has a turn, what its prompt contains, and where its reply goes.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import {
   agentPlan,
@@ -32,7 +32,7 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A chat that takes nothing until it comes back. */
+/** A chat that refuses all messages until it is up again. */
 function downChat() {
   let isDown = true
   const taken: string[] = []
@@ -448,7 +448,7 @@ describe('a turn of the main session', () => {
     expect(turns.at(-1)?.request.prompt).toContain('And 47 more events that wait for the next turn.')
     expect((await waitingOf(stage)).count).toBe(47)
 
-    // what it is told next includes what was said, and less of that
+    // the next prompt includes the earlier messages, and fewer of them
     await stage.accept(wakeNow(`ring 50. ${long}`))
     await pass(600_000)
     expect(turns.at(-1)?.request.prompt).toContain('ring 50.')

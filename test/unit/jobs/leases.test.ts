@@ -1,4 +1,4 @@
-// Crashes, lost leases, stops and a store that is away.
+// Crashes, lost leases, stops and outages of the store.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { JobDependencies } from '../../../src/jobs/step.ts'
 import { Problem } from '../../../src/model/problem.ts'
@@ -18,7 +18,7 @@ const away = async () => {
   throw new Problem('store-unavailable', 'The disk is full.')
 }
 
-/** The stage's store as a process sees it that dies, or is cut off: some calls fail while `isCut`. */
+/** The store of the stage as a dying or disconnected process sees it: some calls fail while `isCut` is true. */
 function cutStore(calls: readonly (keyof JobDependencies['store'])[]) {
   const state = { isCut: false }
   const store = Object.create(stage.store)
@@ -133,7 +133,7 @@ describe('a clock that jumps ahead of every lease', () => {
     expect(turns).toHaveLength(1)
   })
 
-  /** The clock jumps at the worst moment: after the look at the leases, before the claim. */
+  /** The clock jumps at the worst moment: after the check of the leases and before the claim. */
   function jumpingStore() {
     const state = { willJump: false }
     const store: Stage['store'] = Object.create(stage.store)

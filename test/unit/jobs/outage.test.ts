@@ -1,4 +1,4 @@
-// An outage of a model or a channel: its jobs wait in their lanes and go on when it is over.
+// An outage of a model or a channel: its jobs wait in their lanes and continue when it is over.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
 import type { RunResult } from '../../../src/model/runner.ts'

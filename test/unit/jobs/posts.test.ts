@@ -1,4 +1,4 @@
-// A reply in several messages: written down before the first is sent, sent in order, each once.
+// A reply in several messages: all are stored before the first is sent, and each is sent once, in order.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
 import type { SendResult } from '../../../src/model/channel.ts'
@@ -98,7 +98,7 @@ describe('the messages of a reply', () => {
       const stage = createStage()
       let isKilled = false
       const { report, extend } = stage.store
-      // the process ends while the second message is on its way: nothing more is recorded of it
+      // the process ends while it sends the second message: nothing more is recorded
       const dying: typeof stage.store = {
         ...stage.store,
         report: (...given) => (isKilled ? never() : report(...given)),

@@ -8,7 +8,7 @@ function ids(): () => string {
   return () => (n += 1).toString(16).padStart(16, '0')
 }
 
-/** What stands before the first start marker and behind the last end marker. */
+/** The text before the first start marker and after the last end marker. */
 function outside(prompt: string): string {
   const start = prompt.indexOf('<<<EXTERNAL_UNTRUSTED_CONTENT')
   const end = prompt.lastIndexOf('<<<END_EXTERNAL_UNTRUSTED_CONTENT')

@@ -9,7 +9,7 @@ type Options = {
   defaultRoute?: DefaultRoute
   last?: Recipient
   configured?: string[]
-  /** The recipient that each channel has by its configuration: one for all, or by the name of the channel. */
+  /** The configured recipient of the channels: one for all, or one by the name of each channel. */
   own?: string | Readonly<Record<string, string>>
 }
 

@@ -1,4 +1,4 @@
-// A stage for jobs: a store in memory, a runner and a channel that do what the test says, and a clock that only the test moves.
+// A stage for jobs: a store in memory, a scripted runner and channel, and a clock that only the test moves.
 import { randomBytes } from 'node:crypto'
 import { vi } from 'vitest'
 import { planJobs, toWakeStep } from '../../../src/jobs/plan.ts'
@@ -49,7 +49,7 @@ export const ok = (text: string): RunResult => ({ status: 'ok', text })
 
 type Turn = { request: RunRequest; io: RunIO; end(result: RunResult): void; fail(error: unknown): void }
 
-/** Runs end by `answer`, or when the test ends them; `turns` are those that began. */
+/** A run ends with the result of `answer`, or when the test ends it. `turns`: the runs that have begun. */
 export function scriptedRunner(answer: (request: RunRequest) => RunResult | undefined = () => undefined) {
   const turns: Turn[] = []
   const runner: Runner = {
@@ -65,7 +65,7 @@ export function scriptedRunner(answer: (request: RunRequest) => RunResult | unde
 }
 
 type ChannelParts = Partial<Pick<Channel, 'dedupes' | 'repeatsUnknown' | 'to' | 'whyNot'>> & {
-  /** How a reply is cut. */
+  /** The messages of a reply. */
   pieces?: (text: string) => readonly string[]
 }
 
@@ -104,14 +104,14 @@ const usualSettings: StageOptions['settings'] & { maxConcurrent: number } = {
   maxConcurrent: 4,
 }
 
-/** A configuration of which a test says what counts. */
+/** A configuration with the given keys and the defaults of all others. */
 export function configWith(parts: object = {}): Config {
   return Config.parse(parts)
 }
 
 export type Stage = ReturnType<typeof createStage>
 
-/** Call it under `vi.useFakeTimers()`: the clock is theirs. */
+/** Needs `vi.useFakeTimers()`, which also sets the clock. */
 export function createStage(config: Config = configWith()) {
   const clock = () => Date.now()
   const store: Store = createMemoryStore({ clock })
@@ -209,7 +209,7 @@ export function createStage(config: Config = configWith()) {
     return (await store.events({ limit: 100 })).map(({ text }) => text)
   }
 
-  /** Of the agent `main`. */
+  /** Starts the heartbeats of the agent `main`. */
   async function openHeartbeats(over: Partial<HeartbeatOptions> = {}): Promise<Heartbeats> {
     heartbeats = createHeartbeats({
       store,
@@ -238,7 +238,7 @@ export function createStage(config: Config = configWith()) {
   }
 }
 
-/** Moves the clock, and lets everything that is due happen. */
+/** Advances the clock and runs everything that is due. */
 export async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms)
 }

@@ -1,4 +1,4 @@
-// What a turn is given besides what it is about: all of it, and ever less where a model takes no more.
+// The history and events of a turn: all of them, or smaller and smaller parts for a model with a small context.
 import { describe, expect, test } from 'vitest'
 import { listTurnContexts } from '../../../src/jobs/prompt.ts'
 import type { Message } from '../../../src/model/job.ts'

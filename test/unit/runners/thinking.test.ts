@@ -10,7 +10,7 @@ const optionsOf = (kind: Kind, model: string) =>
 const effortsOf = (model: string) => optionsOf('openai', model).map(({ reasoningEffort }) => reasoningEffort ?? '-')
 
 describe('the levels of a model', () => {
-  // what the models take: https://platform.openai.com/docs/guides/reasoning
+  // the accepted values: https://platform.openai.com/docs/guides/reasoning
   test.each([
     ['o3-mini', 'low low low medium high high'],
     ['gpt-5-mini-2025-08-07', 'minimal minimal low medium high high'],
