@@ -72,7 +72,7 @@ export function checkBody({ body }: Delivery): void {
 }
 
 /** Checks the body of a delivery whose transform still runs. Throws `body-invalid`, and then ignores the decision. */
-export function checkLate(delivery: Delivery, deciding: Promise<unknown>): void {
+export function checkBodyLate(delivery: Delivery, deciding: Promise<unknown>): void {
   try {
     checkBody(delivery)
   } catch (error) {
@@ -110,7 +110,7 @@ export function toLocalHead(
 }
 
 /** The head of a request as it is stored. `secretHeaders`: those of the verifiers of the hook. */
-export function toHead(
+export function buildAdmittedHead(
   { method, url, path, headers, token }: CheckedHead,
   secretHeaders: ReadonlySet<string>,
   proof: Omit<Admitted, 'token'> & { source: string | undefined },

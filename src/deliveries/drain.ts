@@ -78,12 +78,12 @@ export function createDrain(parts: DrainParts): Drain {
   const leases = parts.leases ?? { take: async (names: readonly string[]) => [...names], release: async () => {} }
   /** Modules that another gateway drained when this one wanted to, each with its `again`. */
   const postponed = new Map<string, boolean>()
-  const looks = createLooks(lookOnce)
+  const looks = createLookScheduler(lookOnce)
   let state: DrainState = { kind: 'idle' }
 
   function drain(modules: readonly string[], options?: { readonly again?: boolean }): Promise<DrainResult> {
     if (state.kind === 'stopped') return state.done
-    if (asksFirst()) {
+    if (isDrainManual()) {
       // a store that cannot be read is reported by the next request
       if (modules.length > 0) void logWaiting().catch(() => undefined)
       return Promise.resolve(nothingDrained)
@@ -188,7 +188,7 @@ export function createDrain(parts: DrainParts): Drain {
     return new Map(sound.map(({ module, hash }) => [module, hash]))
   }
 
-  function asksFirst(): boolean {
+  function isDrainManual(): boolean {
     return generation().config.hooks.transforms.drain === 'ask'
   }
 
@@ -203,7 +203,7 @@ export function createDrain(parts: DrainParts): Drain {
   async function lookOnce(): Promise<void> {
     try {
       await rerunner.resumePending()
-      if (asksFirst()) return
+      if (isDrainManual()) return
       const [next] = postponed
       if (next !== undefined) {
         postponed.delete(next[0])
@@ -269,7 +269,7 @@ type LookState =
   | { readonly kind: 'stopped' }
 
 /** Calls `lookOnce`, which never rejects, at most once every `lookEveryMs`. */
-function createLooks(lookOnce: () => Promise<void>): { look(): void; stop(): Promise<void> } {
+function createLookScheduler(lookOnce: () => Promise<void>): { look(): void; stop(): Promise<void> } {
   let state: LookState = { kind: 'idle', nextAt: Number.NEGATIVE_INFINITY }
 
   function begin(): void {

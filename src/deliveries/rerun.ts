@@ -124,8 +124,8 @@ export class Rerunner {
     const settlement = toUntakenSettlement({ open, record, decision, generation: generation().id, now: clock() })
     if (!(await this.#settle(open.deliveryId, settlement))) return 'already settled'
     const logged = { ...record, id: open.deliveryId, path, method, headers }
-    const takers = generation().hook(path)
-    logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, takers })
+    const hook = generation().hook(path)
+    logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, hook })
     return settlement.state
   }
 
@@ -148,7 +148,7 @@ export class Rerunner {
       const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
       if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
       accepted(settlement.jobs)
-      logDelivery(this.#parts, delivery, settlement, { now: clock(), before, takers: generation.hook(delivery.path) })
+      logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
       return settlement.state
     } catch (error) {
       log.error(

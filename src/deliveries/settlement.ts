@@ -75,17 +75,17 @@ export function logDelivery(
   { log, onParked }: { readonly log: Log; readonly onParked?: OnParked | undefined },
   delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>,
   settlement: Settlement,
-  { now, before, takers }: { now: number; before?: 'pending' | 'parked'; takers: Pick<Hook, 'mappings'> },
+  { now, before, hook }: { now: number; before?: 'pending' | 'parked'; hook: Pick<Hook, 'mappings'> },
 ): void {
-  const { id: deliveryId, method, path: hook } = delivery
-  const { source, event } = findKnownWords(delivery, takers)
+  const { id: deliveryId, method, path } = delivery
+  const { source, event } = findKnownWords(delivery, hook)
   const { state, problem, mappingId } = settlement
   if (state === 'parked' && problem !== undefined) {
     // a delivery that was parked before was logged then
     if (before === 'parked') return
     const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
-    log.error({ deliveryId, hook }, text)
-    onParked?.({ deliveryId, hook, waitsFor: settlement.waitsFor })
+    log.error({ deliveryId, hook: path }, text)
+    onParked?.({ deliveryId, hook: path, waitsFor: settlement.waitsFor })
     return
   }
   const actions = settlement.jobs.map(({ planned: { kind } }) => kind)
@@ -93,8 +93,8 @@ export function logDelivery(
   const tookMs = now - delivery.receivedAt
   const took = before === 'parked' ? 'was parked' : `${tookMs} ms`
   log.info(
-    { deliveryId, delivery: { method, hook, source, event, state, mappingId, actions, tookMs } },
-    `${method} ${hook}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${took}  ${deliveryId}`,
+    { deliveryId, delivery: { method, hook: path, source, event, state, mappingId, actions, tookMs } },
+    `${method} ${path}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${took}  ${deliveryId}`,
   )
 }
 

@@ -24,7 +24,7 @@ import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 import { createOperatorCheck, type OperatorOf } from './operator.ts'
 import { describeDifference } from '../deliveries/records.ts'
-import { toRefusedRequest, withNearest } from './refusals.ts'
+import { toRefusedRequest, addNearestHook } from './refusals.ts'
 import { sendAnswer, createRequestListener } from './server.ts'
 
 type AdminParts = ApiParts & {
@@ -61,7 +61,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     })
   })
   router.get('/api/refusals', api, (ctx) =>
-    reply(ctx, { refusals: refusals.list().map((refusal) => withNearest(refusal, generation())) }),
+    reply(ctx, { refusals: refusals.list().map((refusal) => addNearestHook(refusal, generation())) }),
   )
   router.get('/api/refusals/:id', api, (ctx) => {
     const refusal = refusals.list().find(({ requestId }) => requestId === ctx.params['id'])
@@ -69,7 +69,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
     const request = toRefusedRequest(refusals.request(refusal.requestId))
-    reply(ctx, { refusal: withNearest(refusal, generation()), request })
+    reply(ctx, { refusal: addNearestHook(refusal, generation()), request })
   })
   addDeliveryRoutes(router, api, parts)
   router.post('/api/parked/retry', api, async (ctx) => reply(ctx, await parts.drain.retryParked(readParkedQuery(ctx))))

@@ -9,7 +9,7 @@ import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
 import { readSignedId } from '../pipeline/sources.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import { inflateBody, readBody, bodyTooLarge } from './body.ts'
-import { type CheckedHead, toHead } from '../deliveries/delivery.ts'
+import { type CheckedHead, buildAdmittedHead } from '../deliveries/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { Refusals } from './refusals.ts'
 import { createUnprovenBodies } from './unproven.ts'
@@ -67,7 +67,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const { req, continueNow } = incoming
       const take = memory && ((size: number) => memory.take(request.client, size, limit))
       const reading = readBody(req, { limit, timeoutMs, continueNow, take })
-      const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(catchBodyProblem))
+      const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(returnSenderProblem))
       // a client without a proof is not told what is wrong with its body
       if (read instanceof Problem) {
         trace = [...trace, ...signed.map(({ id }) => toUnmatchedEntry(id, read.message))]
@@ -90,7 +90,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
       const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
       const signers = [...new Set(proof.proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
       const signedId = findSignedId(proof.proved, body)
-      const head = toHead(request, secretHeaders, { ...proof, signers, signedId })
+      const head = buildAdmittedHead(request, secretHeaders, { ...proof, signers, signedId })
       return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
     } catch (error) {
       throw toProblem(error).withTrace(trace)
@@ -174,7 +174,7 @@ const noProof: ProofResult = {
 }
 
 /** Returns a problem that is the sender's fault, and throws any other error. */
-function catchBodyProblem(error: unknown): Problem {
+function returnSenderProblem(error: unknown): Problem {
   if (error instanceof Problem && error.status < 500) return error
   throw error
 }

@@ -28,7 +28,7 @@ import {
   toDeliveryRow,
   toSettlement,
 } from '../deliveries/settlement.ts'
-import { buildDelivery, checkBody, checkLate, convertMultipart } from '../deliveries/delivery.ts'
+import { buildDelivery, checkBody, checkBodyLate, convertMultipart } from '../deliveries/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import { createDeduplicator, readDedupe } from '../deliveries/duplicates.ts'
@@ -155,7 +155,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     const decision = await (onTransformError === 'reject' ? deciding : within(answerWithinMs, deciding))
     if (decision !== undefined) return storeDecision(decision, handling)
     // the transform still runs and the time for the answer is over
-    checkLate(delivery, deciding)
+    checkBodyLate(delivery, deciding)
     // before other gateways can see the row
     await parts.rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
@@ -193,7 +193,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       const now = clock()
       const label = toHookLabel(hook, delivery.path)
       parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
-      logDelivery(parts, delivery, settlement, { now, takers: hook })
+      logDelivery(parts, delivery, settlement, { now, hook })
       parts.onAccepted(settlement.jobs)
       return { answer, isOurs: true }
     }
@@ -213,7 +213,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
       async settle(settlement, answer) {
         if (!(await store.settle(delivery.id, settlement))) return { answer: firstAnswer }
         parts.onAccepted(settlement.jobs)
-        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked', takers: hook })
+        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked', hook })
         return { answer }
       },
     }

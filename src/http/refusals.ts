@@ -115,7 +115,7 @@ export function createRefusalLog(log: Log): RefusalLog {
 }
 
 /** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
-export function withNearest(refusal: Refusal, { mappings }: Generation): RefusalFields {
+export function addNearestHook(refusal: Refusal, { mappings }: Generation): RefusalFields {
   const { hook, status } = refusal
   const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || [])]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)

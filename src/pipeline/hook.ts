@@ -53,11 +53,11 @@ export function createHooks(
   limit: number,
 ): (path: string) => Hook {
   const rules = createTokenlessRules(mappings, router, limit)
-  const builtIn = toHook('built-in', noMappings, limit, rules)
+  const builtIn = buildHook('built-in', noMappings, limit, rules)
   // names without a mapping of their own share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
   // an empty or endless name is not a hook, even if a mapping takes every name
-  const nameless = toHook('unknown', noMappings, limit, rules)
+  const nameless = buildHook('unknown', noMappings, limit, rules)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
@@ -65,13 +65,13 @@ export function createHooks(
     const hookMappings = router.mappingsFor(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known
-    const hook = toHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit, rules)
+    const hook = buildHook(hookMappings.mappings.length > 0 ? 'mapped' : 'unknown', hookMappings, limit, rules)
     hooks.set(hookMappings, hook)
     return hook
   }
 }
 
-function toHook(
+function buildHook(
   kind: Hook['kind'],
   { mappings, find }: HookMappings<CompiledMapping>,
   limit: number,

@@ -44,12 +44,12 @@ type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Cond
 /** Throws `config-invalid` with the mapping if a payload path does not parse. */
 export function createRouter<T extends Routable>(mappings: readonly T[]): Router<T> {
   const rules = mappings.map(compileRule)
-  const anywhere = toHookMappings(rules.filter(({ path }) => path === undefined))
+  const anywhere = buildHookMappings(rules.filter(({ path }) => path === undefined))
   // a Map, not an object: a hook may be named `constructor`
   const byPath = new Map<string, HookMappings<T>>()
   for (const { path } of rules) {
     if (path === undefined || byPath.has(path)) continue
-    byPath.set(path, toHookMappings(rules.filter((rule) => rule.path === path || rule.path === undefined)))
+    byPath.set(path, buildHookMappings(rules.filter((rule) => rule.path === path || rule.path === undefined)))
   }
 
   return {
@@ -72,7 +72,7 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
   }
 }
 
-function toHookMappings<T extends { readonly id: string }>(rules: readonly Rule<T>[]): HookMappings<T> {
+function buildHookMappings<T extends { readonly id: string }>(rules: readonly Rule<T>[]): HookMappings<T> {
   return {
     mappings: rules.map(({ mapping }) => mapping),
     find(delivery, isOpened = () => true) {

@@ -5,7 +5,7 @@ import { toDottedPath } from '../model/issue.ts'
 import { Problem } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
-import { whyTooShort } from '../pipeline/verifiers/secret-length.ts'
+import { findSecretFault } from '../pipeline/verifiers/secret-length.ts'
 
 /** Throws `config-invalid` with a line for each secret. `mappings`: those of the configuration, then those of its presets. */
 export function refuseShortSecrets(
@@ -27,7 +27,7 @@ export function refuseShortSecrets(
       ...secrets.map((one, at) => ({ key: `secrets[${at}]`, secret: one })),
     ]
     return all.flatMap((one) => {
-      const why = whyTooShort(one.secret, verify, verifiers)
+      const why = findSecretFault(one.secret, verify, verifiers)
       return why === undefined
         ? []
         : `${findPlace(index, one.secret, one.key)} ${why}. If the sender makes the secret, copy all of it.`

@@ -12,7 +12,7 @@ import { createGeneration } from '../../src/pipeline/generation.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
 import { createAdmission } from '../../src/http/admission.ts'
 import { readBody } from '../../src/http/body.ts'
-import { buildDelivery, toHead } from '../../src/deliveries/delivery.ts'
+import { buildDelivery, buildAdmittedHead } from '../../src/deliveries/delivery.ts'
 import { readDedupe } from '../../src/deliveries/duplicates.ts'
 import { createHandshakeSecrets } from '../../src/http/handshake-secrets.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
@@ -83,7 +83,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const proof = { signedFor: [], signedId: undefined, source: undefined }
   const toParsed = (body: Buffer<ArrayBuffer>) => {
     const place = { hook, id: newId(), receivedAt: clock() }
-    const delivery = buildDelivery(toHead(checked, hook.secretHeaders, proof), body, place)
+    const delivery = buildDelivery(buildAdmittedHead(checked, hook.secretHeaders, proof), body, place)
     return { delivery, dedupe: readDedupe(delivery) }
   }
   const toDecision = async () => {

@@ -4,7 +4,7 @@ import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
-import { withNearest } from '../refusals.ts'
+import { addNearestHook } from '../refusals.ts'
 import { streamFrames, toStatusFields } from './stream.ts'
 
 /** Each open stream reads the store five times a second while deliveries come in. */
@@ -39,7 +39,7 @@ export function addStreamRoute(router: Router, api: Middleware, parts: StreamRou
             refusals
               .list()
               .slice(-most)
-              .map((refusal) => withNearest(refusal, generation())),
+              .map((refusal) => addNearestHook(refusal, generation())),
         },
       },
       { lastId: ctx.get('last-event-id') || undefined, signal: ended.signal },

@@ -13,7 +13,14 @@ import {
   readHeader,
   refused,
 } from './proof.ts'
-import { readSignatures, compileSignedText, toCoverage, toExplanation, toPieces, toTextId } from './signed.ts'
+import {
+  readSignatures,
+  compileSignedText,
+  toCoverage,
+  describeSignedText,
+  collectSignedPieces,
+  toTextId,
+} from './signed.ts'
 import { parsePublicKey } from './keys.ts'
 import type { AsymmetricScheme } from './scheme.ts'
 import type { VerifyRequest } from '../../model/verifier.ts'
@@ -26,7 +33,12 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
   const read = (request: VerifyRequest, name: string | undefined): string =>
     (name === undefined ? undefined : readHeader(request.headers, name)) ?? ''
   const toSigned = (request: VerifyRequest): (string | Uint8Array)[] | undefined =>
-    toPieces(parts, { request, timestamp: read(request, timestamp.name), id: read(request, idHeader), url: '' })
+    collectSignedPieces(parts, {
+      request,
+      timestamp: read(request, timestamp.name),
+      id: read(request, idHeader),
+      url: '',
+    })
 
   return {
     secretHeaders: [],
@@ -56,7 +68,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
     },
     explain(request) {
       const pieces = toSigned(request)
-      return pieces && toExplanation(pieces)
+      return pieces && describeSignedText(pieces)
     },
   }
 }

@@ -13,7 +13,7 @@ import {
   refused,
 } from './proof.ts'
 import type { ConcatHashScheme } from './scheme.ts'
-import { compileSignedText, toCoverage, toExplanation, toPieces } from './signed.ts'
+import { compileSignedText, toCoverage, describeSignedText, collectSignedPieces } from './signed.ts'
 import { toPublicUrl } from './url.ts'
 
 export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
@@ -22,7 +22,7 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
     ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
     : ''
   const toSigned = (request: VerifyRequest): (string | Uint8Array)[] =>
-    toPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
+    collectSignedPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
   return {
     secretHeaders: [],
     covers: toCoverage(scheme.template),
@@ -41,6 +41,6 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
       return isValid ? proven : mismatch
     },
     // the secret before this text is not shown
-    explain: (request) => toExplanation(toSigned(request)),
+    explain: (request) => describeSignedText(toSigned(request)),
   }
 }

@@ -23,8 +23,8 @@ import {
   compileSignedText,
   type SignedParts,
   toCoverage,
-  toExplanation,
-  toPieces,
+  describeSignedText,
+  collectSignedPieces,
   toTextId,
 } from './signed.ts'
 import { createKeyring, parseSecretKey } from './keys.ts'
@@ -66,7 +66,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return { header: alias.header, id: alias.idHeader, time: alias.timestamp }
   }
 
-  function readPresented(headers: VerifyRequest['headers'], header: string): readonly string[] {
+  function readPresentedSignatures(headers: VerifyRequest['headers'], header: string): readonly string[] {
     const first = readSignatures(readHeader(headers, header) ?? '', syntax)
     if (moreHeaders === undefined) return first
     const others = Object.keys(headers).filter((name) => name !== header && moreHeaders.test(name))
@@ -102,7 +102,7 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   function isSigned(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
     const urls = scheme.portVariants === true ? toPortVariants(values.url) : [values.url]
     return urls.some((url) => {
-      const pieces = toPieces(parts, { ...values, url })
+      const pieces = collectSignedPieces(parts, { ...values, url })
       if (pieces === undefined) return false
       const hmac = createHmac(algorithm, key)
       for (const piece of pieces) hmac.update(piece)
@@ -114,12 +114,12 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   return {
     secretHeaders: scheme.header === 'authorization' ? ['authorization'] : [],
     covers: toCoverage(scheme.template ?? '{body}', scheme.textIsId),
-    isClaimed: (headers) => readPresented(headers, chooseHeaderNames(headers).header).length > 0,
+    isClaimed: (headers) => readPresentedSignatures(headers, chooseHeaderNames(headers).header).length > 0,
     verify(request) {
       const live = keys()
       if (live.length === 0) return refused('The sender has not sent its secret yet.')
       if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is not a JSON object.')
-      const presented = readPresented(request.headers, chooseHeaderNames(request.headers).header)
+      const presented = readPresentedSignatures(request.headers, chooseHeaderNames(request.headers).header)
       if (presented.length === 0) return missingHeader(`${scheme.header} with a signature`)
       const values = readSignedParts(request)
       if ('ok' in values) return values
@@ -128,14 +128,14 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
       const late = timestamp?.in === 'body' ? findTimeFault(readBodyTimestamp(request, timestamp.path)) : undefined
       if (late !== undefined) return refused(late)
-      if (scheme.textIsId === true) return provenWithId(toTextId(toPieces(parts, values) ?? []))
+      if (scheme.textIsId === true) return provenWithId(toTextId(collectSignedPieces(parts, values) ?? []))
       return scheme.idHeader === undefined ? proven : provenWithId(values.id)
     },
     explain(request) {
       const values = readSignedParts(request)
       if ('ok' in values) return undefined
-      const pieces = toPieces(parts, values)
-      return pieces && toExplanation(pieces)
+      const pieces = collectSignedPieces(parts, values)
+      return pieces && describeSignedText(pieces)
     },
   }
 }

@@ -81,7 +81,7 @@ function readJwk(jwk: JsonObject, { algorithm }: JwtScheme): KeyObject | undefin
   if (jwk['alg'] !== undefined && jwk['alg'] !== algorithm) return undefined
   if (jwk['use'] !== undefined && jwk['use'] !== 'sig') return undefined
   try {
-    return selectFitting(createPublicKey({ key: jwk, format: 'jwk' }), algorithm)
+    return checkKey(createPublicKey({ key: jwk, format: 'jwk' }), algorithm)
   } catch {
     return undefined
   }
@@ -89,13 +89,13 @@ function readJwk(jwk: JsonObject, { algorithm }: JwtScheme): KeyObject | undefin
 
 function readPem(text: string, { algorithm }: JwtScheme): KeyObject | undefined {
   try {
-    return selectFitting(createPublicKey(text), algorithm)
+    return checkKey(createPublicKey(text), algorithm)
   } catch {
     return undefined
   }
 }
 
-function selectFitting(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject | undefined {
+function checkKey(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject | undefined {
   const { asymmetricKeyType, asymmetricKeyDetails } = key
   const fits =
     algorithm === 'RS256'

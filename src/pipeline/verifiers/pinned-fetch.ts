@@ -29,10 +29,10 @@ export function markUseful(fetched: PinnedFetchResult): void {
 }
 
 export function createPinnedFetch(parts: { now: () => number; transport?: Transport }): PinnedFetch {
-  const { now, transport = overHttps } = parts
+  const { now, transport = fetchOverHttps } = parts
   const states = new Map<string, RuleState>()
 
-  async function fetchAnew(url: URL, state: RuleState): Promise<PinnedFetchResult> {
+  async function fetchAndCount(url: URL, state: RuleState): Promise<PinnedFetchResult> {
     state.misses = [...state.misses, now()]
     state.inFlight += 1
     const fetched = await fetchOnce(transport, url)
@@ -57,7 +57,7 @@ export function createPinnedFetch(parts: { now: () => number; transport?: Transp
         reason: 'Too many URLs had to be fetched within a minute.',
       }
     }
-    const answer = fetchAnew(url, state)
+    const answer = fetchAndCount(url, state)
     if (rule.maxAgeMs === 0) return answer
     const entry: CachedFetch = { at: now(), answer }
     state.kept.delete(href)
@@ -123,7 +123,7 @@ async function fetchOnce(transport: Transport, url: URL): Promise<PinnedFetchRes
 }
 
 /** Accepts any port, because the URL was checked before. */
-export const overHttps: Transport = (url) =>
+export const fetchOverHttps: Transport = (url) =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs)
     const request = get(url, { signal, lookup: lookupPublic }, (answer) => {

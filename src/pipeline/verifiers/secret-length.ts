@@ -10,7 +10,7 @@ import { basicSecret } from './token.ts'
  * The reason why a secret of these settings is refused, as the rest of a sentence that begins with its path. Undefined if it is long
  * enough, or if `createVerifier` reports that it is not in the form of its scheme.
  */
-export function whyTooShort(
+export function findSecretFault(
   secret: string,
   { scheme: id, secretEncoding }: Pick<VerifySettings, 'scheme' | 'secretEncoding'>,
   defined: readonly DefinedVerifier[] = [],

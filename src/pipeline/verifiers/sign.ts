@@ -10,7 +10,7 @@ import { parseSecretKey, readSecrets } from './keys.ts'
 import { toSettingProblem, requireSetting, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
 import { schemes } from '../senders.ts'
-import { compileSignedText, type SignedParts, toPieces } from './signed.ts'
+import { compileSignedText, type SignedParts, collectSignedPieces } from './signed.ts'
 import { toFormText } from './twilio.ts'
 import { toPublicUrl } from './url.ts'
 
@@ -197,7 +197,7 @@ function buildSignedPieces(
     : ''
   const url = signsUrl ? toPublicUrl(publicUrl, values.request.url) : ''
   const form = template.includes('{form}') ? toFormText(values.request, url) : undefined
-  const pieces = toPieces(parts, { ...values, url, form })
+  const pieces = collectSignedPieces(parts, { ...values, url, form })
   if (pieces !== undefined) return pieces
   throw new Problem(
     'usage-invalid',

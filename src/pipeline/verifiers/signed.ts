@@ -58,7 +58,10 @@ function headerPart(name: string): SignedPart {
 }
 
 /** The pieces in order, with neighbouring texts joined; undefined if the request does not have one of them. */
-export function toPieces(parts: readonly SignedPart[], values: SignedParts): (string | Uint8Array)[] | undefined {
+export function collectSignedPieces(
+  parts: readonly SignedPart[],
+  values: SignedParts,
+): (string | Uint8Array)[] | undefined {
   const pieces: (string | Uint8Array)[] = []
   for (const part of parts) {
     const piece = part(values)
@@ -78,7 +81,7 @@ export function toTextId(pieces: readonly (string | Uint8Array)[]): string {
 }
 
 /** The beginning and the end of the signed text, for people: that is where most mistakes are. */
-export function toExplanation(pieces: readonly (string | Uint8Array)[]): string {
+export function describeSignedText(pieces: readonly (string | Uint8Array)[]): string {
   const bytes = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
   if (bytes.length <= 400) return bytes.toString()
   return `${bytes.subarray(0, 300).toString()} … ${bytes.length - 360} bytes … ${bytes.subarray(-60).toString()}`
