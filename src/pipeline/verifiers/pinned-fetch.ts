@@ -29,7 +29,7 @@ export function markUseful(fetched: PinnedFetchResult): void {
 }
 
 export function createPinnedFetch(parts: { now: () => number; transport?: Transport }): PinnedFetch {
-  const { now, transport = fetchOverHttps } = parts
+  const { now, transport = overHttps } = parts
   const states = new Map<string, RuleState>()
 
   async function fetchAndCount(url: URL, state: RuleState): Promise<PinnedFetchResult> {
@@ -123,7 +123,7 @@ async function fetchOnce(transport: Transport, url: URL): Promise<PinnedFetchRes
 }
 
 /** Accepts any port, because the URL was checked before. */
-export const fetchOverHttps: Transport = (url) =>
+export const overHttps: Transport = (url) =>
   new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(timeoutMs)
     const request = get(url, { signal, lookup: lookupPublic }, (answer) => {

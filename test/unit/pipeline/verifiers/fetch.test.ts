@@ -8,7 +8,7 @@ import {
   createPinnedFetch,
   isPrivateAddress,
   markUseful,
-  fetchOverHttps,
+  overHttps,
   type Transport,
 } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
 
@@ -71,7 +71,7 @@ describe('refused URLs', () => {
     await once(server, 'listening')
     const address = server.address()
     const port = typeof address === 'object' && address !== null ? address.port : 0
-    await expect(fetchOverHttps(new URL(`https://localhost:${port}/`))).rejects.toThrow('a private address')
+    await expect(overHttps(new URL(`https://localhost:${port}/`))).rejects.toThrow('a private address')
     expect(connections).toBe(0)
     server.close()
   })
