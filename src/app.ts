@@ -187,16 +187,16 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
 
   // 4. What follows a new generation, and a module that may be called again.
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
-  live.onSwap((next, { mended, retired }) => {
+  live.onSwap((next, { retryable, retired }) => {
     level = next.config.server.log
     maxWaitingBytes = next.config.store.maxWaitingBytes
     runtime.serve(next.transforms)
     effects.refresh()
     mailbox.apply(next.config)
     void node.join()
-    void drain.drain(mended)
+    void drain.drain(retryable)
     // the last requests of the previous generation may have parked deliveries too
-    void retired.then(() => drain.drain(mended))
+    void retired.then(() => drain.drain(retryable))
   })
 
   // 5. The start: jobs, then the ports, then waiting deliveries.

@@ -17,7 +17,7 @@ import { toIdentity } from '../pipeline/identity.ts'
 import { schemes } from '../pipeline/senders.ts'
 import { type LoadedChannels, loadChannels } from './channels.ts'
 import { loadPacks, type Pack, reportPacks, describeUnknownPreset } from './packs.ts'
-import { refuseShortSecrets } from './secret-issues.ts'
+import { checkShortSecrets } from './secret-issues.ts'
 import { type LoadedVerifiers, loadVerifiers } from './verifiers.ts'
 
 export type Assembled = LoadedVerifiers &
@@ -61,7 +61,7 @@ export function createAssembler(dir: string): Assembler {
       const mappings = buildMappings(config, packs)
       const before = serving?.verifiers ?? []
       const { verifiers, reports } = await loadVerifiers({ dir, mappings, packs, serving: before }, verifierDefinitions)
-      refuseShortSecrets(config, mappings, verifiers)
+      checkShortSecrets(config, mappings, verifiers)
       const all = [...reportPacks(packs, serving?.packs), ...reports, ...own.reports]
       return { packs, mappings, verifiers, channels: own.channels, reports: all }
     },
@@ -109,12 +109,12 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
       : 'hooks.presets has a preset twice: remove one, or give it another path.'
     throw new Problem('config-invalid', `Two mappings have the id "${duplicate.id}". ${next}`)
   }
-  refuseSharedSecrets(all)
+  checkSharedSecrets(all)
   return all
 }
 
 /** A secret that one sender hands over must not open the mapping of another one. */
-function refuseSharedSecrets(mappings: readonly NamedMapping[]): void {
+function checkSharedSecrets(mappings: readonly NamedMapping[]): void {
   const owners = new Map<string, string>()
   for (const mapping of mappings) {
     if (schemes.find(({ id }) => id === mapping.verify?.scheme)?.handsOver !== true) continue

@@ -12,7 +12,7 @@ import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { VerifierTools } from '../pipeline/verify.ts'
 import type { Assembled, Assembler } from './assemble.ts'
 import type { Parts } from '../replay/fixtures.ts'
-import { type ModuleReport, passGate } from './gate.ts'
+import { type ModuleReport, chooseTransforms } from './gate.ts'
 
 /** The result of a load, and the files that it read. */
 type LoadedModules = {
@@ -75,7 +75,7 @@ async function buildFrom(
   const { transforms: limits } = config.hooks
   const env = pickEnv(limits.env, settings)
   const loaded = await load({ root, refs, settings: { ...limits, env } })
-  const { transforms, modules } = await passGate({
+  const { transforms, modules } = await chooseTransforms({
     root,
     parts: { config, mappings, transforms: loaded.transforms, verifiers },
     serving: against.serving?.generation.transforms,
@@ -102,7 +102,7 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
  * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these
  * are all modules, even those that no mapping names any more.
  */
-export function listMended(before: Candidate, after: Candidate): string[] {
+export function listRetryableModules(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
   const [old, now] = [before, after].map(({ generation: { config, env } }) => [config, env])
   if (isSameJson(old, now)) return sound

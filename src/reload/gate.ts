@@ -64,7 +64,7 @@ export function chooseVersion<
 }
 
 /** The transforms of the next generation, and a report on each of its modules. Never rejects. */
-export async function passGate(input: GateInput): Promise<{
+export async function chooseTransforms(input: GateInput): Promise<{
   transforms: ReadonlyMap<string, Transform>
   modules: readonly ModuleReport[]
 }> {

@@ -40,10 +40,10 @@ export type ReloadReport = {
 }
 
 /**
- * `mended`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation
+ * `retryable`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation
  * has ended: deliveries that it parked in the meantime may run again too.
  */
-type Swap = { readonly mended: readonly string[]; readonly retired: Promise<void> }
+type Swap = { readonly retryable: readonly string[]; readonly retired: Promise<void> }
 export type SwapListener = (generation: Generation, swap: Swap) => void
 
 export type Live = {

@@ -71,7 +71,7 @@ type Reload = {
 }
 
 /** Whether the reload itself logs a line. */
-function isNews({ before, problems, modules }: Reload): boolean {
+function hasNews({ before, problems, modules }: Reload): boolean {
   const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
   const isOver = modules.some(
     (report) => report.problem === undefined && before.some(({ module }) => module === report.module),
@@ -105,7 +105,7 @@ export function logReload(
     readonly saved: readonly SavedFile[]
   },
 ): void {
-  if (reload.saved.length > 0 && !isNews(reload)) return logSaved(log, reload)
+  if (reload.saved.length > 0 && !hasNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
     const facts = [listFacts(reload.tookMs, fixtures), describeRecent(reload.recent, module)].filter(
       (fact) => fact !== '',

@@ -1,11 +1,11 @@
 // Makes saves live: one generation serves, and the next one replaces it in one assignment after all of its parts were tested.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
-import { type Candidate, isAsServing, buildCandidate, listMended } from './candidate.ts'
+import { type Candidate, isAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
 import type { Live, LiveOptions, LiveStatus, ReloadReport, SwapListener } from './live-types.ts'
 import { compareRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
-import { buildStable, createSaveTracker, withBuildingLine } from './stable-build.ts'
+import { buildStable, createSaveTracker, logLongBuild } from './stable-build.ts'
 import {
   countParked,
   type FoundProblem,
@@ -71,12 +71,12 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   let planned: Promise<ReloadReport> | undefined
   let stopWatching: Watcher['close'] = async () => {}
 
-  function loaded(): Exclude<State, { kind: 'empty' }> {
+  function requireLoaded(): Exclude<State, { kind: 'empty' }> {
     if (state.kind === 'empty') throw new Error('the first generation is not loaded yet')
     return state
   }
 
-  const current = (): Generation => loaded().serving.generation
+  const current = (): Generation => requireLoaded().serving.generation
 
   /** The transition to `serving` with another generation. `retired` of the listeners resolves when the last one is unused. */
   function swap(built: Candidate): void {
@@ -86,14 +86,14 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     const { generation } = before.serving
     const retired = refcount.unused(generation)
     before.release()
-    const mended = listMended(before.serving, built)
+    const retryable = listRetryableModules(before.serving, built)
     logSettings(log, generation, built.generation)
-    for (const listener of listeners) listener(built.generation, { mended, retired })
+    for (const listener of listeners) listener(built.generation, { retryable, retired })
   }
 
   /** The transitions of a save that does not go live, at least not now. */
   function keepServing(waiting: Candidate | undefined): void {
-    const { serving, release, newest } = loaded()
+    const { serving, release, newest } = requireLoaded()
     const same = { serving, release, newest }
     state = waiting === undefined ? { kind: 'serving', ...same } : { kind: 'waiting', ...same, waiting }
   }
@@ -115,10 +115,10 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   async function reloadNow(): Promise<ReloadReport> {
     const startedAt = performance.now()
     const { signal } = closing
-    const built = await withBuildingLine(log, listFreshFiles, () =>
+    const built = await logLongBuild(log, listFreshFiles, () =>
       buildStable({ build, inputs: () => inputs, saves, isClosed: () => signal.aborted }),
     )
-    state = { ...loaded(), newest: built }
+    state = { ...requireLoaded(), newest: built }
     const saved = listFreshFiles()
     saves.clear()
     const before = health.problems
@@ -126,7 +126,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     const candidate = built instanceof Problem || signal.aborted ? undefined : built
     const modules = candidate?.modules ?? []
     const parked = await countParked(parkedFor, modules)
-    const { serving } = loaded()
+    const { serving } = requireLoaded()
     const next = candidate !== undefined && !isAsServing(candidate, serving) ? candidate : undefined
     const mayWait = next !== undefined && serving.parts.config.hooks.transforms.hold
     const changes = mayWait ? await compare(serving, next, beforeSwapMs) : none
@@ -179,13 +179,13 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   return {
     current,
     edited() {
-      const { newest } = loaded()
+      const { newest } = requireLoaded()
       if (newest instanceof Problem) throw newest
       return newest.edited
     },
     ownChannels: () => (state.kind === 'empty' ? [] : state.serving.assembled.channels),
     async start() {
-      const built = await withBuildingLine(log, listFreshFiles, build)
+      const built = await logLongBuild(log, listFreshFiles, build)
       const parked = await countParked(parkedFor, built.modules)
       recordProblems(built)
       swap(built)

@@ -8,7 +8,7 @@ import type { NamedMapping } from '../pipeline/compile.ts'
 import { findSecretFault } from '../pipeline/verifiers/secret-length.ts'
 
 /** Throws `config-invalid` with a line for each secret. `mappings`: those of the configuration, then those of its presets. */
-export function refuseShortSecrets(
+export function checkShortSecrets(
   { hooks }: Config,
   mappings: readonly NamedMapping[],
   verifiers: readonly DefinedVerifier[],

@@ -92,7 +92,7 @@ export function createSaveTracker(): SaveTracker {
 const buildingMs = 300
 
 /** Logs the names of the saved files if the build takes long. */
-export async function withBuildingLine<Built>(
+export async function logLongBuild<Built>(
   log: Log,
   saved: () => readonly SavedFile[],
   run: () => Promise<Built>,

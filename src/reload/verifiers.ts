@@ -36,7 +36,7 @@ export async function loadVerifiers(
   definitions: Definitions,
 ): Promise<LoadedVerifiers> {
   const own = await listNames(dir, 'verifier')
-  for (const name of own) requireNotBuiltIn(name, `hooks/verifiers/${name}`)
+  for (const name of own) checkNotBuiltIn(name, `hooks/verifiers/${name}`)
   const brought = packs.flatMap(listPackVerifiers)
   const twice = brought.find(({ scheme }, index) => brought.findIndex((other) => other.scheme === scheme) !== index)
   const both = brought.find(({ scheme }) => own.includes(scheme))
@@ -70,12 +70,12 @@ function listPackVerifiers({ name, preset, origin }: Pack): DefinedVerifier[] {
   if (origin === undefined) return []
   const { label, hash, describeThrown } = origin
   return (preset.verifiers ?? []).map((definition) => {
-    requireNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
+    checkNotBuiltIn(definition.scheme, `${label}: a verifier of the preset "${name}"`)
     return { kind: 'sound', scheme: definition.scheme, definition, hash, describeThrown }
   })
 }
 
-function requireNotBuiltIn(scheme: string, what: string): void {
+function checkNotBuiltIn(scheme: string, what: string): void {
   if (!schemeNames.includes(scheme)) return
   throw new Problem('config-invalid', `${what} has the name of the built-in scheme "${scheme}". Rename it.`)
 }

@@ -121,7 +121,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     newFolders.clear()
     for (const [path, stamp] of seen) if (readStamp(path) !== stamp) touch(path)
     for (const input of inputs())
-      if (!isOfPackage(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
+      if (!isPackageInput(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
   }
 
   function settle(): void {
@@ -252,7 +252,7 @@ function isAsRead({ file, mtimeNs, size }: BuildInput): boolean {
 }
 
 /** Packages have thousands of files, which are not watched. The next build checks them. */
-function isOfPackage({ file }: BuildInput): boolean {
+function isPackageInput({ file }: BuildInput): boolean {
   return file.includes(`${sep}node_modules${sep}`)
 }
 

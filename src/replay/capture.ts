@@ -32,7 +32,7 @@ export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'trans
   const { config, mappings } = parts
   const { head, body } = request
   // the search for secrets takes time for each byte, so the size is checked first
-  if (body.byteLength > largestFixture) throw tooLarge(body.byteLength)
+  if (body.byteLength > largestFixture) throw buildTooLargeProblem(body.byteLength)
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = buildDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
@@ -83,7 +83,7 @@ export async function capture(
   const secrets = [...listConfigSecrets(parts.config, parts.mappings), ...Object.values(env)]
   const own = actual && withoutSecretFields(actual, secrets, plain)
   const text = own === undefined ? plain : updateFixture(plain, own.actual)
-  if (Buffer.byteLength(text) > largestFixture) throw tooLarge(Buffer.byteLength(text))
+  if (Buffer.byteLength(text) > largestFixture) throw buildTooLargeProblem(Buffer.byteLength(text))
   return {
     file: await writeFixture(root, module, { name, text }),
     module,
@@ -119,7 +119,7 @@ const mostPlaces = 100
 const longestPlace = 200
 const longestNote = 2_000
 
-function tooLarge(bytes: number): Problem {
+function buildTooLargeProblem(bytes: number): Problem {
   return new Problem(
     'conflict',
     `This delivery cannot become a fixture: it has ${bytes.toLocaleString('en')} bytes, and a fixture at most ${largestFixture.toLocaleString('en')}.`,

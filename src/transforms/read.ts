@@ -28,14 +28,14 @@ export async function readInside(
   { largest = largestFile }: { largest?: number } = {},
 ): Promise<{ contents: Uint8Array; input: BuildInput }> {
   const file = await realpath(path)
-  if (!isInside(root, file)) throw outside()
+  if (!isInside(root, file)) throw buildOutsideError()
   // O_NONBLOCK: opening a FIFO would wait for its writer
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const { mtimeNs, ctimeNs, size, dev, ino, ...facts } = await handle.stat({ bigint: true })
-    if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw irregular()
-    if (size > largest) throw tooLarge(size, largest)
-    if (!isInside(root, await resolveOpenPath(handle, file, { dev, ino }))) throw outside()
+    if ((Number(facts.mode) & constants.S_IFMT) !== constants.S_IFREG) throw buildIrregularError()
+    if (size > largest) throw buildTooLargeError(size, largest)
+    if (!isInside(root, await resolveOpenPath(handle, file, { dev, ino }))) throw buildOutsideError()
     const contents = withoutBom(await handle.readFile())
     return { contents, input: { file, mtimeNs, ctimeNs, size } }
   } finally {
@@ -47,25 +47,25 @@ export async function readInside(
  * Throws the same errors as `readInside`, but does not read the file. Does nothing if the file does not exist. For the files that
  * esbuild reads without asking a plugin: esbuild would wait for the writer of a FIFO, and would read a device without end.
  */
-export async function requireReadable(root: string, path: string): Promise<void> {
+export async function checkReadable(root: string, path: string): Promise<void> {
   const facts = await stat(path).catch(() => undefined)
   if (facts === undefined) return
-  if (!facts.isFile()) throw irregular()
+  if (!facts.isFile()) throw buildIrregularError()
   const [file, folder] = await Promise.all([realpath(path), realpath(dirname(path))])
   // a link to a whole folder is checked where the files in it are resolved
-  if (dirname(file) !== folder && !isInside(root, file)) throw outside()
-  if (facts.size > largestFile) throw tooLarge(facts.size, largestFile)
+  if (dirname(file) !== folder && !isInside(root, file)) throw buildOutsideError()
+  if (facts.size > largestFile) throw buildTooLargeError(facts.size, largestFile)
 }
 
-function irregular(): Error {
+function buildIrregularError(): Error {
   return new Error('is not a regular file')
 }
 
-function tooLarge(size: bigint | number, largest: number): Error {
+function buildTooLargeError(size: bigint | number, largest: number): Error {
   return new Error(`has ${size} bytes; the limit is ${largest}`)
 }
 
-function outside(): Error {
+function buildOutsideError(): Error {
   return new Error('is outside the transforms directory')
 }
 

@@ -40,14 +40,14 @@ export async function resolveTransformsRoot(config: {
   const { configDir, transformsDir } = config
   const base = join(await resolveRealPath(resolve(configDir)), 'hooks', 'transforms')
   if (transformsDir !== undefined && (/[\0\\]/.test(transformsDir) || transformsDir.startsWith('~'))) {
-    throw notInside('must be a plain path, without "~", "\\" or NUL')
+    throw buildOutsideProblem('must be a plain path, without "~", "\\" or NUL')
   }
   const root = await resolveRealPath(resolve(base, (transformsDir ?? '').replace(ofConfigDir, '')))
-  if (root !== base && !isInside(base, root)) throw notInside('leads out of it')
+  if (root !== base && !isInside(base, root)) throw buildOutsideProblem('leads out of it')
   return root
 }
 
-function notInside(why: string): Problem {
+function buildOutsideProblem(why: string): Problem {
   return new Problem(
     'config-invalid',
     `hooks.transformsDir must stay inside hooks/transforms of the config directory: ${why}.`,

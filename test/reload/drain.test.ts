@@ -88,7 +88,7 @@ describe('parked deliveries of a module', { timeout: 30_000 }, () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     const { store, drain } = await createParked(stage, 5)
     const drained = new Promise((done) => {
-      stage.live.onSwap((_generation, { mended }) => done(drain.drain(mended)))
+      stage.live.onSwap((_generation, { retryable }) => done(drain.drain(retryable)))
     })
     await stage.write({ 'x.ts': echo('`of ${payload.n}`') })
     expect(await drained).toEqual({ settled: 5, stillParked: 0 })

@@ -65,7 +65,7 @@ describe('a broken save', { timeout: 30_000 }, () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     expect(await stage.answer('x')).toMatch(/^park/)
     const swaps: unknown[] = []
-    stage.live.onSwap((_generation, { mended }) => swaps.push(mended))
+    stage.live.onSwap((_generation, { retryable }) => swaps.push(retryable))
     await stage.write({ 'x.ts': says('mended') })
     await stage.answers('x', 'mended')
     expect(swaps).toEqual([['x.ts']])

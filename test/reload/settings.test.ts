@@ -20,7 +20,7 @@ describe('settings of transforms', { timeout: 30_000 }, () => {
   test('an edit of .env alone reaches transforms, runs their parked deliveries, and logs a line without the value', async () => {
     const stage = await createStage({ 'x.ts': reads }, { config: withTransforms({ env: ['WORD'] }) })
     const mended: unknown[] = []
-    stage.live.onSwap((_generation, swap) => mended.push(swap.mended))
+    stage.live.onSwap((_generation, swap) => mended.push(swap.retryable))
     await writeFile(join(stage.dir, '.env'), 'WORD=hidden\n')
     await stage.answers('x', 'hidden,hidden,1')
     await stage.logged(/the environment of transforms is live/)

@@ -1,7 +1,7 @@
 // The findings of `check` and `doctor`, and how they are printed. A warning is not a failure.
 import colors from 'picocolors'
 import { type Assembled, assemble } from '../../reload/assemble.ts'
-import { atStart, type FixtureCounts, passGate } from '../../reload/gate.ts'
+import { atStart, type FixtureCounts, chooseTransforms } from '../../reload/gate.ts'
 import { type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
@@ -90,7 +90,7 @@ async function checkModules(context: Context, config: Config, loaded: LoadedConf
     const { root, parts } = await bench.load([], config)
     // the presets' templates
     createGeneration(parts)
-    const { modules } = await passGate({ root, parts, ...atStart })
+    const { modules } = await chooseTransforms({ root, parts, ...atStart })
     return modules.map(({ module, problem, fixtures }): CheckFinding => {
       const name = `transform ${module}`
       if (problem !== undefined) return buildFailure(name, describeProblem(problem), exitCodes.broken)

@@ -8,7 +8,7 @@ import { attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Bundle } from './build.ts'
 import { createLocate, type Locate } from './locate.ts'
-import { provide } from './provided.ts'
+import { installProvided } from './provided.ts'
 import { toFileLabel } from '../root.ts'
 import { describeThrown } from './thrown.ts'
 
@@ -27,7 +27,7 @@ export async function evaluateBundle(
   timeoutMs: number,
 ): Promise<Evaluated> {
   const { file, code, map } = bundle
-  provide()
+  installProvided()
   const label = toFileLabel(bundle)
   const locate = createLocate({ file, map })
   // jiti gets compiled code; otherwise it would compile the code again, or require the file

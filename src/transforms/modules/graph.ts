@@ -50,7 +50,7 @@ export function createGraph({
           const unreadable = await checkManifests(path, resolveDir)
           if (unreadable !== undefined) return buildFailure(unreadable)
           // a package has hundreds of imports, and resolving each here costs milliseconds: the file is checked when it is loaded
-          if (isInPackage(root, resolveDir) && isOfPackages(path)) return undefined
+          if (isInPackage(root, resolveDir) && isPackagePath(path)) return undefined
           const found = await build.resolve(path, {
             kind,
             namespace,
@@ -109,7 +109,7 @@ export function createGraph({
 const addonReason = 'is a native addon, which a transform cannot load'
 
 /** A relative path or the name of a package: esbuild resolves it to a file, or not at all. */
-function isOfPackages(path: string): boolean {
+function isPackagePath(path: string): boolean {
   return !isProvided(path) && !/^[#/\\]|:/.test(path)
 }
 

@@ -1,7 +1,7 @@
 // Checks the package.json files that esbuild reads without asking a plugin, in each folder that it searches. Otherwise esbuild
 // would wait without end for the writer of a FIFO.
 import { dirname, join, relative, resolve, sep } from 'node:path'
-import { requireReadable } from '../read.ts'
+import { checkReadable } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 
 /** The problem of the package.json files on the path of an import, as one sentence; undefined if there is none. */
@@ -13,7 +13,7 @@ export function createManifestCheck(root: string, folder: string): CheckManifest
 
   async function checkManifest(file: string): Promise<string | undefined> {
     try {
-      await requireReadable(root, file)
+      await checkReadable(root, file)
       return undefined
     } catch (error) {
       return `${toFileLabel({ root, file, folder })} ${error instanceof Error ? error.message : 'cannot be read'}`
@@ -24,9 +24,9 @@ export function createManifestCheck(root: string, folder: string): CheckManifest
     const folders = new Set(listFolders(root, path, resolveDir))
     const found = await Promise.all(
       [...folders].map((at) => {
-        const looking = seen.get(at) ?? checkManifest(join(at, 'package.json'))
-        seen.set(at, looking)
-        return looking
+        const checking = seen.get(at) ?? checkManifest(join(at, 'package.json'))
+        seen.set(at, checking)
+        return checking
       }),
     )
     return found.find((why) => why !== undefined)

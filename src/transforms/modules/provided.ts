@@ -14,7 +14,7 @@ export function buildProvidedSource(path: string): string {
 }
 
 /** Makes the packages available to bundles in this thread. They are loaded at the first use. */
-export function provide(): void {
+export function installProvided(): void {
   const key = Symbol.for('hookloom.provided')
   if (key in globalThis) return
   const require = createRequire(import.meta.url)

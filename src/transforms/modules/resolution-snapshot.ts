@@ -15,7 +15,7 @@ export function recordResolution(root: string): {
   record(path: string, resolveDir: string): Promise<void>
 } {
   const snapshot = new Map<string, string>()
-  const ask = createAsk()
+  const ask = createFileFacts()
   const note = async (question: string) => {
     if (!snapshot.has(question)) snapshot.set(question, await ask(question))
   }
@@ -37,7 +37,7 @@ export async function isUnchanged({
   inputs: readonly BuildInput[]
   snapshot: ResolutionSnapshot
 }): Promise<boolean> {
-  const ask = createAsk()
+  const ask = createFileFacts()
   const same = await Promise.all([
     ...inputs.map(async ({ file, mtimeNs, size }) => (await ask(`stat ${file}`)) === `${mtimeNs} ${size}`),
     ...[...snapshot].map(async ([question, answer]) => (await ask(question)) === answer),
@@ -66,7 +66,7 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
 }
 
 /** Answers the questions, and reads each folder once. */
-function createAsk(): (question: string) => Promise<string> {
+function createFileFacts(): (question: string) => Promise<string> {
   const folders = new Map<string, Promise<string[]>>()
   return async (question) => {
     const path = question.slice(question.indexOf(' ') + 1)

@@ -22,7 +22,7 @@ type Observation = {
   isStalled: boolean
   /** The newest call that has begun, as of the last check. */
   begun: number
-  isAsked: boolean
+  isPinged: boolean
   /** The oldest call, and the memory of all threads when the call was first seen. */
   oldest: number
   memoryThen: number
@@ -97,7 +97,7 @@ export function createWatchdog(options: {
   function handleLate(thread: Thread, { running }: Observation, oldest: InFlightCall, now: number): void {
     const { seq, postedAt } = oldest
     if (running === 0) {
-      void askThread(thread, seq, {
+      void pingThread(thread, seq, {
         ifItAnswers: () => onLate(thread, seq),
         otherwise: () => onStuck(thread, undefined),
       })
@@ -108,16 +108,16 @@ export function createWatchdog(options: {
   }
 
   /** A thread without a call in its synchronous part may be idle, or blocked by code after an `await`. */
-  async function askThread(
+  async function pingThread(
     thread: Thread,
     seq: number,
     { ifItAnswers, otherwise }: { ifItAnswers: () => void; otherwise: () => void },
   ): Promise<void> {
     const observation = findObservation(thread)
-    if (observation.isAsked) return
-    observation.isAsked = true
+    if (observation.isPinged) return
+    observation.isPinged = true
     const answers = await thread.answers(answerMs)
-    observation.isAsked = false
+    observation.isPinged = false
     if (!thread.inFlight.has(seq)) return
     if (answers) ifItAnswers()
     // otherwise a call that began in the meantime blocks the thread: the next check sees it
@@ -139,14 +139,14 @@ export function createWatchdog(options: {
       // twice the limit, because the system counts garbage too; the worker measures exactly at the end of each call
       if (used - observation.memoryThen < 2 * memoryMb * megabyte * old.length) continue
       if (observation.running !== 0) onOverMemory(thread)
-      else void askThread(thread, oldest, { ifItAnswers: () => {}, otherwise: () => onOverMemory(thread) })
+      else void pingThread(thread, oldest, { ifItAnswers: () => {}, otherwise: () => onOverMemory(thread) })
     }
   }
 
   function findObservation(thread: Thread): Observation {
     const known = observations.get(thread)
     if (known !== undefined) return known
-    const observation = { running: 0, since: 0, isStalled: false, begun: 0, isAsked: false, oldest: 0, memoryThen: 0 }
+    const observation = { running: 0, since: 0, isStalled: false, begun: 0, isPinged: false, oldest: 0, memoryThen: 0 }
     observations.set(thread, observation)
     return observation
   }
