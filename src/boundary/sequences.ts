@@ -29,7 +29,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
   /** The place of the latest `ESC ]`, which opens a string up to its end: a title, a link. */
   let stringAt = -1
 
-  /** One sign in place of a written control before the newest sign. */
+  /** Replaces a written control before the newest sign with the control itself. */
   const readWritten = () => {
     const before = joinLast(signs, 5).slice(0, -1)
     const word = written.find((each) => before.endsWith(each)) ?? ''

@@ -81,7 +81,7 @@ export function toSafeHref(href: string): string | undefined {
   return toText(url)
 }
 
-/** The address without the name before its host; undefined where there is none, or where a link may not lead. */
+/** The address without the user name before its host; undefined if it has none, or if a link may not lead there. */
 export function toAddressWithoutUser(href: string): string | undefined {
   const url = parseUrl(href)
   if (url === undefined || (url.username === '' && url.password === '')) return undefined

@@ -8,7 +8,7 @@ const longestInput = 200_000
 /** The element around the whole mail, which no mail can close. */
 const root = 'hookloom-mail'
 
-/** All of the mail, without what is hidden. */
+/** The whole mail without its hidden text. */
 const mail: FormatCallback = (element, walk, builder) => {
   removeHidden(element)
   walk(element.children, builder)

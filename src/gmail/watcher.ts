@@ -60,7 +60,14 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     },
   }
 
-  /** Watches with a consent until Google refuses it, then waits for another one, and tries the same one again from time to time. */
+  /**
+   * ```
+   *            Google refuses the consent, or a part fails permanently
+   * watching ──────────────────────────────────────────────────────────▶ waiting
+   *    ▲                                                                    │
+   *    └── another consent, or after a time limit the same one again ───────┘      `stop` ends both
+   * ```
+   */
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       const before = readConsentText()

@@ -8,7 +8,7 @@ import { pause, readClocks, measureElapsedMs, type Moment } from '../base/time.t
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
-/** A lease is trusted for this part of its time. The rest is a margin for what is not measured, such as clocks of different speed. */
+/** A lease is trusted for this part of its time. The rest is a margin, for example for clocks of different speed. */
 const confirmedMs = 20_000
 const storeRetry = { firstMs: 500, capMs: 5_000 }
 

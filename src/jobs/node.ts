@@ -20,7 +20,7 @@ type Node = {
   readonly leases: NamedLeases
   /** Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries. */
   readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention', Duty>>
-  /** Shows the others where this gateway is and what is live on it. Resolves when that is written, or cannot be. */
+  /** Writes the address and the live version of this gateway for the others. Resolves when the write has succeeded or failed. */
   join(): Promise<void>
   start(actors: NodeActors): void
   stop(): Promise<void>

@@ -1,5 +1,5 @@
 // The text that an agent reads, and the part of history and events that fits. Outside the boundary are the operator's words and ours,
-// and ours never ask the agent to do what the text inside asks for. Trust comes from the action or the event, never from a session key.
+// and our words never ask the agent to follow the text inside. Trust comes from the action or the event, never from a session key.
 import type { Message, SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
@@ -78,7 +78,7 @@ function formatMessage(planned: AgentPlan, newBoundaryId: () => string): string 
   })
 }
 
-/** Whether the message is what a caller of `/hooks/agent` asks. The `instructions` of the operator take its place: then it is data, like any other. */
+/** Whether the message is the question of a caller of `/hooks/agent`. If the operator gives `instructions`, it is data like any other message. */
 function isTask({ origin, instructions }: AgentPlan): boolean {
   // no mapping has this name
   return origin.hook === 'agent' && instructions === undefined

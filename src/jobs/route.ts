@@ -24,7 +24,7 @@ type RouteSources = {
 
 /**
  * A channel that is named is used. `last` is the channel of the last recipient of the main session, else `channels.default`, else the
- * only configured channel that has a recipient of its own, else WhatsApp when it is configured and has a recipient.
+ * only configured channel whose section names a recipient, else WhatsApp if it is configured and has a recipient.
  * The recipient is the action's, else the last one, else the channel's own, else that of `channels.default`; each of them
  * on its own channel only.
  */

@@ -8,7 +8,7 @@ import { readdir, readFile } from 'node:fs/promises'
 
 /** The time for output that is still in the pipes after the exit. A process that keeps them open for longer is killed. */
 const drainMs = 1_000
-/** The most of stderr that is kept: its end. */
+/** The bytes at the end of stderr that are kept. */
 const maxStderrBytes = 8_192
 
 type ChildOptions = {
