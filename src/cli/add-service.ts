@@ -5,7 +5,7 @@ import { mkdir } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/config.ts'
-import { parseEnv, toEnvLine } from '../config/env.ts'
+import { parseEnv, renderEnvLine } from '../config/env.ts'
 import { configFile, envFile } from '../config/text.ts'
 import { privateMode } from '../base/files.ts'
 import { reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
@@ -72,7 +72,7 @@ async function prepareCompose(dir: string): Promise<void> {
   const file = join(dir, envFile)
   const text = existsSync(file) ? readFileSync(file, 'utf8') : ''
   if (parseEnv(text).values['POSTGRES_PASSWORD'] !== undefined) return
-  const line = toEnvLine('POSTGRES_PASSWORD', randomBytes(24).toString('hex'))
+  const line = renderEnvLine('POSTGRES_PASSWORD', randomBytes(24).toString('hex'))
   await writeFileAtomic(file, text.replace(/([^\n])$/, '$1\n') + line, privateMode)
 }
 

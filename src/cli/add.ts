@@ -8,7 +8,7 @@ import { loadConfig, parseConfig } from '../config/config.ts'
 import { configFile, envFile } from '../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../base/files.ts'
 import { editConfig, writeFileAtomic } from '../config/config-file.ts'
-import { parseEnv, toEnvLine } from '../config/env.ts'
+import { parseEnv, renderEnvLine } from '../config/env.ts'
 import { findNearest } from '../base/text.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { Config } from '../model/config.ts'
@@ -110,7 +110,7 @@ function formatKeyLines(
 ) {
   const note =
     key?.from === 'sender' ? `# a placeholder: replace it with the key that the sender of ${name} shows\n` : ''
-  return note + toEnvLine(variable, fresh)
+  return note + renderEnvLine(variable, fresh)
 }
 
 /** The variable of the key. Undefined: the preset has no key. */

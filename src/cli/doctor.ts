@@ -20,7 +20,7 @@ import { findRunning } from './gateway/running.ts'
 import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
 import { checkStore } from './checks/store.ts'
 
-const leastFreeBytes = 200 * 1024 * 1024
+const minFreeBytes = 200 * 1024 * 1024
 
 /** `isAsking`: each model of an agent is asked for one word. */
 export async function doctor(context: Context, { ask: isAsking = false }: { ask?: boolean } = {}): Promise<number> {
@@ -49,7 +49,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
 async function checkDisk(dir: string): Promise<CheckFinding> {
   const { bavail, bsize } = await statfs(dir)
   const detail = `${Math.round((bavail * bsize) / 1024 / 1024)} MiB are free`
-  if (bavail * bsize >= leastFreeBytes) return { name: 'disk', ok: true, detail }
+  if (bavail * bsize >= minFreeBytes) return { name: 'disk', ok: true, detail }
   return {
     name: 'disk',
     ok: false,

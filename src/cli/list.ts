@@ -45,8 +45,8 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
   else if (records.length === 0) context.print(describeEmptyList(`${state ?? ''} delivery`.trim(), before))
   else {
-    context.print(renderTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(toRow)))
-    const command = ['list', ...toFilterArguments({ state, hook, source, search: text })]
+    context.print(renderTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(listCells)))
+    const command = ['list', ...listFilterArguments({ state, hook, source, search: text })]
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
@@ -56,7 +56,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   return 0
 }
 
-function toFilterArguments(filters: Readonly<Record<string, string | undefined>>): string[] {
+function listFilterArguments(filters: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]))
 }
 
@@ -71,7 +71,7 @@ function toUnknownIdProblem(what: string, id: string): Problem {
   )
 }
 
-function toRow(record: DeliveryRecord): string[] {
+function listCells(record: DeliveryRecord): string[] {
   const { receivedAt, state, hook, source, event, mappingId, deliveryId } = record
   const from = [source, event].filter((word) => word !== undefined).join(' ')
   return [formatTime(receivedAt), state, hook, from, mappingId ?? '', describeOutcome(record), deliveryId]
@@ -108,7 +108,7 @@ async function listDead(context: Context, { limit, before: given }: ListOptions)
   if (context.json) for (const job of jobs) context.printJson(toJobFields(job))
   else if (jobs.length === 0) context.print(before === undefined ? 'No job is dead.' : 'No older job is dead.')
   else {
-    context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(toDeadRow)))
+    context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(listDeadCells)))
     printOlder(context, ['list', '--dead'], { found: jobs, limit, cursor: ({ id }) => id })
   }
   return 0
@@ -126,7 +126,7 @@ async function findDeadId(context: Context, given: string): Promise<string> {
   })
 }
 
-function toDeadRow({ createdAt, planned, id, lastError = '' }: Job): string[] {
+function listDeadCells({ createdAt, planned, id, lastError = '' }: Job): string[] {
   return [formatTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 

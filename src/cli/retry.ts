@@ -11,7 +11,7 @@ const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(),
 type Retried = z.infer<typeof Retried>
 
 /** The most dead jobs that one command retries. */
-const mostDead = 10_000
+const maxDeadJobs = 10_000
 
 export type RetryOptions = { readonly dead?: boolean; readonly parked?: boolean; readonly hook?: string }
 
@@ -39,7 +39,7 @@ async function retryOne(context: Context, id: string): Promise<number> {
 
 /** All jobs that `list --dead` shows, the oldest first. A heartbeat has no delivery, so it is retried by its own id. */
 async function retryDead(context: Context): Promise<number> {
-  const found = await readStore(context, [], (store) => store.deadJobs({ limit: mostDead }))
+  const found = await readStore(context, [], (store) => store.deadJobs({ limit: maxDeadJobs }))
   const ids = new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))
   let jobs = 0
   await withProgress(context, 'Waiting for the gateway', async () => {

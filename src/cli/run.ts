@@ -29,7 +29,7 @@ export async function run(context: Context, options: RunOptions): Promise<number
 }
 
 function printExplanation(context: Context, explanation: Explanation): number {
-  if (context.json) context.printJson(toFields(explanation))
+  if (context.json) context.printJson(listExplanationFields(explanation))
   else print(context, explanation)
   const { decision } = explanation
   return 'problem' in decision ? exitCodes[decision.problem.kind] : exitCodes.ok
@@ -60,7 +60,7 @@ function toUnknownHookProblem({ config }: Generation, path: string): Problem {
 
 const decisionNames = { accept: 'accept', skip: 'skip', park: 'park', refuse: 'refusal' } as const
 
-function toFields({ decision, trace, origins }: Explanation): object {
+function listExplanationFields({ decision, trace, origins }: Explanation): object {
   return {
     decision: decisionNames[decision.kind],
     mappingId: decision.mappingId ?? null,
@@ -78,7 +78,7 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
     ...(trace.length === 0 ? [] : [renderTrace(trace)]),
     ...(decision.log.length === 0 ? [] : [`Log of the transform\n${indent(decision.log.join('\n'))}`]),
     ...(decision.kind === 'accept'
-      ? decision.actions.map((planned, index) => toActionText(planned, origins[index] ?? {}))
+      ? decision.actions.map((planned, index) => renderAction(planned, origins[index] ?? {}))
       : []),
   ]
   if (blocks.length > 0) context.print(`${blocks.join('\n\n')}\n`)
@@ -105,7 +105,7 @@ function isLoadFailure({ code }: Problem): boolean {
   return code === 'transform-missing' || code === 'transform-build-failed' || code === 'transform-load-failed'
 }
 
-function toActionText(planned: PlannedAction, origins: FieldOrigins): string {
+function renderAction(planned: PlannedAction, origins: FieldOrigins): string {
   const rows = Object.entries(toActionFields(planned))
     .filter(([name, value]) => name !== 'kind' && value !== undefined)
     .map(([name, value]) => [name, cutLine(String(value), 80), origins[name] ?? ''])

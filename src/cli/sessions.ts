@@ -7,9 +7,9 @@ import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
 /** A key is searched in all stored sessions. */
-const mostSessions = 1_000_000
+const maxSessions = 1_000_000
 /** Messages read of each session in a list. A session named by its key is shown whole. */
-const mostMessages = 1_000
+const maxMessages = 1_000
 const allMessages = 1_000_000
 
 type SessionWithMessages = { session: Session; messages: readonly Message[] }
@@ -22,15 +22,15 @@ export async function sessions(
     throw new Problem('usage-invalid', 'With a session key, the whole session is shown. Leave --before out.')
   }
   const found = await readStore(context, [], async (store): Promise<SessionWithMessages[]> => {
-    const all = await store.sessions({ limit: key === undefined ? limit : mostSessions, before })
+    const all = await store.sessions({ limit: key === undefined ? limit : maxSessions, before })
     const chosen = key === undefined ? all : all.filter((session) => session.sessionKey === key)
-    const most = key === undefined ? mostMessages : allMessages
-    const told: SessionWithMessages[] = []
+    const most = key === undefined ? maxMessages : allMessages
+    const loaded: SessionWithMessages[] = []
     for (const session of chosen) {
       const { agentId, sessionKey } = session
-      told.push({ session, messages: await store.messages({ agentId, sessionKey, limit: most }) })
+      loaded.push({ session, messages: await store.messages({ agentId, sessionKey, limit: most }) })
     }
-    return told
+    return loaded
   })
   if (key !== undefined && found.length === 0) {
     throw new Problem('not-found', `No session has the key "${cutLine(key, 60)}". "hookloom sessions" lists them.`)
@@ -38,17 +38,17 @@ export async function sessions(
   if (context.json) for (const { session, messages } of found) context.printJson(toSessionFields(session, messages))
   else if (found.length === 0) context.print(before === undefined ? 'No session yet.' : 'There are no older sessions.')
   else if (key === undefined) {
-    context.print(renderTable(['updated', 'agent', 'messages', 'session'], found.map(toRow)))
+    context.print(renderTable(['updated', 'agent', 'messages', 'session'], found.map(listCells)))
     printOlder(context, ['sessions'], { found, limit, cursor: ({ session }) => toIsoTime(session.updatedAt) })
-  } else context.print(found.map(toTranscript).join('\n\n'))
+  } else context.print(found.map(renderTranscript).join('\n\n'))
   return 0
 }
 
-function toRow({ session, messages }: SessionWithMessages): string[] {
+function listCells({ session, messages }: SessionWithMessages): string[] {
   return [formatTime(session.updatedAt), session.agentId, String(messages.length), session.sessionKey]
 }
 
-function toTranscript({ session, messages }: SessionWithMessages): string {
+function renderTranscript({ session, messages }: SessionWithMessages): string {
   const head = `Session ${cutLine(session.sessionKey, 512)} of agent ${cutLine(session.agentId, 100)}`
   const said = messages.map(({ role, at, runId, text }) => `${role}, ${formatTime(at)}, run ${runId}\n${indent(text)}`)
   return [head, ...(said.length === 0 ? ['  No message yet: this session has only system events.'] : said)].join('\n\n')

@@ -12,7 +12,7 @@ import { renderDiff } from './terminal/diff.ts'
 import { cutLine } from './terminal/print.ts'
 
 /** Differences of two payloads that are shown. */
-const mostChanges = 100
+const maxChanges = 100
 
 /** Throws `not-found` for an id that no delivery has. */
 export async function showDiff(context: Context, ids: readonly [string, string]): Promise<number> {
@@ -74,7 +74,7 @@ function compareRequests(one: KeptDelivery, other: KeptDelivery): Change[] {
   const paths = new Set([...(before?.keys() ?? []), ...(after?.keys() ?? [])])
   return [...paths]
     .filter((path) => before?.get(path) !== after?.get(path))
-    .slice(0, mostChanges)
+    .slice(0, maxChanges)
     .map((path) => ({ path, before: before?.get(path), after: after?.get(path) }))
 }
 

@@ -29,7 +29,7 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
   else {
     context.print(lines.join('\n'))
     context.print(`\nCopied and counted. ${describeStorePlace(from)} is unchanged.`)
-    context.print(`Now set ${toKey(given, to)} in ${configFile}, and start the gateway.`)
+    context.print(`Now set ${describeKey(given, to)} in ${configFile}, and start the gateway.`)
   }
   return exitCodes.ok
 }
@@ -50,7 +50,7 @@ function parseTarget(given: string, dir: string, env: Env): StorePlace {
   return { kind: 'file', file: resolve(dir, text) }
 }
 
-function toKey(given: string, to: StorePlace): string {
+function describeKey(given: string, to: StorePlace): string {
   if (to.kind === 'file') return `"store": { "file": ${JSON.stringify(to.file)} }`
   return `"store": { "url": ${given.includes('${') ? JSON.stringify(given) : '"${DATABASE_URL}"'} }`
 }

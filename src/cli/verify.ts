@@ -119,7 +119,7 @@ function readCapture(file: string): Capture {
   }
   return {
     method,
-    url: url === undefined ? undefined : toTarget(url),
+    url: url === undefined ? undefined : removeOrigin(url),
     path: path === undefined ? undefined : trimSlashes(path),
     headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name.toLowerCase(), text])),
     rawBody: Buffer.from(typeof body === 'string' ? body : JSON.stringify(content)),
@@ -138,7 +138,7 @@ function readJson(file: string): unknown {
 }
 
 /** Path and query of an absolute or relative URL. */
-function toTarget(url: string): string {
+function removeOrigin(url: string): string {
   return url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
 }
 
@@ -148,7 +148,7 @@ async function compileSigned(dir: string, config: Config, now: number): Promise<
   const clock = () => now
   const handed = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock })
   const fetch = createPinnedFetch({ now: clock })
-  const toTools = (secretsName: string) => ({
+  const buildTools = (secretsName: string) => ({
     fetch,
     now: clock,
     handed: () => handed.find(secretsName),
@@ -156,7 +156,7 @@ async function compileSigned(dir: string, config: Config, now: number): Promise<
   })
   return mappings
     .filter(({ verify }) => verify !== undefined)
-    .map((mapping) => compileMapping(mapping, undefined, toTools))
+    .map((mapping) => compileMapping(mapping, undefined, buildTools))
 }
 
 function chooseMappings(

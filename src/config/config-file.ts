@@ -6,7 +6,7 @@ import { findErrorCode } from '../base/exceptions.ts'
 import { createFile, replaceFile } from '../base/files.ts'
 import { Problem } from '../model/problem.ts'
 import { configFile } from './text.ts'
-import { toEnvLine } from './env.ts'
+import { renderEnvLine } from './env.ts'
 import { parseJsonc } from './jsonc.ts'
 
 /**
@@ -78,8 +78,8 @@ export function renderNewConfig({ schema }: { schema?: string } = {}): string {
 export function renderEnv({ token, gatewayToken }: { token: string; gatewayToken: string }): string {
   return [
     '# Secrets of hookloom.jsonc. The environment wins over this file.\n',
-    toEnvLine('HOOKLOOM_TOKEN', token),
-    toEnvLine('HOOKLOOM_GATEWAY_TOKEN', gatewayToken),
+    renderEnvLine('HOOKLOOM_TOKEN', token),
+    renderEnvLine('HOOKLOOM_GATEWAY_TOKEN', gatewayToken),
   ].join('')
 }
 

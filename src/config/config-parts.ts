@@ -33,12 +33,12 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
   const { server } = Config.parse({})
   const port = readLeaf(root, ['server', 'adminPort'], all)
-  const given = toFilledText(readLeaf(root, ['store', 'url'], all))
+  const given = readFilledText(readLeaf(root, ['store', 'url'], all))
   const url = given !== undefined && isPostgresUrl(given) ? given : undefined
   const hasUrl = ['store', 'url'].reduce(readChild, root) !== undefined
-  const token = toFilledText(readLeaf(root, ['gateway', 'token'], all))
+  const token = readFilledText(readLeaf(root, ['gateway', 'token'], all))
   return {
-    store: { file: toFilledText(readLeaf(root, ['store', 'file'], all)), url },
+    store: { file: readFilledText(readLeaf(root, ['store', 'file'], all)), url },
     isStoreKnown: !hasUrl || url !== undefined,
     server: { adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort },
     gateway: token === undefined ? {} : { token },
@@ -65,6 +65,6 @@ function readChild(value: unknown, key: string): unknown {
   return Reflect.get(value, key)
 }
 
-function toFilledText(value: unknown): string | undefined {
+function readFilledText(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value : undefined
 }

@@ -34,7 +34,7 @@ function parseEnvValue(rest: string): string | undefined {
 }
 
 /** One line of `.env`, from which `parseEnv` reads the same value. */
-export function toEnvLine(name: string, value: string): string {
+export function renderEnvLine(name: string, value: string): string {
   if (/^[A-Za-z0-9_.~+/=-]+$/.test(value)) return `${name}=${value}\n`
   const escapes: Record<string, string> = { '\n': '\\n', '\r': '\\r' }
   return `${name}="${value.replace(/["\\\n\r]/g, (character) => escapes[character] ?? `\\${character}`)}"\n`
@@ -137,12 +137,12 @@ export function describeReadFault(error: unknown): string {
 }
 
 /** Reads only regular files, because the gateway waits for this read: a FIFO or a device could block it without end. */
-export function readRegularFile(path: string, largest: number): Uint8Array {
+export function readRegularFile(path: string, maxBytes: number): Uint8Array {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   try {
     const facts = fstatSync(file)
     if (!facts.isFile()) throw new Error('it is not a regular file')
-    if (facts.size > largest) throw new Error(`it has ${facts.size} bytes; the limit is ${largest}`)
+    if (facts.size > maxBytes) throw new Error(`it has ${facts.size} bytes; the limit is ${maxBytes}`)
     return readFileSync(file)
   } finally {
     closeSync(file)

@@ -11,7 +11,7 @@ export type ConfigFinding = { readonly name: string; readonly ok: boolean; reado
 /** `mode`: the permission bits, e.g. 0o600. */
 export type FileMode = { readonly file: string; readonly mode: number }
 
-const shortestToken = 24
+const minTokenChars = 24
 
 /** The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. */
 export function readFileModes(files: readonly string[], platform: NodeJS.Platform = process.platform): FileMode[] {
@@ -99,9 +99,9 @@ function checkTokenLength({ hooks }: Config): ConfigFinding {
   if (token === undefined) return { name: 'token-length', ok: true, detail: 'hooks.token is not set' }
   return buildFinding(
     'token-length',
-    token.length >= shortestToken,
-    `hooks.token has at least ${shortestToken} characters`,
-    `hooks.token has ${token.length} characters, fewer than ${shortestToken}: it can be guessed. Make one with: openssl rand -hex 32`,
+    token.length >= minTokenChars,
+    `hooks.token has at least ${minTokenChars} characters`,
+    `hooks.token has ${token.length} characters, fewer than ${minTokenChars}: it can be guessed. Make one with: openssl rand -hex 32`,
   )
 }
 

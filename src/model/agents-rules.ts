@@ -70,7 +70,7 @@ export function findModelNameIssues(model: string, { models }: Config, at: Confi
       ),
     ]
   }
-  const provider = toProviderName(name)
+  const provider = readProviderName(name)
   if (Object.hasOwn(models.providers, provider)) return []
   const near = findNearest(provider, Object.keys(models.providers))
   const next = near === undefined ? `Add models.providers.${provider}.` : `Did you mean "${near}"?`
@@ -83,7 +83,7 @@ export function findModelNameIssues(model: string, { models }: Config, at: Confi
   ]
 }
 
-function toProviderName(model: string): string {
+function readProviderName(model: string): string {
   return model.slice(0, model.indexOf('/'))
 }
 
@@ -105,7 +105,7 @@ export function findModelFault(model: string, agentId: string, config: Config): 
   const name = resolveModelName(model, aliases)
   if (!isModelName(name)) return 'name'
   if (runner === 'echo' && Object.keys(providers).length === 0) return undefined
-  return Object.hasOwn(providers, toProviderName(name)) ? undefined : 'provider'
+  return Object.hasOwn(providers, readProviderName(name)) ? undefined : 'provider'
 }
 
 /** Whether another gateway runs the turns of an agent and delivers the replies, to channels of its own. */

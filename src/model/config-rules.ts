@@ -26,7 +26,7 @@ const builtInHooks = ['wake', 'agent']
 export function findConfigIssues(config: Config): ConfigIssue[] {
   return [
     ...findTokenIssues(config),
-    ...toSecretIssues(config),
+    ...findSecretIssues(config),
     ...findStoreIssues(config),
     ...findDefaultKeyIssues(config),
     ...findAgentIssues(config),
@@ -118,7 +118,7 @@ function findTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
 }
 
 /** Secrets that the operator chooses. Those of senders are checked where their schemes are known. */
-function toSecretIssues({ hooks, gateway, channels }: Config): ConfigIssue[] {
+function findSecretIssues({ hooks, gateway, channels }: Config): ConfigIssue[] {
   const endpoints = Object.entries(channels.webhook?.endpoints ?? {})
   const chosen: readonly [ConfigPath, string | undefined, SecretEncoding?][] = [
     [['hooks', 'token'], hooks.token],

@@ -9,12 +9,12 @@ import { filePath, nonBlank } from './values.ts'
 const milliseconds = z.int().positive()
 
 /** The prefix in its normal form: with a slash at the beginning and none at the end. */
-function toHooksPath(path: string): string {
+function normalizeHooksPath(path: string): string {
   return `/${trimSlashes(path.trim())}`
 }
 
 function isHooksPath(path: string): boolean {
-  const normal = toHooksPath(path)
+  const normal = normalizeHooksPath(path)
   return (
     normal !== '/' && /^(\/[A-Za-z0-9._~-]+)+$/.test(normal) && !normal.split('/').some((part) => /^\.+$/.test(part))
   )
@@ -45,7 +45,7 @@ export const HooksConfig = z.strictObject({
     .string()
     .default('/hooks')
     .refine(isHooksPath, 'must be a path such as /hooks, and not /')
-    .transform(toHooksPath)
+    .transform(normalizeHooksPath)
     .describe('Path before the hook names. Change it if this path is taken behind your proxy.'),
   allowedAgentIds: z
     .array(nonBlank)

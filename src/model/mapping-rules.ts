@@ -35,11 +35,11 @@ function findPathIssues(path: string | undefined, hooksPath: string, at: ConfigP
   if (odd === '?' || odd === '#') {
     return [toIssue(at, `contains "${odd}", which ends the path of a URL. Remove it and the text after it.`)]
   }
-  const written = name.replace(/[^\x21-\x7e]+/g, toPercentEncoded)
+  const written = name.replace(/[^\x21-\x7e]+/g, encodePercent)
   return [toIssue(at, `contains ${quote(odd)}. Names are compared in their URL-encoded form: write ${quote(written)}.`)]
 }
 
-function toPercentEncoded(text: string): string {
+function encodePercent(text: string): string {
   return Buffer.from(text).toString('hex').toUpperCase().replace(/../g, '%$&')
 }
 

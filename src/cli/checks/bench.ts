@@ -51,7 +51,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
 
   async function load(names: readonly string[], given?: Config): Promise<BenchModules> {
     const loaded = loadConfig({ dir, env })
-    const settings = toSettings(loaded)
+    const settings = buildSettings(loaded)
     const config = given ?? loaded.config
     const { mappings, verifiers } = await assembler.assemble(config)
     const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
@@ -85,7 +85,7 @@ export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
   }
 }
 
-function toSettings({ config, env }: LoadedConfig) {
+function buildSettings({ config, env }: LoadedConfig) {
   const limits = config.hooks.transforms
   return { ...limits, env: pickEnv(limits.env, env) }
 }

@@ -5,7 +5,7 @@ import { readFileModes } from '../../config/warnings.ts'
 import { isMissing } from '../../transforms/root.ts'
 import type { CheckFinding } from './findings.ts'
 
-const shown = 5
+const maxNamesShown = 5
 
 /** Looks at the config directory, and at every folder and file of its `hooks`. Installed packages are left to npm. */
 export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
@@ -14,10 +14,10 @@ export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
     ({ mode }) => (mode & 0o022) !== 0,
   )
   if (found.length === 0) return { name, ok: true, detail: 'only their owner can write the folders and files of code' }
-  const names = found.slice(0, shown).map(({ file, mode }) => {
+  const names = found.slice(0, maxNamesShown).map(({ file, mode }) => {
     return `${relative(dir, file) || dir} (mode ${mode.toString(8).padStart(3, '0')})`
   })
-  const more = found.length > shown ? ` and ${found.length - shown} more` : ''
+  const more = found.length > maxNamesShown ? ` and ${found.length - maxNamesShown} more` : ''
   const commands = [
     ...(found.some(({ file }) => file === dir) ? [`chmod go-w ${dir}`] : []),
     ...(found.some(({ file }) => file !== dir) ? [`chmod -R go-w ${join(dir, 'hooks')}`] : []),

@@ -148,13 +148,13 @@ export function printFindings(context: Context, findings: readonly CheckFinding[
     const { name, ok, detail } = finding
     if (context.json)
       context.printJson({ name, ok, ...('severity' in finding ? { severity: finding.severity } : {}), detail })
-    else context.print(toLine(finding))
+    else context.print(renderFinding(finding))
   }
   const codes = findings.flatMap((finding) => ('exitCode' in finding ? [finding.exitCode] : []))
   return codes.find((code) => code === exitCodes.config) ?? codes[0] ?? exitCodes.ok
 }
 
-function toLine(finding: CheckFinding): string {
+function renderFinding(finding: CheckFinding): string {
   const [first = '', ...frame] = finding.detail.split('\n')
   const mark = finding.ok ? colors.green('✓') : finding.severity === 'warning' ? colors.yellow('!') : colors.red('✗')
   const line = `${mark} ${indent(`${finding.name}: ${first}`).trim()}`

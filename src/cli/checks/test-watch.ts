@@ -80,19 +80,19 @@ function isTouched(
   module: string,
   { paths, before, after }: { paths: readonly string[]; before: BenchModules | undefined; after: BenchModules },
 ): boolean {
-  if (before === undefined || toSettings(before) !== toSettings(after)) return true
+  if (before === undefined || serializeSettings(before) !== serializeSettings(after)) return true
   const folder = join(after.root, toFixturesFolder(module))
   const own = [join(after.root, module), folder]
   if (paths.some((path) => own.includes(path) || dirname(path) === folder)) return true
-  return toVersion(before, module) !== toVersion(after, module)
+  return serializeVersion(before, module) !== serializeVersion(after, module)
 }
 
-function toSettings({ parts }: BenchModules): string {
+function serializeSettings({ parts }: BenchModules): string {
   return JSON.stringify([parts.config, parts.mappings])
 }
 
 /** Also changes when a file that the module imports changes. */
-function toVersion({ parts }: BenchModules, module: string): string {
+function serializeVersion({ parts }: BenchModules, module: string): string {
   const own = [...parts.transforms].filter(([, transform]) => transform.module === module)
   return JSON.stringify(own.map(([key, { hash, problem }]) => [key, hash, problem]))
 }

@@ -35,7 +35,7 @@ export async function followDeliveries(context: Context, filters: FollowFilters)
     if (!rows.success) throw new Problem('gateway-unreachable', 'The gateway is of another version. Restart it.')
     for (const row of rows.data.filter((each) => isSelected(each, filters))) {
       if (context.json) context.printJson(row)
-      else context.print(toLine(row))
+      else context.print(renderRow(row))
     }
   }
 }
@@ -51,7 +51,7 @@ function isSelected(row: Row, { state, hook, source, search }: FollowFilters): b
   )
 }
 
-function toLine({ receivedAt, state, hook, source, event, code, became, jobs, doneMs, deliveryId }: Row): string {
+function renderRow({ receivedAt, state, hook, source, event, code, became, jobs, doneMs, deliveryId }: Row): string {
   const action = became.map(({ kind, sessionKey }) => (kind === 'wake' ? kind : `${kind} ${sessionKey}`)).join(', ')
   const outcome = jobs.dead > 0 ? 'dead' : state
   const paint = outcome === 'dead' || outcome === 'parked' ? colors.red : colors.green

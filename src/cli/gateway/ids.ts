@@ -28,7 +28,7 @@ export async function findId(context: Context, given: string): Promise<string> {
     if (targets.length === 1) return found.length === 1 ? (found[0]?.id ?? target) : target
     throw toAmbiguousIdProblem(
       given,
-      await Promise.all(targets.slice(0, maxIdsShown + 1).map((id) => toRow(store, id))),
+      await Promise.all(targets.slice(0, maxIdsShown + 1).map((id) => readCells(store, id))),
     )
   })
 }
@@ -46,7 +46,7 @@ export function findIdAmong(ids: readonly string[], given: string): string {
   )
 }
 
-async function toRow(store: StoreReader, id: string): Promise<string[]> {
+async function readCells(store: StoreReader, id: string): Promise<string[]> {
   const delivery = await store.delivery(id)
   if (delivery !== undefined) return [id, formatTime(delivery.receivedAt), delivery.hook, delivery.state]
   const job = await store.job(id)

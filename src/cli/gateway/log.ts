@@ -13,23 +13,23 @@ export function createJsonLog(): Log {
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
     },
-    toTurns(pino.destination({ fd: 1, sync: true })),
+    batchByTurn(pino.destination({ fd: 1, sync: true })),
   )
 }
 
 /** JSON itself escapes only the controls below U+0020. The last character of a line is its line feed, which stays. */
-export function toEscapedLine(line: string): string {
+export function escapeLine(line: string): string {
   return replaceUnseen(line, (character) =>
-    Array.from({ length: character.length }, (_, at) => toEscape(character.charCodeAt(at))).join(''),
+    Array.from({ length: character.length }, (_, at) => escapeUnit(character.charCodeAt(at))).join(''),
   )
 }
 
-function toEscape(unit: number): string {
+function escapeUnit(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, '0')}`
 }
 
 /** One write for all lines of a turn of the event loop: under load, a write for each line takes a tenth of a request. */
-function toTurns(destination: { write(text: string): unknown }): pino.DestinationStream {
+function batchByTurn(destination: { write(text: string): unknown }): pino.DestinationStream {
   let lines = ''
   const flush = () => {
     if (lines !== '') destination.write(lines)
@@ -39,7 +39,7 @@ function toTurns(destination: { write(text: string): unknown }): pino.Destinatio
   return {
     write: (line) => {
       if (lines === '') setImmediate(flush)
-      lines += toEscapedLine(line)
+      lines += escapeLine(line)
     },
   }
 }

@@ -16,7 +16,11 @@ export async function run({ dir, env }: Context): Promise<number> {
   const { config } = loadConfig({ dir, env })
   const gmail = requireWatched(config)
   const log = createJsonLog()
-  const sink = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file: toStateFile(dir) })
+  const sink = createHttpSink({
+    account: gmail.account,
+    hooks: () => findHooksUrl(dir, config),
+    file: toStateFile(dir),
+  })
   const gate = { ...createThrottle({ clock: Date.now }), clientOf: createClientLookup(config.server.trustedProxies) }
   const watcher = startWatcher({ dir, gmail, sink, gate, log, clock: Date.now })
   log.info({ account: gmail.account, mode: gmail.mode }, 'watching')
@@ -31,7 +35,7 @@ export async function run({ dir, env }: Context): Promise<number> {
 }
 
 /** The URL at which the gateway takes mails now. */
-export function toHooks(dir: string, config: Config): { url: string; token: string } {
+export function findHooksUrl(dir: string, config: Config): { url: string; token: string } {
   const [token] = listHookTokens(config.hooks)
   if (token === undefined) {
     throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')

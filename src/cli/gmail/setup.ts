@@ -34,10 +34,10 @@ export async function setup(context: Context, flags: GmailFlags): Promise<number
   const { gmail, text } = await planConfig(dir, loaded, flags)
   const isDry = flags.dryRun === true
   const step = createStep(context, isDry)
-  await step('consent', gmail.account, () => stepConsent(context, flags, gmail))
+  await step('consent', gmail.account, () => ensureConsent(context, flags, gmail))
   const google = isDry ? createDryGoogle(context, gmail) : open(readCredentials(dir, gmail), gmail)
-  if (gmail.mode !== 'poll') await stepCloud(google, gmail, step)
-  if (gmail.mode !== 'poll') await step('watch', toTopic(gmail), () => stepWatch(dir, google, { gmail, isDry }))
+  if (gmail.mode !== 'poll') await ensureCloud(google, gmail, step)
+  if (gmail.mode !== 'poll') await step('watch', toTopic(gmail), () => ensureWatch(dir, google, { gmail, isDry }))
   await step('config', `hooks.gmail in ${configFile}`, async () => {
     if (text === loaded.text) return 'ok'
     if (!isDry) await writeFileAtomic(join(dir, configFile), text, privateMode)
@@ -90,7 +90,7 @@ async function findProject({ credentials, serviceAccount }: GmailFlags): Promise
   return credentials === undefined ? undefined : (await readClientFile(credentials)).project
 }
 
-async function stepConsent(context: Context, flags: GmailFlags, gmail: WatchedGmail): Promise<SetupState> {
+async function ensureConsent(context: Context, flags: GmailFlags, gmail: WatchedGmail): Promise<SetupState> {
   if (gmail.serviceAccountKey !== undefined || hasConsent(context.dir, gmail)) return 'ok'
   if (flags.dryRun !== true) await consent(context, flags, gmail)
   return 'changed'
@@ -109,7 +109,7 @@ function open(credentials: Credentials, gmail: WatchedGmail): Google {
   return openGoogle(gmail, { credentials, clock: Date.now, tools: createTools() })
 }
 
-async function stepCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, step: Step): Promise<void> {
+async function ensureCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, step: Step): Promise<void> {
   const { project = '', endpoints } = gmail
   for (const service of services) {
     await step('api', service, async () => {
@@ -131,7 +131,7 @@ async function stepCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, ste
 }
 
 /** Asks for notifications, so that a missing permission shows now. A watch that lasts another day is left alone. */
-async function stepWatch(
+async function ensureWatch(
   dir: string,
   { gmail: api }: Google,
   { gmail, isDry }: { gmail: WatchedGmail; isDry: boolean },
@@ -155,7 +155,7 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
     if (context.json) context.printJson({ call: method, url, ...(body === undefined ? {} : { body }) })
     else context.print(`  ${method} ${url}${body === undefined ? '' : ` ${JSON.stringify(body)}`}`)
     if (allow?.includes(404) === true) return { status: 404, body: {} }
-    return { status: 200, body: toDryBody(new URL(url).pathname) }
+    return { status: 200, body: buildDryBody(new URL(url).pathname) }
   }
   return {
     gmail: createGmailApi({ call, base: endpoints.gmail }),
@@ -166,7 +166,7 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
 }
 
 /** The fields that the set-up reads of an answer. A policy is sent back as it was read, so it gets no other field. */
-function toDryBody(path: string): object {
+function buildDryBody(path: string): object {
   if (path.includes('/services/')) return { state: 'DISABLED' }
   return path.endsWith('/watch') ? { historyId: '0', expiration: '0' } : {}
 }

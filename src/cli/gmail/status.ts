@@ -16,7 +16,7 @@ export async function status(context: Context): Promise<number> {
   const gmail = requireWatched(loadConfig({ dir, env }).config)
   const found = await readStatus(toStatusFile(dir))
   const known = found?.account === gmail.account ? found : undefined
-  const consent = toConsentProblem(dir, gmail)
+  const consent = findConsentProblem(dir, gmail)
   const isRunning = known !== undefined && known.state !== 'stopped' && isAlive(known.pid)
   const isMissing = consent?.code === 'gmail-consent-missing'
   const state = isMissing
@@ -29,8 +29,8 @@ export async function status(context: Context): Promise<number> {
   const problems = [
     ...new Set([...(consent === undefined ? [] : [consent.message]), ...(isRunning ? known.problems : [])]),
   ]
-  if (context.json) context.printJson(toJson({ gmail, state, problems, known }))
-  else context.print(toText({ gmail, state, problems, known }))
+  if (context.json) context.printJson(listStatusFields({ gmail, state, problems, known }))
+  else context.print(renderStatus({ gmail, state, problems, known }))
   if (state === 'reauth-required') return exitCodes.denied
   return state === 'watching' || state === 'starting' ? exitCodes.ok : exitCodes.unavailable
 }
@@ -42,7 +42,7 @@ type StatusReport = {
   readonly known: GmailStatus | undefined
 }
 
-function toConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefined {
+function findConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefined {
   try {
     readCredentials(dir, gmail)
     return undefined
@@ -52,7 +52,7 @@ function toConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefined
   }
 }
 
-function toJson({ gmail: { account, mode }, state, problems, known }: StatusReport): object {
+function listStatusFields({ gmail: { account, mode }, state, problems, known }: StatusReport): object {
   const moment = (at: number | undefined) => (at === undefined ? null : toIsoTime(at))
   return {
     account,
@@ -67,7 +67,7 @@ function toJson({ gmail: { account, mode }, state, problems, known }: StatusRepo
   }
 }
 
-function toText({ gmail: { account, mode }, state, problems, known }: StatusReport): string {
+function renderStatus({ gmail: { account, mode }, state, problems, known }: StatusReport): string {
   const time = (at: number | undefined) => (at === undefined ? '' : formatTime(at))
   const fields = renderFields([
     ['Mailbox', account],

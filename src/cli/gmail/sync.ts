@@ -12,14 +12,14 @@ import { type Context, withProgress } from '../terminal/context.ts'
 import { readStore } from '../gateway/stored.ts'
 import { createTools } from './auth.ts'
 import { requireWatched } from './flags.ts'
-import { toHooks } from './run.ts'
+import { findHooksUrl } from './run.ts'
 
 export async function sync(context: Context): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
   const gmail = requireWatched(config)
   const file = toStateFile(dir)
-  const posting = createHttpSink({ account: gmail.account, hooks: () => toHooks(dir, config), file })
+  const posting = createHttpSink({ account: gmail.account, hooks: () => findHooksUrl(dir, config), file })
   const state = await findState(context, gmail.account)
   // the newer of the two: the gateway drops a mail that it has already, by its key
   const sink = { ...posting, state: async () => state }

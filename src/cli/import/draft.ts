@@ -23,12 +23,12 @@ export type Tools = {
 }
 
 /** A text of OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
-export function toLiteralText(text: string): string {
+export function unescapeText(text: string): string {
   return text.replaceAll(/\$(?=\$\{[A-Z_][A-Z0-9_]*\})/g, '')
 }
 
 function unescapeAll(value: JsonValue): JsonValue {
-  if (typeof value === 'string') return toLiteralText(value)
+  if (typeof value === 'string') return unescapeText(value)
   if (Array.isArray(value)) return value.map(unescapeAll)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, unescapeAll(item)]))
@@ -38,7 +38,7 @@ function unescapeAll(value: JsonValue): JsonValue {
  * The draft as it is written. The file may be anybody's: of its texts, none reads a variable or a file here. Only a `Variable`, which the
  * import itself made, becomes `${NAME}`. `onText` gets the place of each text that looks like one.
  */
-export function toWritten(fields: Fields, onText: (path: ConfigPath) => void): Fields {
+export function escapeTexts(fields: Fields, onText: (path: ConfigPath) => void): Fields {
   const write = (value: unknown, path: ConfigPath): unknown => {
     if (value instanceof Variable) return `\${${value.name}}`
     if (typeof value === 'string') {
@@ -67,14 +67,14 @@ type Place = { readonly name: string; readonly isTheirs?: boolean }
 
 /** The variable of a secret. Undefined: the section has none. */
 export function keepSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
-  return toSecret(section.take(key), [...section.path, key], place, tools)
+  return keepSecretValue(section.take(key), [...section.path, key], place, tools)
 }
 
 /**
  * A value of the file, or of a variable that the file brings along, moves into `.env`. Other variables that it names are not read: a file
  * of somebody else could send them to its own URL.
  */
-export function toSecret(
+export function keepSecretValue(
   value: JsonValue | undefined,
   path: ConfigPath,
   { name, isTheirs = false }: Place,

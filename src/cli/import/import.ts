@@ -17,10 +17,10 @@ import { type FileResult, createMissingFile, createEditorConfig, schemaFile } fr
 import { type Context, formatInvocation, quoteShellWord, withProgress } from '../terminal/context.ts'
 import { renderFields } from '../terminal/print.ts'
 import type { ImportDraft } from './draft.ts'
-import { createNotes, createSecrets, type Note, readEnv, type Secrets, toEnvText, toNoteLine } from './notes.ts'
+import { createNotes, createSecrets, type Note, readEnv, type Secrets, renderEnvText, renderNote } from './notes.ts'
 import { convertOpenClaw } from './openclaw.ts'
 import { dropRefusedParts, type Settled } from './settle.ts'
-import { copyTransforms, keepExistingTransforms, readTransforms, runDry } from './transforms.ts'
+import { copyTransforms, keepExistingTransforms, readTransforms, runEachOnce } from './transforms.ts'
 import { convertWebhook } from './webhook.ts'
 
 type Source =
@@ -58,7 +58,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
     await mkdir(dir, { recursive: true, mode: 0o700 })
     const copied = transforms === undefined ? [] : await copyTransforms(dir, transforms)
     // the secrets first: a configuration with an unset variable is invalid
-    await writeFileAtomic(join(dir, envFile), toEnvText(envText, secrets.added()), privateMode)
+    await writeFileAtomic(join(dir, envFile), renderEnvText(envText, secrets.added()), privateMode)
     const what: FileResult['what'] = envText === undefined ? 'created' : 'changed'
     return [
       await createMissingFile(dir, configFile, render(basename(file), settled.config), privateMode),
@@ -76,7 +76,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
     const folder = quoteShellWord(join(dir, 'hooks', 'transforms'))
     context.print(`\nThe transforms use npm packages. Install them: npm install --prefix ${folder}`)
   }
-  const runs = await withProgress(context, 'Running the transforms', () => runDry(context))
+  const runs = await withProgress(context, 'Running the transforms', () => runEachOnce(context))
   context.print('\nEach transform once, without effects')
   for (const { module, ok, detail } of runs) {
     const mark = ok ? colors.green('✓') : colors.red('✗')
@@ -153,7 +153,7 @@ function printResult({ print }: Context, { file, source, settled, notes, secrets
   if (missing.length > 0) print(`.env needs values for ${missing.map(({ name }) => name).join(', ')}.`)
   if (notes.length === 0) return
   print(`\nNot taken over from ${toPrintableLine(file)}, or changed`)
-  for (const note of notes) print(`  ${toPrintableLine(toNoteLine(note))}`)
+  for (const note of notes) print(`  ${toPrintableLine(renderNote(note))}`)
 }
 
 function countMappings({ hooks }: JsonObject): number {

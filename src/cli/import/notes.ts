@@ -1,6 +1,6 @@
 // The list of what is not taken over, and the secrets that move into `.env`. No note shows a value.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
-import { parseEnv, toEnvLine, type Env } from '../../config/env.ts'
+import { parseEnv, renderEnvLine, type Env } from '../../config/env.ts'
 import { type ConfigPath, toDottedPath } from '../../model/issue.ts'
 import { findCounterpart } from '../../model/openclaw-keys.ts'
 import { generateToken } from '../scaffold/folder.ts'
@@ -20,11 +20,11 @@ export function createNotes(): Notes {
     add: (path, rest) => notes.push({ path, rest }),
     // the notes of one mapping together
     all: () =>
-      notes.toSorted((one, other) => toNoteLine(one).localeCompare(toNoteLine(other), 'en', { numeric: true })),
+      notes.toSorted((one, other) => renderNote(one).localeCompare(renderNote(other), 'en', { numeric: true })),
   }
 }
 
-export function toNoteLine({ path, rest }: Note): string {
+export function renderNote({ path, rest }: Note): string {
   return `${toDottedPath(path)}${rest.startsWith(':') ? '' : ' '}${rest}`
 }
 
@@ -56,7 +56,7 @@ export function openSection(path: ConfigPath, value: JsonValue | undefined): Sec
 }
 
 /** Lists what is left of a section: a line for each key that has a counterpart, and one line for all others. */
-export function noteLeft(notes: Notes, { path, left }: Section, why = ''): void {
+export function noteUnusedKeys(notes: Notes, { path, left }: Section, why = ''): void {
   const others: string[] = []
   for (const key of left()) {
     const counterpart = findCounterpart([...path, key])
@@ -138,10 +138,12 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
 }
 
 /** The text of `.env` with the new variables at its end. */
-export function toEnvText(text: string | undefined, added: ReturnType<Secrets['added']>): string {
+export function renderEnvText(text: string | undefined, added: ReturnType<Secrets['added']>): string {
   const start = text ?? '# Secrets of hookloom.jsonc. The environment wins over this file.\n'
   const lines = added.map(({ name, value, isPlaceholder }) =>
-    isPlaceholder ? `# a placeholder: put the real value here\n${toEnvLine(name, value)}` : toEnvLine(name, value),
+    isPlaceholder
+      ? `# a placeholder: put the real value here\n${renderEnvLine(name, value)}`
+      : renderEnvLine(name, value),
   )
   return [start.replace(/([^\n])$/, '$1\n'), ...lines].join('')
 }
@@ -151,7 +153,7 @@ export function readEnv(text: string | undefined): Env {
 }
 
 /** `acme-deploy` → `ACME_DEPLOY` */
-export function toVariable(text: string): string {
+export function toVariableName(text: string): string {
   const name = text
     .toUpperCase()
     .replace(/[^A-Z\d]+/g, '_')

@@ -1,8 +1,8 @@
 // The agents and the models of an openclaw.json.
 import { join } from 'node:path'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { carryKeys, type Fields, keepSecret, toSecret, type Tools } from './draft.ts'
-import { noteLeft, openSection, type Section, toVariable } from './notes.ts'
+import { carryKeys, type Fields, keepSecret, keepSecretValue, type Tools } from './draft.ts'
+import { noteUnusedKeys, openSection, type Section, toVariableName } from './notes.ts'
 
 /** `ids.listed`: the agents that a mapping can name. */
 type Agents = {
@@ -30,7 +30,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
     ...carryKeys(agent, ['id', 'default']),
     ...convertAgent(agent, tools, models),
   }))
-  noteLeft(notes, agents)
+  noteUnusedKeys(notes, agents)
   const ids: Fields[] = list
   const listed = ids.map(({ id }) => String(id).trim())
   const first = ids.find((agent) => agent['default'] === true) ?? ids[0]
@@ -78,7 +78,7 @@ function convertAgent(section: Section, tools: Tools, models: Models): Fields {
     notes.add([...section.path, 'workspace'], 'is not an absolute path. Set it to one.')
   }
   if (section.has('heartbeat')) agent['heartbeat'] = convertHeartbeat(section.open('heartbeat'), tools)
-  noteLeft(notes, section)
+  noteUnusedKeys(notes, section)
   return agent
 }
 
@@ -91,7 +91,7 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
     const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
     heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end']), ...timezone }
   }
-  noteLeft(tools.notes, section)
+  noteUnusedKeys(tools.notes, section)
   return heartbeat
 }
 
@@ -134,7 +134,7 @@ function openModels(file: Section, defaults: Section, tools: Tools): Models {
     if (provider !== undefined) providers[name] = provider
   }
   section.take('mode')
-  noteLeft(tools.notes, section)
+  noteUnusedKeys(tools.notes, section)
 
   const isOffered = (name: string): boolean => {
     const [provider = ''] = name.split('/')
@@ -170,16 +170,21 @@ function convertProvider(name: string, section: Section, tools: Tools): Fields |
     return undefined
   }
   const { baseUrl } = carryKeys(section, ['baseUrl'])
-  const apiKey = keepSecret(section, 'apiKey', { name: `${toVariable(name)}_API_KEY`, isTheirs: true }, tools)
+  const apiKey = keepSecret(section, 'apiKey', { name: `${toVariableName(name)}_API_KEY`, isTheirs: true }, tools)
   const given = section.take('headers')
   const headers = Object.entries(isJsonObject(given) ? given : {}).flatMap(([header, value]: [string, JsonValue]) => {
     const path = [...section.path, 'headers', header]
-    const text = toSecret(value, path, { name: `${toVariable(name)}_${toVariable(header)}`, isTheirs: true }, tools)
+    const text = keepSecretValue(
+      value,
+      path,
+      { name: `${toVariableName(name)}_${toVariableName(header)}`, isTheirs: true },
+      tools,
+    )
     return text === undefined ? [] : [[header, text] as const]
   })
   // the abilities of a model are not configured here
   for (const key of ['models', 'auth']) section.take(key)
-  noteLeft(tools.notes, section)
+  noteUnusedKeys(tools.notes, section)
   const isBareOllama = api === 'ollama' && typeof baseUrl === 'string' && !/\/v1\/*$/.test(baseUrl)
   return {
     kind,

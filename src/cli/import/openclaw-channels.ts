@@ -67,7 +67,11 @@ export function convertChannels(all: Section, tools: Tools): Fields {
     } else if (isJsonObject(value) && value['enabled'] === false) {
       notes.add([...all.path, name], 'is turned off, so it is not taken over.')
     } else if (isJsonObject(value)) {
-      const channel = convertChannel(toAccount(openSection([...all.path, name], value), value, tools), row, tools)
+      const channel = convertChannel(
+        openDefaultAccount(openSection([...all.path, name], value), value, tools),
+        row,
+        tools,
+      )
       if (channel !== undefined) channels[row.to] = channel
     }
   }
@@ -75,7 +79,7 @@ export function convertChannels(all: Section, tools: Tools): Fields {
 }
 
 /** The section with the keys of its default account. A channel has one account here. */
-function toAccount(section: Section, value: JsonObject, { notes }: Tools): Section {
+function openDefaultAccount(section: Section, value: JsonObject, { notes }: Tools): Section {
   const { accounts, defaultAccount, ...shared } = value
   if (!isJsonObject(accounts)) return openSection(section.path, shared)
   const ids = Object.keys(accounts).toSorted()

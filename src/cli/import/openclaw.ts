@@ -8,15 +8,15 @@ import { compileTemplate } from '../../pipeline/template.ts'
 import { convertAgents } from './openclaw-agents.ts'
 import { convertChannels } from './openclaw-channels.ts'
 import {
-  toLiteralText,
+  unescapeText,
   carryKeys,
-  toSecret,
+  keepSecretValue,
   type ImportDraft,
   type DraftMapping,
   type Fields,
   type Tools,
 } from './draft.ts'
-import { noteLeft, openSection, type Section } from './notes.ts'
+import { noteUnusedKeys, openSection, type Section } from './notes.ts'
 
 export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   const { notes } = tools
@@ -32,19 +32,19 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
     ...carryKeys(gateway, ['trustedProxies']),
     ...carryKeys(hooks, ['maxBodyBytes']),
   }
-  noteLeft(notes, gateway)
+  noteUnusedKeys(notes, gateway)
   const settings = convertHooks(hooks, tools)
   const known = { channels: Object.keys(channels), agents: agents.ids, allowed: settings.allowed }
-  const mappings = toList(hooks, 'mappings').flatMap((entry, index) => {
+  const mappings = takeList(hooks, 'mappings').flatMap((entry, index) => {
     const mapping = convertMapping(openSection(['hooks', 'mappings', index], entry), tools, known)
     return mapping ?? []
   })
   const transformsDir = hooks.take('transformsDir')
-  noteLeft(notes, hooks)
+  noteUnusedKeys(notes, hooks)
   // the variables of "env" are read where something names them
   file.take('env')
   for (const key of ['$schema', 'meta', 'wizard']) file.take(key)
-  noteLeft(notes, file)
+  noteUnusedKeys(notes, file)
   return {
     config: {
       server,
@@ -57,14 +57,14 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   }
 }
 
-function toList(section: Section, key: string): readonly JsonValue[] {
+function takeList(section: Section, key: string): readonly JsonValue[] {
   const value = section.take(key)
   return Array.isArray(value) ? value : []
 }
 
 /** The models that hooks name, so that their providers are taken too. */
 function listModels(hooks: Section): string[] {
-  const mappings = toList(hooks, 'mappings')
+  const mappings = takeList(hooks, 'mappings')
   const gmail = hooks.take('gmail')
   const named = [...mappings, gmail ?? null].map((entry) => (isJsonObject(entry) ? entry['model'] : undefined))
   return named.filter((model) => typeof model === 'string')
@@ -75,7 +75,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const isOn = section.take('enabled') === true
   const token = section.take('token')
   const isSendable = typeof token !== 'string' || /^[\x20-\x7e]*$/.test(token)
-  const given = isSendable ? toSecret(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN' }, tools) : undefined
+  const given = isSendable ? keepSecretValue(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN' }, tools) : undefined
   if (given === undefined && isOn) {
     notes.add(['hooks', 'token'], `is ${isSendable ? 'missing' : 'not ASCII'}: HOOKLOOM_TOKEN in .env is a new token.`)
   }
@@ -85,7 +85,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const filled = Array.isArray(prefixes)
     ? prefixes.filter((text) => typeof text === 'string' && text.trim() !== '')
     : []
-  const texts = (filled as string[]).map((text) => toLiteralText(text.trim()))
+  const texts = (filled as string[]).map((text) => unescapeText(text.trim()))
   const hooks: Fields = {
     enabled: isOn,
     token: given ?? secrets.make('HOOKLOOM_TOKEN'),
@@ -93,7 +93,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
     ...(texts.length === 0 ? {} : { allowedSessionKeyPrefixes: texts }),
     ...(allowed === undefined ? {} : { allowedAgentIds: allowed }),
   }
-  const presets = toList(section, 'presets').flatMap((name, index) => {
+  const presets = takeList(section, 'presets').flatMap((name, index) => {
     if (name !== 'gmail') {
       notes.add(
         ['hooks', 'presets', index],
@@ -122,10 +122,10 @@ function convertGmail(hooks: Section, tools: Tools): Fields | undefined {
     for (const key of ['account', 'topic', 'subscription']) section.take(key)
     tools.notes.add(['hooks', 'gmail', 'account'], 'needs a consent for this gateway: run "hookloom gmail setup".')
   }
-  noteLeft(tools.notes, section)
+  noteUnusedKeys(tools.notes, section)
   return {
     ...taken,
-    ...(typeof label === 'string' ? { labels: [toLiteralText(label)] } : {}),
+    ...(typeof label === 'string' ? { labels: [unescapeText(label)] } : {}),
     ...(renewMinutes === undefined ? {} : { renewMinutes }),
   }
 }
@@ -154,7 +154,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   for (const key of templateKeys) {
     const text = section.take(key)
     if (typeof text !== 'string' || text.trim() === '') continue
-    const template = toLiteralText(toTemplate(text))
+    const template = unescapeText(convertTemplate(text))
     const fault = findTemplateFault(template)
     if (fault === undefined) mapping[key] = template
     else if (key === 'sessionKey') return drop([...path, key], `: ${fault}`)
@@ -163,7 +163,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   if (section.has('transform')) {
     const transform = section.open('transform')
     mapping['transform'] = carryKeys(transform, ['module', 'export'])
-    noteLeft(notes, transform)
+    noteUnusedKeys(notes, transform)
   }
   if (mapping['action'] === 'wake') dropUnused(mapping, path, tools)
   const { agentId } = mapping
@@ -175,7 +175,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
     notes.add([...path, 'agentId'], 'is not in agents.list: the default agent runs it, as in OpenClaw.')
   }
   settleRecipient(mapping, path, tools, known)
-  noteLeft(notes, section)
+  noteUnusedKeys(notes, section)
   return { from: path, mapping }
 }
 
@@ -187,8 +187,8 @@ function convertMatch(section: Section): Fields | string {
   const name = typeof path === 'string' ? trimSlashes(path.trim()) : ''
   const wanted = typeof source === 'string' ? source.trim() : ''
   return {
-    ...(name === '' ? {} : { path: toLiteralText(name) }),
-    ...(wanted === '' ? {} : { payload: { source: toLiteralText(wanted) } }),
+    ...(name === '' ? {} : { path: unescapeText(name) }),
+    ...(wanted === '' ? {} : { payload: { source: unescapeText(wanted) } }),
   }
 }
 
@@ -224,7 +224,7 @@ function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, kn
 }
 
 /** `source`, `event`, `payload`, `headers` and `query` alone are fields of the payload in OpenClaw, and `a[b]` is `a.b`. */
-function toTemplate(text: string): string {
+function convertTemplate(text: string): string {
   return text.replaceAll(/\{\{\s*([^}]+?)\s*\}\}/g, (_, expression: string) => {
     const dotted = expression.replaceAll(/\[(?!\d+\])([^\]]+)\]/g, '.$1').replace(/^\./, '')
     return /^(?:source|event|payload|headers|query)$/.test(dotted) ? `{{payload.${dotted}}}` : `{{${dotted}}}`

@@ -6,7 +6,7 @@ import { findConfigIssues } from '../../model/config-rules.ts'
 import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileMapping, offline } from '../../pipeline/compile.ts'
-import { type ImportDraft, type DraftMapping, type Fields, toWritten } from './draft.ts'
+import { type ImportDraft, type DraftMapping, type Fields, escapeTexts } from './draft.ts'
 import type { Notes } from './notes.ts'
 
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
@@ -22,17 +22,17 @@ const optional = new Set([
   'thinking',
   'timeoutSeconds',
 ])
-const mostRounds = 1_000
+const maxRounds = 1_000
 const needed = new Set(['hooks.token', 'gateway.token'])
 
 /** `env`: every variable that the draft names. Throws `config-invalid` if a part that is not optional would be refused. */
 export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {
-    return { from, mapping: toWritten(mapping, (path) => onText([...from, ...path])) }
+    return { from, mapping: escapeTexts(mapping, (path) => onText([...from, ...path])) }
   })
-  let config: Fields = toWritten(draft.config, onText)
-  for (let round = 0; round < mostRounds; round += 1) {
+  let config: Fields = escapeTexts(draft.config, onText)
+  for (let round = 0; round < maxRounds; round += 1) {
     const whole = joinMappings(config, mappings)
     const [issue] = findIssues(whole, env)
     if (issue === undefined) return { config: whole, mappings }

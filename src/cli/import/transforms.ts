@@ -14,9 +14,9 @@ import { Problem } from '../../model/problem.ts'
 import type { DraftMapping } from './draft.ts'
 import type { Notes } from './notes.ts'
 
-const mostFiles = 500
+const maxFiles = 500
 /** Bytes. */
-const largestFile = 1_000_000
+const maxFileBytes = 1_000_000
 
 type Source = {
   readonly root: string
@@ -39,11 +39,11 @@ export async function readTransforms(
   }
   const files: { name: string; contents: Uint8Array }[] = []
   const names = await listFiles(root, '')
-  if (names.length > mostFiles)
-    notes.add(['hooks', 'transforms'], `has more than ${mostFiles} files. Copy the rest by hand.`)
-  for (const name of names.slice(0, mostFiles)) {
+  if (names.length > maxFiles)
+    notes.add(['hooks', 'transforms'], `has more than ${maxFiles} files. Copy the rest by hand.`)
+  for (const name of names.slice(0, maxFiles)) {
     try {
-      files.push({ name, contents: (await readInside(root, join(root, name), { largest: largestFile })).contents })
+      files.push({ name, contents: (await readInside(root, join(root, name), { largest: maxFileBytes })).contents })
     } catch (error) {
       const why = error instanceof Error ? error.message : 'it cannot be read'
       notes.add([join('hooks', 'transforms', name)], `is not copied: ${why}.`)
@@ -61,7 +61,7 @@ async function listFiles(root: string, below: string): Promise<string[]> {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
     if (entry.isDirectory()) names.push(...(await listFiles(root, name)))
     else names.push(name)
-    if (names.length > mostFiles) break
+    if (names.length > maxFiles) break
   }
   return names
 }
@@ -107,7 +107,7 @@ export async function copyTransforms(dir: string, source: Source): Promise<FileR
 type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
 
 /** Each module once, in the limits of a gateway, with a bundled request of its sender or a small sample. Has no effects. */
-export async function runDry(context: Context): Promise<DryRun[]> {
+export async function runEachOnce(context: Context): Promise<DryRun[]> {
   const bench = createBench(context)
   try {
     const { parts, modules } = await bench.load([])

@@ -7,7 +7,7 @@ import type { VerifyInput } from '../../model/verify.ts'
 import { parsePath } from '../../pipeline/path.ts'
 import { schemes } from '../../pipeline/senders.ts'
 import type { Tools } from './draft.ts'
-import { toVariable, type Variable } from './notes.ts'
+import { toVariableName, type Variable } from './notes.ts'
 
 type Scalar = string | number | boolean | Variable
 
@@ -20,7 +20,7 @@ export type Branch = {
   readonly payload: Readonly<Record<string, readonly Scalar[]>>
 }
 
-const mostBranches = 16
+const maxBranches = 16
 const always: Branch = { headers: {}, payload: {} }
 const withToken: Branch = { ...always, needsToken: true }
 
@@ -41,7 +41,7 @@ export function parseRule(rule: JsonValue | undefined, at: ConfigPath, tools: To
     if (branches === undefined)
       return noteUnsupported(tools, path, 'needs two proofs. Split the hook, or write a verifier.')
     if (branches.length === 0) return noteUnsupported(tools, path, 'is never true.')
-    return branches.length <= mostBranches
+    return branches.length <= maxBranches
       ? branches
       : noteUnsupported(
           tools,
@@ -76,7 +76,7 @@ function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | und
       }
     }
     joined = next
-    if (joined.length > 10 * mostBranches) return joined
+    if (joined.length > 10 * maxBranches) return joined
   }
   return joined
 }
@@ -97,16 +97,16 @@ function intersect<T>(one: Values<T>, other: Values<T>): Values<T> | undefined {
 /** Branches that differ in the value of one condition are one branch with a list of values. */
 function mergeValues(branches: readonly Branch[]): readonly Branch[] {
   const [first, ...rest] = branches
-  const only = first === undefined ? undefined : toOnlyCondition(first)
+  const only = first === undefined ? undefined : findOnlyCondition(first)
   if (first === undefined || only === undefined) return branches
   const { where, key } = only
-  const all = rest.map(toOnlyCondition)
+  const all = rest.map(findOnlyCondition)
   if (!all.every((other) => other?.where === where && other.key === key)) return branches
   const values = branches.flatMap((branch) => [...(branch[where][key] ?? [])])
   return [{ ...always, [where]: { [key]: [...new Set(values)] } }]
 }
 
-function toOnlyCondition({
+function findOnlyCondition({
   verify,
   needsToken,
   headers,
@@ -147,15 +147,15 @@ function parseMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, t
   const id = String(path[0])
   switch (source) {
     case 'payload': {
-      const field = toPayloadPath(name)
+      const field = checkPayloadPath(name)
       if (field === undefined)
         return noteUnsupported(tools, path, 'has a name that is not a valid path here. Write a transform.')
-      if (!secretName.test(name)) return { ...always, payload: { [field]: toScalars(value) } }
+      if (!secretName.test(name)) return { ...always, payload: { [field]: listScalars(value) } }
       notes.add(
         path,
         'is a secret in the payload, which proves less than a signature. The hook token is asked for too.',
       )
-      return { ...always, payload: { [field]: [tools.secrets.keep(`${toVariable(id)}_SECRET`, value)] } }
+      return { ...always, payload: { [field]: [tools.secrets.keep(`${toVariableName(id)}_SECRET`, value)] } }
     }
     case 'header':
       return buildHeaderBranch(name.toLowerCase(), value, path, tools)
@@ -178,7 +178,7 @@ function parseMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, t
 function buildHeaderBranch(header: string, value: string, path: ConfigPath, { secrets }: Tools): Branch {
   const isCredential = credentialHeaders.has(header) || isSecretHeader(header) || secretName.test(header)
   if (!isCredential) return { ...always, headers: { [header]: [value] } }
-  const name = `${toVariable(String(path[0]))}_SECRET`
+  const name = `${toVariableName(String(path[0]))}_SECRET`
   const [, basic] = /^basic +([\w+/=-]+)$/i.exec(header === 'authorization' ? value : '') ?? []
   if (basic !== undefined) {
     return {
@@ -205,7 +205,7 @@ function parseSignatureRule(
   if (source !== 'header' || header === '')
     return noteUnsupported(tools, path, 'does not name the header with the signature.')
   if (typeof secret !== 'string' || secret === '') return noteUnsupported(tools, path, 'has no secret.')
-  const kept = tools.secrets.keep(`${toVariable(String(path[0]))}_SECRET`, secret)
+  const kept = tools.secrets.keep(`${toVariableName(String(path[0]))}_SECRET`, secret)
   const same = schemes.filter((row) => row.kind === 'hmac' && row.header === header && isBodyHash(row, hash))
   const [only] = same
   if (only !== undefined && same.length === 1) return { ...always, verify: { scheme: only.id, secret: kept } }
@@ -229,12 +229,12 @@ function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, ha
 }
 
 /** webhook compares texts: "42" is also the number. */
-function toScalars(value: string): readonly Scalar[] {
+function listScalars(value: string): readonly Scalar[] {
   if (value === 'true' || value === 'false') return [value, value === 'true']
   return String(Number(value)) === value && Number.isFinite(Number(value)) ? [value, Number(value)] : [value]
 }
 
-function toPayloadPath(name: string): string | undefined {
+function checkPayloadPath(name: string): string | undefined {
   try {
     parsePath(name)
     return name

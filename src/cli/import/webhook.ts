@@ -6,7 +6,7 @@ import type { ConfigPath } from '../../model/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
-import { noteLeft, openSection, type Section } from './notes.ts'
+import { noteUnusedKeys, openSection, type Section } from './notes.ts'
 import { type Branch, parseRule } from './trigger-rule.ts'
 
 /** Every hook has a name: its place in the notes. */
@@ -57,24 +57,24 @@ function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
   if (Array.isArray(methods) && methods.some((method) => method !== 'POST')) {
     notes.add([...path, 'http-methods'], 'has other methods than POST, which is the only one here.')
   }
-  noteLeft(notes, section, 'the answer is always JSON, and no command is run')
+  noteUnusedKeys(notes, section, 'the answer is always JSON, and no command is run')
   return (branches ?? []).map((branch, index) => ({
     from: path,
     mapping: {
       id: index === 0 ? id : `${id}-${index + 1}`,
-      match: toMatch(id, branch),
+      match: buildMatch(id, branch),
       name: id,
-      ...(branch.verify === undefined ? {} : { verify: { ...branch.verify, ...toAlso(branch) } }),
+      ...(branch.verify === undefined ? {} : { verify: { ...branch.verify, ...buildAlso(branch) } }),
       ...(messageTemplate === undefined ? {} : { messageTemplate }),
     },
   }))
 }
 
-function toAlso({ needsToken }: Branch): { also?: 'token' } {
+function buildAlso({ needsToken }: Branch): { also?: 'token' } {
   return needsToken === true ? { also: 'token' } : {}
 }
 
-function toMatch(path: string, { headers, payload }: Branch): Fields {
+function buildMatch(path: string, { headers, payload }: Branch): Fields {
   return {
     path,
     ...(Object.keys(headers).length === 0 ? {} : { headers: unwrapSingles(headers) }),
@@ -98,7 +98,7 @@ function buildMessage(section: Section, { notes }: Tools): string | undefined {
     const given = section.take(key)
     const all = Array.isArray(given) ? given : []
     return all.flatMap((argument, index) => {
-      const line = isJsonObject(argument) ? toLine(argument) : undefined
+      const line = isJsonObject(argument) ? renderArgument(argument) : undefined
       if (line === undefined)
         notes.add([...section.path, key, index], 'is a value that templates cannot read. Write a transform.')
       return line ?? []
@@ -110,20 +110,20 @@ function buildMessage(section: Section, { notes }: Tools): string | undefined {
   return lines.length === 0 ? undefined : lines.join('\n')
 }
 
-function toLine({ source, name, envname }: JsonObject): string | undefined {
+function renderArgument({ source, name, envname }: JsonObject): string | undefined {
   if (source === 'entire-payload') return '{{payload}}'
   if (typeof name !== 'string' || name.trim() === '') return undefined
-  const label = toText(envname) ?? toText(name)
-  const value = toPlaceholder(String(source), name.trim())
+  const label = checkLiteralText(envname) ?? checkLiteralText(name)
+  const value = renderPlaceholder(String(source), name.trim())
   if (value === undefined || label === undefined) return undefined
   return source === 'string' && envname === undefined ? value : `${label}: ${value}`
 }
 
-function toPlaceholder(source: string, name: string): string | undefined {
+function renderPlaceholder(source: string, name: string): string | undefined {
   const header = name.toLowerCase()
   switch (source) {
     case 'string':
-      return toText(name)
+      return checkLiteralText(name)
     case 'payload':
       return checkTemplate(`{{payload.${name}}}`)
     case 'header':
@@ -139,7 +139,7 @@ function toPlaceholder(source: string, name: string): string | undefined {
 }
 
 /** Literal text of a template; undefined if it would be a placeholder. */
-function toText(value: JsonValue | undefined): string | undefined {
+function checkLiteralText(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' && !value.includes('{{') ? value : undefined
 }
 

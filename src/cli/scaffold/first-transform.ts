@@ -48,7 +48,7 @@ function renderDestructuring(steps: readonly string[]): string {
 }
 
 const likely = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
-const deepest = 3
+const maxDepth = 3
 
 /** The likeliest text: by its name first, then by its depth. */
 function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
@@ -67,14 +67,14 @@ function listTexts(value: JsonValue, steps: string[]): Text[] {
   if (typeof value === 'string') {
     return steps.length > 0 && value.trim() !== '' && value.length <= 300 ? [{ steps, text: value }] : []
   }
-  if (!isJsonObject(value) || steps.length === deepest) return []
+  if (!isJsonObject(value) || steps.length === maxDepth) return []
   return Object.entries(value).flatMap(([key, item]) => (isWord(key) ? listTexts(item, [...steps, key]) : []))
 }
 
 // it becomes a variable next to payload and log
-const taken =
+const reservedWords =
   /^(payload|log|default|new|class|function|delete|in|if|for|do|this|null|true|false|var|let|const|return|with|case|try|void|enum|export|import|switch|throw|typeof|while|yield|await|static|package|private|public|protected|interface|implements|super|extends|else|break|catch|continue|debugger|finally|instanceof|arguments|eval)$/
 
 function isWord(key: string): boolean {
-  return /^[A-Za-z_][A-Za-z\d_]*$/.test(key) && !taken.test(key)
+  return /^[A-Za-z_][A-Za-z\d_]*$/.test(key) && !reservedWords.test(key)
 }

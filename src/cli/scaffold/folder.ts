@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { configFile, envFile } from '../../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
 import { renderEnv, renderNewConfig, reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
-import { parseEnv, toEnvLine } from '../../config/env.ts'
+import { parseEnv, renderEnvLine } from '../../config/env.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
 import { inDependency, inPackage } from './package.ts'
 
@@ -73,7 +73,7 @@ async function createEnv(dir: string): Promise<FileResult> {
     ['HOOKLOOM_GATEWAY_TOKEN', tokens.gatewayToken] as const,
   ].filter(([name]) => values[name] === undefined)
   if (missing.length === 0) return made
-  const lines = missing.map(([name, value]) => toEnvLine(name, value))
+  const lines = missing.map(([name, value]) => renderEnvLine(name, value))
   await writeFileAtomic(join(dir, envFile), [text.replace(/([^\n])$/, '$1\n'), ...lines].join(''), privateMode)
   return { file: envFile, what: 'changed' }
 }

@@ -33,7 +33,7 @@ export function describeInstallation(dir: string): { readonly name: string; read
 export const gateways = ['gateway-1', 'gateway-2'] as const
 
 /** A service manager must not kill a gateway before it has ended by itself: each of its parts may need a second more. */
-function toStopSeconds({ stopTimeoutMs }: ServiceFacts): number {
+function computeStopSeconds({ stopTimeoutMs }: ServiceFacts): number {
   return Math.ceil(stopTimeoutMs / 1000) + 20
 }
 
@@ -47,17 +47,17 @@ After=network-online.target
 Wants=network-online.target
 
 [Service]
-User=${toUnitWord(user)}
-Group=${toUnitWord(group)}
-Environment=${toUnitWord(`HOOKLOOM_HOME=${dir}`)}
-ExecStart=${toUnitWord(node)} ${toUnitArgument(`${program}/dist/main.js`)} start
+User=${quoteUnitWord(user)}
+Group=${quoteUnitWord(group)}
+Environment=${quoteUnitWord(`HOOKLOOM_HOME=${dir}`)}
+ExecStart=${quoteUnitWord(node)} ${quoteUnitArgument(`${program}/dist/main.js`)} start
 Restart=always
 RestartSec=2
 # above server.stopTimeoutMs: on a stop, running requests and turns may finish
-TimeoutStopSec=${toStopSeconds(facts)}
+TimeoutStopSec=${computeStopSeconds(facts)}
 
 ProtectSystem=strict
-ReadWritePaths=${[dir, ...writable].map(toUnitWord).join(' ')}
+ReadWritePaths=${[dir, ...writable].map(quoteUnitWord).join(' ')}
 ProtectHome=${isAtHome ? 'read-only' : 'true'}
 PrivateTmp=true
 PrivateDevices=true
@@ -84,7 +84,7 @@ WantedBy=multi-user.target
 }
 
 /** Throws `config-invalid` for a text in which a line could end: what follows would be a line of the file. */
-function toOneLine(text: string): string {
+function checkOneLine(text: string): string {
   if (!/[\p{Cc}\u2028\u2029]/u.test(text)) return text
   throw new Problem(
     'config-invalid',
@@ -93,14 +93,14 @@ function toOneLine(text: string): string {
 }
 
 /** In quotes if it has spaces. `%` begins a specifier. */
-function toUnitWord(text: string): string {
-  const escaped = toOneLine(text).replaceAll('%', '%%')
+function quoteUnitWord(text: string): string {
+  const escaped = checkOneLine(text).replaceAll('%', '%%')
   return /[\s"'\\]/.test(text) ? `"${escaped.replace(/["\\]/g, (character) => `\\${character}`)}"` : escaped
 }
 
 /** An argument of a command, where `$` begins a variable; in the path of the program it does not. */
-function toUnitArgument(text: string): string {
-  return toUnitWord(text.replaceAll('$', '$$$$'))
+function quoteUnitArgument(text: string): string {
+  return quoteUnitWord(text.replaceAll('$', '$$$$'))
 }
 
 /** What an image is built from. The config directory may be the same folder, so everything else stays outside. */
@@ -129,14 +129,14 @@ CMD ["node", "dist/main.js", "start"]
 /** Docker reads it next to the Dockerfile. No configuration, secret or store may enter the image. */
 export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 'program'>): string {
   const inside = relative(program, dir)
-  const own = inside === '' || inside.startsWith('..') ? [] : [toIgnorePattern(`/${inside}`)]
+  const own = inside === '' || inside.startsWith('..') ? [] : [escapeIgnorePattern(`/${inside}`)]
   const kept = [...built.files, ...built.folders].map((name) => `!/${name}`)
   const never = ['**/.env*', '**/hookloom.jsonc*', '**/*.db*', '**/state', '**/node_modules', ...own]
   return ['/*', ...kept, ...never, ''].join('\n')
 }
 
 /** `?` is any character: in its place no character has a meaning. */
-function toIgnorePattern(path: string): string {
+function escapeIgnorePattern(path: string): string {
   return path.replace(/[^\w./-]/gu, '?')
 }
 
@@ -153,7 +153,7 @@ x-gateway: &gateway
   init: true
   restart: unless-stopped
   # above server.stopTimeoutMs
-  stop_grace_period: ${toStopSeconds(facts)}s
+  stop_grace_period: ${computeStopSeconds(facts)}s
   cap_drop: [ALL]
   security_opt: ['no-new-privileges:true']
   depends_on: { postgres: { condition: service_healthy } }
@@ -172,8 +172,8 @@ services:
   ${first}:
     <<: *gateway
     build:
-      context: ${toComposeText(program)}
-      dockerfile: ${toComposeText(`${dir}/Dockerfile`)}
+      context: ${quoteComposeText(program)}
+      dockerfile: ${quoteComposeText(`${dir}/Dockerfile`)}
     volumes: ['.:/config:ro', './agents:/config/agents', './${first}:/config/state']
 
   ${second}:
@@ -203,14 +203,14 @@ volumes: { caddy: {}, postgres: {} }
 }
 
 /** JSON is YAML. `$` begins a variable. */
-function toComposeText(text: string): string {
-  return JSON.stringify(toOneLine(text).replaceAll('$', '$$$$'))
+function quoteComposeText(text: string): string {
+  return JSON.stringify(checkOneLine(text).replaceAll('$', '$$$$'))
 }
 
 export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPath' | 'port'>): string {
   return `# To get a certificate, write your domain in place of :8080, and publish the ports 80 and 443 in compose.yaml.
 :8080 {
-  handle ${toCaddyWord(`${hooksPath}/*`)} {
+  handle ${quoteCaddyWord(`${hooksPath}/*`)} {
     reverse_proxy ${gateways.map((name) => `${name}:${port}`).join(' ')} {
       # only these may name the sender in X-Forwarded-For. Add the address of a proxy before this one
       trusted_proxies 127.0.0.0/8 ::1
@@ -232,8 +232,8 @@ export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPa
 }
 
 /** `{` begins a placeholder, and no quoting changes that. */
-function toCaddyWord(text: string): string {
-  const word = toOneLine(text)
+function quoteCaddyWord(text: string): string {
+  const word = checkOneLine(text)
   if (/[{}]/.test(word)) throw new Problem('config-invalid', 'hooks.path must not have braces. Nothing was written.')
   return /^[\w./*~-]+$/.test(word) ? word : `"${word.replace(/["\\]/g, (character) => `\\${character}`)}"`
 }

@@ -40,7 +40,7 @@ export function createContext(
     stdin,
     json: options.json === true,
     print: (text) => writeOut(`${text}\n`),
-    printJson: (value) => writeOut(`${toJsonLine(value)}\n`),
+    printJson: (value) => writeOut(`${renderJsonLine(value)}\n`),
     note: (text) => writeError(`${text}\n`),
   }
 }
@@ -48,15 +48,15 @@ export function createContext(
 /** `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank value counts as missing. */
 function resolveConfigDir(given: string | undefined, env: Env): string {
   const named = [given, env['HOOKLOOM_HOME']].find((dir) => dir !== undefined && dir.trim() !== '')
-  return named === undefined ? toDefaultDir(env) : resolve(named)
+  return named === undefined ? findDefaultDir(env) : resolve(named)
 }
 
-function toDefaultDir(env: Env): string {
+function findDefaultDir(env: Env): string {
   return join(env['HOME'] ?? homedir(), '.hookloom')
 }
 
 /** JSON does not escape C1 controls and the marks that turn the direction of text, and a terminal obeys them. */
-function toJsonLine(value: object): string {
+function renderJsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[\u007F-\u009F\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -80,7 +80,7 @@ export function formatInvocation({ dir, env, script }: Context, args: readonly s
   const near = relative(process.cwd(), script)
   const installed = isThroughNpx ? ['npx', 'hookloom'] : ['hookloom']
   const program = isInstalled ? installed : ['node', near.startsWith('..') ? script : near]
-  const isFound = env['HOOKLOOM_HOME'] === dir || (env['HOOKLOOM_HOME'] === undefined && dir === toDefaultDir(env))
+  const isFound = env['HOOKLOOM_HOME'] === dir || (env['HOOKLOOM_HOME'] === undefined && dir === findDefaultDir(env))
   return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(quoteShellWord).join(' ')
 }
 

@@ -3,8 +3,8 @@ import colors from 'picocolors'
 import { toPrintableLine } from '../../base/text.ts'
 
 /** Lines of one side, and characters of one line, that are shown. */
-const mostLines = 12
-const longestLine = 200
+const maxLines = 12
+const maxShownChars = 200
 /** Characters before the place where two lines part. */
 const lead = 40
 
@@ -37,19 +37,19 @@ function countSame(one: readonly string[], other: readonly string[]): number {
 
 /** Of two long lines, the place shortly before they part. */
 function findDivergence(one: string, other: string): number {
-  if (Math.max(one.length, other.length) <= longestLine) return 0
+  if (Math.max(one.length, other.length) <= maxShownChars) return 0
   let same = 0
   while (same < one.length && one[same] === other[same]) same += 1
   return Math.max(0, same - lead)
 }
 
 function renderSide(mark: string, lines: readonly string[], from: number): string[] {
-  const shown = lines.slice(0, mostLines).map((line) => `${mark} ${renderLine(line, from)}`)
+  const shown = lines.slice(0, maxLines).map((line) => `${mark} ${renderLine(line, from)}`)
   const more = lines.length - shown.length
   return more > 0 ? [...shown, `${mark} … ${more} more lines`] : shown
 }
 
 function renderLine(line: string, from: number): string {
-  const part = line.slice(from, from + longestLine)
+  const part = line.slice(from, from + maxShownChars)
   return toPrintableLine(`${from > 0 ? '…' : ''}${part}${from + part.length < line.length ? '…' : ''}`)
 }

@@ -51,11 +51,11 @@ export function findCommandName(program: Command, words: readonly string[]): str
 }
 
 /** For an option that takes a number. */
-export function parseWhole(least: number, most: number): (text: string) => number {
+export function parseWhole(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
-    if (/^\d+$/.test(text) && number >= least && number <= most) return number
-    throw new InvalidArgumentError(`Expected a whole number from ${least} to ${most}`)
+    if (/^\d+$/.test(text) && number >= min && number <= max) return number
+    throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}`)
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { toEscapedLine } from '../../../src/cli/gateway/log.ts'
+import { escapeLine } from '../../../src/cli/gateway/log.ts'
 
 const bytes = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => String.fromCodePoint(from + at))
@@ -16,7 +16,7 @@ test('a log line has no control or invisible character, and is the same JSON', (
     '\u001b[2J',
   ].join('x')
   const line = `${JSON.stringify({ msg: hostile, ok: 'Grüße 你好 👩‍💻' })}\n`
-  const escaped = toEscapedLine(line)
+  const escaped = escapeLine(line)
   expect(escaped).toContain('Grüße 你好 👩‍💻')
   expect(escaped.slice(0, -1)).not.toMatch(/[\p{Cc}\u2028\u2029\u202e\u2066\u200b\u{e0041}]/u)
   expect(JSON.parse(escaped)).toEqual(JSON.parse(line))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseEnv, toEnvLine } from '../../../src/config/env.ts'
+import { parseEnv, renderEnvLine } from '../../../src/config/env.ts'
 
 describe('.env', () => {
   test('parseEnv reads bare, single-quoted and double-quoted values, with comments and export', () => {
@@ -48,7 +48,7 @@ describe('.env', () => {
     expect({ ...values }).toEqual({ A: '1' })
   })
 
-  test('a line that toEnvLine writes is read as the same value', () => {
+  test('a line that renderEnvLine writes is read as the same value', () => {
     for (const value of [
       'Zm9v+/==',
       '',
@@ -62,7 +62,7 @@ describe('.env', () => {
       '$A',
       ' padded ',
     ]) {
-      const { values, problems } = parseEnv(toEnvLine('NAME', value))
+      const { values, problems } = parseEnv(renderEnvLine('NAME', value))
       expect(problems).toEqual([])
       expect(values.NAME).toBe(value)
     }
