@@ -17,7 +17,7 @@ describe('the cost of one request', () => {
   let folder = ''
   let figures: Figures = {}
   beforeAll(async () => {
-    expect(existsSync(built)).toBe(true)
+    if (!existsSync(built)) throw new Error(`${built} is missing. Run "npm run build" first.`)
     mkdirSync(cache, { recursive: true })
     folder = mkdtempSync(join(cache, 'hookloom-cost-'))
     await compileChildren(folder)
