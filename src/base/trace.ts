@@ -22,8 +22,8 @@ function isTraced(): boolean {
 type SpanOptions<T> = {
   /** A UUID: of the delivery, or of a job that has none. */
   readonly traceId: string
-  /** Undefined values are left out. */
-  readonly attributes: Attributes
+  /** Called only if an SDK is registered. Undefined values are left out. */
+  readonly describeStart: () => Attributes
   /** The header `traceparent` of the request (W3C Trace Context): a link to the trace of the sender. */
   readonly traceparent?: string | undefined
   /** What only the result shows. */
@@ -37,12 +37,14 @@ export function runInSpan<T>(spanName: string, options: SpanOptions<T>, work: ()
 
 async function runTraced<T>(
   spanName: string,
-  { traceId, attributes, traceparent, describeResult }: SpanOptions<T>,
+  { traceId, describeStart, traceparent, describeResult }: SpanOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
   const parent = toParentContext(traceId)
   // asked each time: an SDK that is registered later belongs to another copy of the API than this bundle's
-  const span = trace.getTracer(name).startSpan(spanName, { attributes, links: parseLinks(traceparent) }, parent)
+  const span = trace
+    .getTracer(name)
+    .startSpan(spanName, { attributes: describeStart(), links: parseLinks(traceparent) }, parent)
   try {
     const result = await context.with(trace.setSpan(parent, span), work)
     const end = describeResult(result)

@@ -132,12 +132,14 @@ export function createReceiver(parts: ReceiverParts): Receive {
 
   function handle(handling: Handling): Promise<Answer> {
     const { id, path, headers } = handling.delivery
-    const { source, event } = findKnownWords(handling.delivery, handling.hook)
-    const attributes = { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
+    const describeStart = () => {
+      const { source, event } = findKnownWords(handling.delivery, handling.hook)
+      return { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
+    }
     const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
     return runInSpan(
       'hook',
-      { traceId: id, attributes, traceparent: headers['traceparent'], describeResult: toEnd },
+      { traceId: id, describeStart, traceparent: headers['traceparent'], describeResult: toEnd },
       () => decideAndStore(handling),
     )
   }

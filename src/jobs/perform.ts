@@ -62,18 +62,18 @@ async function performStep(name: StepName, job: ClaimedJob, context: JobContext)
   const { lease, log } = context
   if (lease.signal.aborted) return { kind: 'aborted' }
   const { planned } = job
-  const attributes = {
+  const describeStart = () => ({
     'hookloom.job': job.id,
     'hookloom.kind': planned.kind,
     'hookloom.agent': planned.agentId,
     'hookloom.attempt': job.attempts + 1,
-  }
+  })
   const describeResult = (outcome: StepOutcome) => ({
     attributes: { 'hookloom.outcome': outcome.kind === 'recorded' ? outcome.step.state : outcome.kind },
     isFailed: outcome.kind !== 'recorded',
   })
   try {
-    return await runInSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, attributes, describeResult }, () =>
+    return await runInSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, describeStart, describeResult }, () =>
       steps[name].perform({ planned, job, agent: context.agent(planned.agentId) }, context),
     )
   } catch (thrown) {
