@@ -5,10 +5,11 @@ import { Client } from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { readPostgresFacts } from '../../src/store/postgres/facts.ts'
 import { createProxy } from '../contract/postgres-proxy.ts'
-import { newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
+import { databaseUrl, newSchema, whyNoPostgres, withDatabase } from '../contract/postgres-stage.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { type Gateway, makeConfigDir, post, startGateway } from './gateway.ts'
 
+const database = new URL(databaseUrl).pathname.slice(1)
 const password = 'canary%40password'
 
 /** With a password, which the server does not ask for. */
@@ -137,14 +138,14 @@ describe.skipIf(whyNoPostgres)('gateway on Postgres', { timeout: 120_000 }, () =
     const changing = await startGateway({ config: { store: { url } } })
     const file = join(changing.dir, 'hookloom.jsonc')
     const text = readFileSync(file, 'utf8')
-    const other = url.replace('/test', '/other')
+    const other = url.replace(`/${database}`, '/other')
     expect(other).not.toBe(url)
     writeFileSync(file, text.replace(url, other))
     await changing.printed(/changes of .*store\.url may take effect only at the next start/)
     const { code, stderr } = await runCommand(['list'], { dir: changing.dir })
     expect({ code, stderr }).toEqual({
       code: 65,
-      stderr: expect.stringMatching(/uses postgres:.*\/test, and .*\/other now\. Restart/),
+      stderr: expect.stringMatching(new RegExp(`uses postgres:.*/${database}, and .*/other now\\. Restart`)),
     })
     await changing.stop()
     expect(changing.output() + stderr).not.toContain('canary')
@@ -224,7 +225,9 @@ describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () =>
         name: 'store',
         ok: false,
         detail: expect.stringMatching(
-          /^Postgres at 127\.0\.0\.1:\d+\/test cannot be used: nothing listens there\. Start Postgres/,
+          new RegExp(
+            `^Postgres at 127\\.0\\.0\\.1:\\d+/${database} cannot be used: nothing listens there\\. Start Postgres`,
+          ),
         ),
       }),
     )
@@ -291,7 +294,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () =>
         detail: expect.stringContaining('no gateway has used it'),
       }),
     )
-    expect(await doctor(url.replace('/test', '/nowhere'))).toContainEqual(
+    expect(await doctor(url.replace(`/${database}`, '/nowhere'))).toContainEqual(
       expect.objectContaining({
         name: 'store',
         ok: false,

@@ -40,6 +40,25 @@ const look = (now: string) => `SELECT
   EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'parked'))::int AS waiting,
   EXISTS (SELECT 1 FROM events WHERE consumed_at IS NULL AND wakes = 1)::int AS wakes`
 
+/** One attempt to listen. Its identity tells late events of an earlier attempt apart. */
+type Attempt = { client?: DatabaseClient }
+
+/**
+ * ```
+ *          subscribe              LISTEN succeeded
+ *   unused ────────▶ connecting ───────────────────▶ listening
+ *                     ▲      │ error                  │ error, end, or a ping that does not come back
+ *                     │      ▼                        │
+ *                     └──── lost ◀────────────────────┘
+ *               after a pause
+ *
+ *   `close` leads from each state to closed.
+ * ```
+ */
+type State =
+  | { readonly kind: 'unused' | 'lost' | 'closed' }
+  | { readonly kind: 'connecting' | 'listening'; readonly attempt: Attempt }
+
 export function createListener(parts: {
   readonly url: string
   readonly query: Query
@@ -56,8 +75,8 @@ export function createListener(parts: {
   } = parts
   const sender = randomBytes(4).toString('hex')
   const listeners = new Set<(signal: Signal) => void>()
-  let isClosed = false
-  let connection: { client?: DatabaseClient } | undefined
+  let state: State = { kind: 'unused' }
+  /** Pings do not come back: the operator knows. */
   let isSilent = false
   let failures = 0
   let pong: (() => void) | undefined
@@ -78,10 +97,12 @@ export function createListener(parts: {
     }
   }
 
+  const isCurrent = (attempt: Attempt) => 'attempt' in state && state.attempt === attempt
+
   async function connect(): Promise<void> {
-    if (isClosed) return
-    const own: { client?: DatabaseClient } = {}
-    connection = own
+    if (state.kind === 'closed') return
+    const attempt: Attempt = {}
+    state = { kind: 'connecting', attempt }
     try {
       const client = new DatabaseClient({
         connectionString: url,
@@ -90,35 +111,36 @@ export function createListener(parts: {
         query_timeout: connectMs,
         application_name: 'hookloom listener',
       })
-      own.client = client
-      client.on('error', () => lose(own))
-      client.on('end', () => lose(own))
+      attempt.client = client
+      client.on('error', () => lose(attempt))
+      client.on('end', () => lose(attempt))
       client.on('notification', ({ payload }) => receive(payload))
       // by the pool first: it creates the tables
       await query('SELECT 1')
       await client.connect()
       const { rows } = await client.query(`SELECT ${channel} AS name`)
       await client.query(`LISTEN "${String(rows[0].name)}"`)
+      if (!isCurrent(attempt)) return
+      state = { kind: 'listening', attempt }
       await check()
     } catch {
-      lose(own)
+      lose(attempt)
     }
   }
 
-  function lose(own: typeof connection): void {
-    if (own === undefined || connection !== own) return
-    connection = undefined
-    own.client?.destroy()
-    if (isClosed) return
+  function lose(attempt: Attempt): void {
+    if (!isCurrent(attempt)) return
+    state = { kind: 'lost' }
+    attempt.client?.destroy()
     failures += 1
     runLater(() => void connect(), toBackoffMs(failures, retry))
   }
 
   /** The ping is sent by the pool: a pooler may return to a connection what that connection itself sent, and nothing else. */
   async function check(): Promise<void> {
-    const own = connection
-    if (own === undefined || isClosed) return
-    const isLate = setTimeout(() => reportSilence(own), pongMs).unref()
+    if (state.kind !== 'listening') return
+    const { attempt } = state
+    const isLate = setTimeout(() => reportSilence(attempt), pongMs).unref()
     pong = () => {
       clearTimeout(isLate)
       failures = 0
@@ -133,11 +155,11 @@ export function createListener(parts: {
     }
   }
 
-  function reportSilence(own: typeof connection): void {
-    if (connection !== own) return
+  function reportSilence(attempt: Attempt): void {
+    if (!isCurrent(attempt)) return
     if (!isSilent) log.warn({}, silenceText)
     isSilent = true
-    lose(own)
+    lose(attempt)
   }
 
   async function lookOnce(): Promise<void> {
@@ -145,7 +167,7 @@ export function createListener(parts: {
     looking = true
     const [found] = await query(look(now())).catch(() => [])
     looking = false
-    if (isClosed) return
+    if (state.kind === 'closed') return
     for (const signal of ['jobs', 'waiting', 'wakes'] as const) if (found?.[signal] === 1) notifyListeners(signal)
   }
 
@@ -164,7 +186,7 @@ export function createListener(parts: {
 
   return {
     subscribe(listener) {
-      if (listeners.size === 0 && timers.length === 0) start()
+      if (state.kind === 'unused') start()
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
@@ -174,10 +196,10 @@ export function createListener(parts: {
     },
     warning: () => (isSilent ? silenceText : undefined),
     close() {
-      isClosed = true
       for (const timer of timers) clearTimeout(timer)
-      connection?.client?.destroy()
-      connection = undefined
+      const client = 'attempt' in state ? state.attempt.client : undefined
+      state = { kind: 'closed' }
+      client?.destroy()
     },
   }
 }

@@ -50,6 +50,27 @@ type Waiting = {
   readonly reject: (problem: Problem) => void
 }
 
+/**
+ * ```
+ *          run, close                end of this turn of the event loop
+ *   idle ─────────────▶ gathering ─────────────────────────────────────┐
+ *    ▲                                                                 ▼
+ *    │  nothing waits                                                 next ◀──┐ committed on this thread
+ *    ├─────────────────────────────────────────────────────────────────┤ ────┘
+ *    │                                       the others, as one batch │ ▲
+ *    │                                                                 ▼ │ reply, or death of the thread
+ *    │                                                             committing
+ *    └─▶ closed, if `close` was called
+ * ```
+ */
+type State =
+  | { readonly kind: 'idle' }
+  /** Operations of one turn of the event loop form one batch. */
+  | { readonly kind: 'gathering' }
+  /** A batch is in the writer thread. What arrives waits for its end. `since`: milliseconds since the epoch. */
+  | { readonly kind: 'committing'; readonly calls: readonly Waiting[]; readonly bytes: number; readonly since: number }
+  | { readonly kind: 'closed' }
+
 const fileReplaced =
   'The file of the store was deleted or replaced while it was in use. The new file does not have the deliveries and jobs of the old one.'
 
@@ -58,21 +79,19 @@ export function spawnWriter(options: WriterOptions): Worker {
 }
 
 export function createWriterQueue(options: QueueOptions): Writer {
-  const { clock, log, batchLimit } = options
+  const { clock, log, batchLimit, capacity } = options
   const direct = createDirectWriter(options.file, options.directBelowMs)
+  let state: State = { kind: 'idle' }
   let worker: Worker | undefined
   let waiting: Waiting[] = []
   /** Of the operations that wait here. */
   let waitingBytes = 0
   /** Of what waits in the store. */
   let storedBytes: number | undefined
-  let inFlight: { readonly calls: readonly Waiting[]; readonly bytes: number; readonly since: number } | undefined
-  let scheduled = false
   let trouble: string | undefined
   let facts: StoreHealth['facts'] | undefined
   let commits = 0
-  let closing: Promise<void> | undefined
-  let onIdle = () => {}
+  let closing: { readonly done: Promise<void>; readonly end: () => void } | undefined
 
   const setTrouble = (now: string | undefined, cause?: unknown) => {
     if (now === trouble) return
@@ -86,6 +105,57 @@ export function createWriterQueue(options: QueueOptions): Writer {
     for (const call of calls) call.reject(problem)
   }
 
+  function gather(): void {
+    if (state.kind !== 'idle') return
+    state = { kind: 'gathering' }
+    setImmediate(next)
+  }
+
+  /** The only way out of `gathering` and `committing`. */
+  function next(): void {
+    if (waiting.length === 1 && closing === undefined) commitHere()
+    if (waiting.length > 0) return send()
+    state = { kind: closing === undefined ? 'idle' : 'closed' }
+    if (closing !== undefined) closeThread(closing.end)
+  }
+
+  /** Commits the only operation on this thread, unless it is one for the writer thread. */
+  function commitHere(): void {
+    const [call] = waiting
+    const result = call && direct.run(call.operation)
+    if (call === undefined || result === undefined) return
+    waiting = []
+    waitingBytes -= call.bytes
+    finish([call], result)
+  }
+
+  function send(): void {
+    const calls = waiting.slice(0, batchLimit)
+    waiting = waiting.slice(batchLimit)
+    const bytes = calls.reduce((total, call) => total + call.bytes, 0)
+    waitingBytes -= bytes
+    state = { kind: 'committing', calls, bytes, since: clock() }
+    const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
+    try {
+      worker ??= start()
+      worker.postMessage(
+        request,
+        calls.flatMap((call) => toTransfers(call.operation)),
+      )
+    } catch (error) {
+      state = { kind: 'gathering' }
+      fail(calls, 'The store cannot write: its thread cannot be started.', error)
+      setImmediate(next)
+    }
+  }
+
+  /** The calls of the batch in flight, which has ended. */
+  function takeBatch(): readonly Waiting[] {
+    const calls = state.kind === 'committing' ? state.calls : []
+    state = { kind: 'gathering' }
+    return calls
+  }
+
   function start(): Worker {
     const recoverAt = facts === undefined ? clock() : undefined
     const thread = options.spawn({ file: options.file, commitDelayMs: options.commitDelayMs, recoverAt })
@@ -97,63 +167,15 @@ export function createWriterQueue(options: QueueOptions): Writer {
     thread.on('exit', () => {
       worker = undefined
       direct.reset()
-      const lost = inFlight?.calls ?? []
-      inFlight = undefined
-      if (lost.length > 0) fail(lost, 'The store cannot write: its thread died and is being restarted.', cause)
-      flush()
+      if (state.kind !== 'committing') return
+      fail(takeBatch(), 'The store cannot write: its thread died and is being restarted.', cause)
+      next()
     })
     return thread
   }
 
-  function schedule(): void {
-    if (scheduled || inFlight) return
-    scheduled = true
-    setImmediate(() => {
-      scheduled = false
-      flush()
-    })
-  }
-
-  function flush(): void {
-    if (inFlight) return
-    if (waiting.length === 0) {
-      onIdle()
-      return
-    }
-    if (waiting.length === 1 && !closing && commitHere()) return
-    const calls = waiting.slice(0, batchLimit)
-    waiting = waiting.slice(batchLimit)
-    const bytes = calls.reduce((total, call) => total + call.bytes, 0)
-    waitingBytes -= bytes
-    inFlight = { calls, bytes, since: clock() }
-    const request: Request = { kind: 'batch', operations: calls.map((call) => call.operation) }
-    try {
-      worker ??= start()
-      worker.postMessage(
-        request,
-        calls.flatMap((call) => toTransfers(call.operation)),
-      )
-    } catch (error) {
-      inFlight = undefined
-      fail(calls, 'The store cannot write: its thread cannot be started.', error)
-      schedule()
-    }
-  }
-
-  /** Whether the operation that waits alone was committed on this thread. */
-  function commitHere(): boolean {
-    const [call] = waiting
-    const result = call && direct.run(call.operation)
-    if (call === undefined || result === undefined) return false
-    waiting = []
-    waitingBytes -= call.bytes
-    finish([call], result)
-    return true
-  }
-
   function onReply({ opened, tookMs, result }: BatchReply): void {
-    const calls = inFlight?.calls ?? []
-    inFlight = undefined
+    const calls = takeBatch()
     if (opened) {
       facts = opened.facts
       storedBytes = opened.waitingBytes
@@ -164,7 +186,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     if ('failure' in result) direct.reset()
     else direct.noteCommit(tookMs)
     finish(calls, result)
-    flush()
+    next()
   }
 
   function finish(calls: readonly Waiting[], result: BatchResult): void {
@@ -175,27 +197,42 @@ export function createWriterQueue(options: QueueOptions): Writer {
     commits += 1
     setTrouble(undefined)
     storedBytes = (storedBytes ?? 0) + result.waitingChange
-    options.capacity.update(storedBytes)
+    capacity.update(storedBytes)
     for (const [index, call] of calls.entries()) settle(call, result.outcomes ? result.outcomes[index] : stored)
+  }
+
+  /** Why an operation is refused at once; undefined if it is taken. */
+  function findRefusal(operation: Operation, bytes: number): Problem | undefined {
+    const isFull =
+      operation.kind === 'append' || operation.kind === 'appendAll'
+        ? waiting.length >= options.maxQueued || (waitingBytes > 0 && waitingBytes + bytes > options.maxQueuedBytes)
+        : waiting.length >= 2 * options.maxQueued
+    if (isFull) return storeUnavailable('The store cannot keep up: its queue is full.', 1)
+    if (closing) return storeUnavailable('The store is closed.', 5)
+    const inFlight = state.kind === 'committing' ? state.bytes : 0
+    return capacity.checkAppend(toBytesThatWait(operation), waitingBytes + inFlight)
+  }
+
+  function closeThread(end: () => void): void {
+    direct.reset()
+    if (!worker) return end()
+    worker.once('exit', end)
+    const request: Request = { kind: 'close' }
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
+    worker.postMessage(request)
   }
 
   return {
     run: (operation) => {
       const bytes = toBytes(operation)
-      const isFull =
-        operation.kind === 'append' || operation.kind === 'appendAll'
-          ? waiting.length >= options.maxQueued || (waitingBytes > 0 && waitingBytes + bytes > options.maxQueuedBytes)
-          : waiting.length >= 2 * options.maxQueued
-      if (isFull) return Promise.reject(storeUnavailable('The store cannot keep up: its queue is full.', 1))
-      if (closing) return Promise.reject(storeUnavailable('The store is closed.', 5))
-      const refusal = options.capacity.checkAppend(toBytesThatWait(operation), waitingBytes + (inFlight?.bytes ?? 0))
+      const refusal = findRefusal(operation, bytes)
       if (refusal !== undefined) return Promise.reject(refusal)
       waitingBytes += bytes
       return new Promise((resolve, reject) => {
         // as: batch.ts returns the result of the operation's kind
         const settleAs = resolve as Waiting['resolve']
         waiting.push({ operation, bytes, resolve: settleAs, reject })
-        schedule()
+        gather()
       })
     },
     state: () => ({
@@ -203,23 +240,19 @@ export function createWriterQueue(options: QueueOptions): Writer {
       commits,
       waiting: waiting.length,
       waitingBytes: storedBytes,
-      busySince: inFlight?.since,
+      busySince: state.kind === 'committing' ? state.since : undefined,
     }),
     facts: () => ({ ...facts, wal_bytes: readSize(`${options.file}-wal`) }),
     close: () => {
-      closing ??= new Promise<void>((resolve) => {
-        onIdle = () => {
-          onIdle = () => {}
-          direct.reset()
-          if (!worker) return resolve()
-          worker.once('exit', () => resolve())
-          const request: Request = { kind: 'close' }
-          // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread's port, not a window
-          worker.postMessage(request)
-        }
-        schedule()
-      })
-      return closing
+      if (closing === undefined) {
+        let end = () => {}
+        const done = new Promise<void>((resolve) => {
+          end = resolve
+        })
+        closing = { done, end }
+        gather()
+      }
+      return closing.done
     },
   }
 }
