@@ -52,7 +52,7 @@ function countEdits(a: string, b: string): number {
 }
 
 /**
- * Characters that nobody sees, or that change how others are read: controls but tab and line feed, marks of direction, tags, fillers,
+ * Characters that nobody sees, or that change how others are read: controls except tab and line feed, marks of direction, tags, fillers,
  * line separators, and joiners and variation selectors but where an emoji or a script needs one.
  */
 const unseenCharacter =
@@ -63,7 +63,7 @@ export function replaceUnseen(text: string, toOther: (character: string) => stri
   return text.replace(unseenCharacter, toOther)
 }
 
-/** What cannot be seen as a picture: ESC becomes ␛, other controls of ASCII theirs, and all others U+FFFD. */
+/** Replaces invisible characters: ESC becomes ␛, other ASCII controls their pictures, and all others U+FFFD. */
 export function toPrintable(text: string): string {
   return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
 }

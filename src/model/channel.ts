@@ -1,26 +1,26 @@
-// What posts a message to people. A channel makes one attempt and says how it ended; retries are the worker's.
+// Channels post messages to people. A channel makes one attempt and returns its result; the worker decides about retries.
 import type { z } from 'zod'
 import type { ProblemRecord } from './problem.ts'
 
 export type Outgoing = {
-  /** Recipient in the channel's own form; undefined where nobody named one. */
+  /** Recipient in the form of the channel. Undefined: none is named. */
   readonly to: string | undefined
-  /** One piece, as `split` gave it: Markdown. */
+  /** One piece of the reply, as `split` returned it, in Markdown. */
   readonly text: string
-  /** Same for every attempt of one message, 25 characters at the most (Discord's limit). */
+  /** The same for every attempt of one message. At most 25 characters (Discord's limit). */
   readonly nonce: string
-  /** Aborted when the message takes too long, or must not be sent any more. */
+  /** Aborted when the attempt takes too long, or when the message must no longer be sent. */
   readonly signal: AbortSignal
-  /** Whose reply this is. `name` is outside text, folded to one line. */
+  /** The run that this replies to. `name` is external text on one line. */
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
 }
 
 /**
- * - `sent`: accepted; `id` is the provider's.
- * - `rate-limited`: not accepted, come back later; uses up no attempt.
- * - `transient`: certainly not accepted, may pass.
- * - `ambiguous`: a timeout or reset after the text was out: nobody knows.
- * - `permanent`: never will be accepted. `detail` is one sentence for the operator, without the text.
+ * - `sent`: accepted. `id` is that of the provider.
+ * - `rate-limited`: not accepted for now. It does not count as an attempt.
+ * - `transient`: certainly not accepted. A later attempt may succeed.
+ * - `ambiguous`: a timeout or reset after the text was sent, so it may have been accepted.
+ * - `permanent`: no attempt will be accepted. `detail` is one sentence for the operator, without the text.
  */
 export type SendResult =
   | { readonly kind: 'sent'; readonly id: string }
@@ -29,59 +29,59 @@ export type SendResult =
   | { readonly kind: 'ambiguous'; readonly detail: string }
   | { readonly kind: 'permanent'; readonly detail: string }
 
-/** Whether the other side is there and takes the credential. `detail` is one sentence, without a secret. */
+/** Whether the provider answers and accepts the credential. `detail` is one sentence, without a secret. */
 export type Probe = { readonly ok: boolean; readonly detail: string }
 
 export interface Channel {
   readonly id: string
   /** True: a nonce that was posted is not posted again, so an ambiguous attempt may be repeated. */
   readonly dedupes: boolean
-  /** True: an ambiguous attempt is repeated although the message may then be posted twice (`onUnknown: "repeat"`). */
+  /** True: an ambiguous attempt is repeated, even though the message may then be posted twice (`onUnknown: "repeat"`). */
   readonly repeatsUnknown?: boolean
-  /** Recipient of messages that name none, from the channel's configuration. */
+  /** The recipient of the configuration, for messages without one. */
   readonly to: string | undefined
-  /** Why a message cannot be addressed so, as one sentence; undefined when it can. */
+  /** Why the recipient is impossible, as one sentence. Undefined: it is possible. */
   whyNot(to: string | undefined): string | undefined
-  /** The reply in the pieces in which it is sent, in order; the same for the same text, and at least one. */
+  /** Splits a reply into the pieces to send, in order. At least one piece, and the same for the same text. */
   split(markdown: string): readonly string[]
   send(message: Outgoing): Promise<SendResult>
-  /** Asks the other side without posting anything. */
+  /** Asks the provider without posting anything. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
 
 /**
- * A channel in code, for a chat that has none here. It has the name of its file. It runs in the gateway's own thread: code that
- * loops stops the gateway.
+ * A channel in the operator's code, named after its file. It runs in the main thread of the gateway, so an endless loop stops the
+ * gateway.
  */
 export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
-  /** Of `channels.own.<name>`, beside `to`. Default: whatever stands there. */
+  /** The schema of `channels.own.<name>`, without `to`. Default: any keys. */
   readonly options?: z.ZodType<Options>
-  /** A longer reply is sent in pieces of so many UTF-16 units, each Markdown by itself. Default: 4,000. */
+  /** Maximum UTF-16 units of a piece. A longer reply is split into pieces, each valid Markdown. Default: 4,000. */
   readonly maxChars?: number
-  /** True: the other side drops a repeated nonce, so that an attempt of which nobody knows may be repeated. Default: false. */
+  /** True: the provider drops a repeated nonce, so an ambiguous attempt may be repeated. Default: false. */
   readonly dedupes?: boolean
-  /** Why a message cannot be addressed so, as one sentence; undefined when it can. Default: it always can. */
+  /** Why the recipient is impossible, as one sentence. Undefined: it is possible. Default: every recipient is. */
   whyNot?(to: string | undefined, options: Options): string | undefined
   /**
-   * One attempt. What is thrown before a connection stood is tried again; of what is thrown later nobody knows whether it was
-   * posted. So is it with what is no result, and with an attempt of more than 60 s.
+   * Makes one attempt. An exception counts as `transient` if no connection was made yet, and else as `ambiguous`. So does an invalid
+   * result, and an attempt of more than 60 seconds.
    */
   send(message: Outgoing, options: Options): SendResult | Promise<SendResult>
-  /** Asks the other side without posting anything, for `hookloom doctor`. */
+  /** Asks the provider without posting anything, for `hookloom doctor`. */
   probe?(options: Options, signal: AbortSignal): Probe | Promise<Probe>
 }
 
-/** A channel in code as it was loaded, under its name in `channels.own`. `broken`: what is to be sent waits until it is mended. */
+/** A loaded channel of `channels.own`. `broken`: its messages wait until the code is corrected. */
 export type OwnChannel =
   | {
       readonly kind: 'sound'
       readonly name: string
       readonly definition: ChannelDefinition<unknown>
-      /** What its own schema parsed. */
+      /** As its schema parsed them. */
       readonly options: unknown
-      /** Of its code. */
+      /** The hash of its code. */
       readonly hash: string
-      /** What was thrown, and where: `a TypeError at zulip.ts:12`. */
+      /** Describes an exception with its place: `a TypeError at zulip.ts:12`. */
       describeThrown(thrown: unknown): string
     }
   | { readonly kind: 'broken'; readonly name: string; readonly problem: ProblemRecord }

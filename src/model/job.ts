@@ -43,9 +43,9 @@ export type Step = {
 const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
 
 /**
- * One message of a reply, which may be cut into several. All are written down, with route and nonce, before the first is
- * sent; each is marked before it is handed to the channel and when the provider took it. `sending` in an attempt that has
- * ended: nobody recorded what became of it. `unknown`: nobody can know whether it arrived, and it is not sent again.
+ * One message of a reply, which may be split into several. All are stored, with route and nonce, before the first is sent. Each is
+ * marked before it goes to the channel, and again when the provider has accepted it. `sending` in an attempt that has ended: its
+ * result was not recorded. `unknown`: it may have arrived, so it is not sent again.
  */
 export type Post = {
   readonly part: number
@@ -55,16 +55,16 @@ export type Post = {
   readonly text: string
   readonly state: (typeof postStates)[number]
   readonly at: number
-  /** The provider's. */
+  /** The id at the provider. */
   readonly id?: string
-  /** An attempt ended while the channel had it, and it was sent again, with the same nonce, by a channel that drops no repeats. */
+  /** An attempt ended before its result was recorded, and the message was sent again through a channel that drops no repeats. */
   readonly mayBeTwice?: true
 }
 
 /** `unsent`: it waited in a run that is dead or dropped now. */
 export type ShownPostState = Post['state'] | 'unsent'
 
-/** The state of a message as people are told it: in a dead or dropped run nothing waits or is being sent. */
+/** The state to show to people: in a dead or dropped run, nothing waits or is being sent. */
 export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'state'>): ShownPostState {
   if ((job.state !== 'dead' && job.state !== 'dropped') || state === 'sent') return state
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'

@@ -8,8 +8,8 @@ import { Problem } from './problem.ts'
 const maxParts = 1_000
 
 /**
- * The payload of a multipart form, as `parseBody` gives that of any form. A file becomes its name, type and size. The boundary of
- * a proved form is in its first line, because nobody signs the media type. Throws `body-invalid`.
+ * Parses a multipart form into the payload that `parseBody` makes of other forms. A file becomes its name, type and size. The boundary
+ * of a proved form is read from its first line, because signatures do not cover the media type. Throws `body-invalid`.
  */
 export async function parseMultipart(
   bytes: Uint8Array<ArrayBuffer>,

@@ -10,29 +10,29 @@ export type RunRequest = {
   readonly attempt: number
   readonly agentId: string
   readonly sessionKey: string
-  /** `<provider>/<model>`; undefined: neither the action nor the agent names one. */
+  /** `<provider>/<model>`. Undefined: neither the action nor the agent names one. */
   readonly model: string | undefined
   readonly thinking: Thinking | undefined
-  /** What the agent is told about itself: its configuration and the AGENTS.md of its workspace. */
+  /** The system text: that of the configuration, and the AGENTS.md of the workspace. */
   readonly system: string | undefined
-  /** Working directory of the agent, absolute and existing; undefined: it has none. */
+  /** Working directory of the agent, an absolute path that exists. Undefined: it has none. */
   readonly workspace: string | undefined
   /** Earlier messages of a persistent session, oldest first; empty for an isolated run. */
   readonly history: readonly Message[]
-  /** What this runner kept of the session at its last turn (`RunResult.state`); undefined at the first, and for an isolated run. */
+  /** The `RunResult.state` of the previous turn of the session. Undefined for a first turn, and for an isolated run. */
   readonly state: JsonValue | undefined
-  /** What the agent reads: the operator's instructions, and the outside text inside its boundary. */
+  /** The instructions of the operator, and the external text inside its boundary. */
   readonly prompt: string
-  /** The outside text alone, to be shown to people. Without the boundary around it, it must never reach a model. */
+  /** Only the external text, to show to people. It has no boundary, so it must never reach a model. */
   readonly message: string
-  /** The action of a hook run, for a runner that hands the delivery on as well; undefined for a heartbeat. */
+  /** The action of a hook run, for a runner that also delivers the reply. Undefined for a heartbeat. */
   readonly action: AgentAction | undefined
   /** When `io.signal` will end the run, in milliseconds since the epoch. */
   readonly deadline: number
 }
 
 export type RunIO = {
-  /** Ends at the deadline, at a shutdown, or when the job is no longer ours. A run that ignores it is left behind. */
+  /** Aborted at the deadline, at a shutdown, or when the lease of the job is lost. Nobody waits for a run that ignores it. */
   readonly signal: AbortSignal
   /** One line for the operator: no payload, no secret. */
   readonly log: (message: string) => void
@@ -41,19 +41,18 @@ export type RunIO = {
 /**
  * `detail` is one sentence for the operator; `quotes`: it quotes outside text, so no log shows it. An `error` that is not
  * `retryable` ends the job. `unavailable`: nothing was done, because the other side was not reached, limits the rate or is
- * overloaded; the run waits for it. `forwarded`: another gateway performs the turn and delivers its reply; `id` is its id.
- * `too-long`: the model takes no prompt and history of this length; the run is asked for again with less of what can be left
- * out, where there is any.
+ * overloaded, and the run waits. `forwarded`: another gateway performs the turn and delivers its reply, and `id` is that of its run.
+ * `too-long`: prompt and history are too long for the model. The worker tries again with a shorter history, if there is one.
  */
 export type RunResult =
   | {
       readonly status: 'ok'
       readonly text: string
       readonly simulated?: boolean
-      /** Which model answered, where that is known. */
+      /** The model that answered, if it is known. */
       readonly model?: string
       readonly usage?: Usage
-      /** Kept with a persistent session and handed in at its next turn: a session id of a command, say. */
+      /** Stored with a persistent session, and passed to its next turn. For example, the session id of a command. */
       readonly state?: JsonValue
     }
   | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }
@@ -65,25 +64,25 @@ export type RunResult =
 
 export interface Runner {
   readonly id: string
-  /** A model's failure is a result; what is thrown counts as a failure that may pass. */
+  /** Returns a failure of the model as a result. An exception counts as a retryable failure. */
   run(request: RunRequest, io: RunIO): Promise<RunResult>
-  /** Asks whether a turn could be run, without asking a model for anything that costs. */
+  /** Checks whether a turn could run, without a call that costs money. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
 
 export type RunFailure = Exclude<RunResult, { status: 'ok' | 'forwarded' }>
 
-/** Another try would not help. */
+/** A failure that a retry cannot fix. */
 export function permanentFailure(detail: string): RunFailure {
   return { status: 'error', retryable: false, detail }
 }
 
-/** It may pass; `retryAfterMs` where the other side says when. */
+/** A failure that a retry may fix. `retryAfterMs`: when the provider asks to retry. */
 export function retryableFailure(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'error', retryable: true, detail, ...wait }
 }
 
-/** Nothing was done, and the other side may come back; `retryAfterMs` if it says when. */
+/** Nothing was done, because the provider is not available now. `retryAfterMs`: when it asks to retry. */
 export function unavailableFailure(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'unavailable', detail, ...wait }
 }

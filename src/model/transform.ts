@@ -113,8 +113,8 @@ export type TransformCall = {
 }
 
 /**
- * What running a transform came to. `returned` is unchecked: merge holds it against the schema. `refused` is the sender's
- * fault: a body that does not parse, or a payload that the transform's own schema does not take.
+ * The outcome of a transform. `returned` is not checked yet: `merge` does that. `refused` is a fault of the sender: a body that does
+ * not parse, or a payload that the schema of the transform refuses.
  */
 export type TransformOutcome =
   | { kind: 'returned'; value: unknown; log: readonly string[] }

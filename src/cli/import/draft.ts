@@ -35,7 +35,7 @@ function unescapeAll(value: JsonValue): JsonValue {
 }
 
 /**
- * The draft as it is written. The file may be anybody's: of its texts, none reads a variable or a file here. Only a `Variable`, which the
+ * Escapes the texts of a draft. The file may come from anybody, so no text of it may read a variable or a file. Only a `Variable`, which the
  * import itself made, becomes `${NAME}`. `onText` gets the place of each text that looks like one.
  */
 export function escapeTexts(fields: Fields, onText: (path: ConfigPath) => void): Fields {

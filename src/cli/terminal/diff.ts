@@ -8,7 +8,7 @@ const maxShownChars = 200
 /** Characters before the place where two lines part. */
 const lead = 40
 
-/** Lines with "-" are of the first value only, lines with "+" of the second. Equal lines at both ends are left out but for one. */
+/** Lines with "-" are of the first value only, lines with "+" of the second. Equal lines at both ends are left out, except one. */
 export function renderDiff(before: unknown, after: unknown): string[] {
   const [old, now] = [splitLines(before), splitLines(after)]
   const same = countSame(old, now)
