@@ -18,7 +18,12 @@ export type Database = {
 
 /** Opens a file. Throws SQLite's error. `busyMs`: how long a statement waits for the lock of another connection. */
 export function openDatabase(file: string, options: { readOnly: boolean; busyMs: number }): Database {
-  const connection = new DatabaseSync(file, { readOnly: options.readOnly, timeout: options.busyMs })
+  const connection = new DatabaseSync(file, {
+    readOnly: options.readOnly,
+    timeout: options.busyMs,
+    // on by default; without an index in each child, the deletion of a delivery would read all jobs
+    enableForeignKeyConstraints: false,
+  })
   const statements = new Map<string, InstanceType<typeof StatementSync>>()
   const prepared = (sql: string) => {
     const known = statements.get(sql)

@@ -107,3 +107,10 @@ test('a search of the deliveries reads the catalog, the rows behind it, and the 
   expect(steps.length).toBeGreaterThan(5)
   expect(steps.filter((line) => !fine.test(line))).toEqual([])
 })
+
+test('the deletion of a delivery reads no table as a whole', () => {
+  const { plan, planned } = createPlanned()
+  planned.run('DELETE FROM deliveries WHERE seq = ?', 1)
+  expect(plan).toContainEqual(expect.stringMatching(/^SEARCH deliveries /))
+  expect(plan.filter((line) => line.startsWith('SCAN '))).toEqual([])
+})
