@@ -188,6 +188,14 @@ DROP INDEX deliveries_waiting;
 CREATE INDEX deliveries_waiting ON deliveries (waits_for, seq) WHERE state IN ('pending', 'parked');
 `
 
+/** Most deliveries are accepted and most jobs done, so the indexes of the states have the others only. A wake writes neither. */
+const rareStates = `
+DROP INDEX deliveries_listed;
+CREATE INDEX deliveries_listed ON deliveries (state, seq) WHERE state <> 'accepted';
+DROP INDEX jobs_states;
+CREATE INDEX jobs_states ON jobs (state) WHERE state <> 'done';
+`
+
 /** In order. Never edit a migration that was released; add another one. */
 const migrations: readonly string[] = [
   first,
@@ -199,6 +207,7 @@ const migrations: readonly string[] = [
   'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL',
   repeats,
   inOrder,
+  rareStates,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
