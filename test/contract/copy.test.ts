@@ -14,7 +14,7 @@ import { makeFolder } from '../e2e/gateway.ts'
 import { databaseUrl, newSchema, whyNoPostgres, withDatabase } from './postgres-stage.ts'
 import { newDelivery as newDeliveryAt, newEvent, newJob, newWake, planned, request } from './stage.ts'
 
-const database = new URL(databaseUrl).pathname.slice(1)
+const databaseName = new URL(databaseUrl).pathname.slice(1)
 const drops: (() => Promise<void>)[] = []
 afterAll(async () => void (await Promise.all(drops.map((drop) => drop()))))
 
@@ -224,7 +224,7 @@ describe.skipIf(whyNoPostgres)(
       await withStore(database, (store) => store.append(newDelivery({ id: 'mine' })))
       await expect(copyStore({ from: file, to: database }, () => {})).rejects.toMatchObject({
         code: 'conflict',
-        message: expect.stringContaining(`/${database} is not empty: deliveries has 1 rows.`),
+        message: expect.stringContaining(`/${databaseName} is not empty: deliveries has 1 rows.`),
       })
       expect((await readEverything(database)).ids).toEqual([{ id: 'mine', deliveryId: 'mine' }])
       const other = newFile()
@@ -251,7 +251,7 @@ describe.skipIf(whyNoPostgres)(
         )
         await expect(copyStore({ from: database, to: target }, () => {})).rejects.toMatchObject({
           code: 'store-locked',
-          message: expect.stringMatching(new RegExp(`^A gateway uses the store in .*/${database}\\. Stop`)),
+          message: expect.stringMatching(new RegExp(`^A gateway uses the store in .*/${databaseName}\\. Stop`)),
         })
         expect(existsSync(target.file)).toBe(false)
         await withDatabase((client) => client.query(`UPDATE ${database.schema}.leases SET until = 1`))
