@@ -48,9 +48,13 @@ export function toShownFields(record: DeliveryRecord): ShownFields {
   }
 }
 
-/** A queued job whose last attempt failed. */
-export function isFailing({ state, attempts }: Pick<Job, 'state' | 'attempts'>): boolean {
-  return state === 'queued' && attempts > 0
+/** A queued job whose last attempt failed. Not every failure counts as an attempt: a busy provider answers 503. */
+export function isFailing({
+  state,
+  attempts,
+  failingSince,
+}: Pick<Job, 'state' | 'attempts' | 'failingSince'>): boolean {
+  return state === 'queued' && (attempts > 0 || failingSince !== undefined)
 }
 
 /** In characters. */

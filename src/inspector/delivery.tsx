@@ -1,13 +1,13 @@
 // One delivery: its way through the pipe, the request, the prompts and replies of its runs, and the answer to the sender.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
-import type { RefusalFields, RequestFields, RunFields, ShownDelivery } from '../model/api-types.ts'
+import type { RequestFields, RunFields, ShownDelivery } from '../model/api-types.ts'
 import { Actions, type Said } from './actions.tsx'
 import { ApiError, get } from './api.ts'
 import { formatCount, formatDuration, markUnseen } from './format.ts'
 import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
-import { RefusalView } from './refusal.tsx'
+import { type OpenedRefusal, RefusalView } from './refusal.tsx'
 import { countJobs, findState, glyphs } from './rows.ts'
 import { Age, Line, LongText, useNow } from './text.tsx'
 import { PayloadView } from './tree.tsx'
@@ -20,7 +20,7 @@ type Opened =
       readonly request: RequestFields | undefined
       readonly runs: readonly RunFields[]
     }
-  | { readonly kind: 'refusal'; readonly id: string; readonly refusal: RefusalFields }
+  | ({ readonly kind: 'refusal'; readonly id: string } & OpenedRefusal)
 
 type OpenedProps = {
   readonly id: string
@@ -55,7 +55,7 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
   if (problem !== '') return <p class="empty bad">{problem}</p>
   // the previous one stays until the next one is read, so nothing jumps
   if (opened === undefined) return <p class="empty">Reading …</p>
-  if (opened.kind === 'refusal') return <RefusalView refusal={opened.refusal} />
+  if (opened.kind === 'refusal') return <RefusalView {...opened} />
   return <Delivery {...opened} hooksUrl={hooksUrl} onDone={() => setReadings(readings + 1)} />
 }
 
@@ -145,11 +145,11 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
     )
   }
   if (failed === undefined) return null
-  const tries = failed.attempts === 1 ? 'after 1 try' : `after ${failed.attempts} tries`
+  const tries = failed.attempts === 0 ? '' : failed.attempts === 1 ? ' after 1 try' : ` after ${failed.attempts} tries`
   return (
     <section class={`problem${failed.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
       <p>
-        <b>{failed.state === 'dead' ? `dead ${tries}` : `will be tried again ${tries}`}</b>{' '}
+        <b>{failed.state === 'dead' ? `dead${tries}` : `will be tried again${tries}`}</b>{' '}
         <Line text={failed.lastError ?? ''} most={2_000} />
       </p>
     </section>
@@ -169,8 +169,8 @@ async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): 
 }
 
 async function readRefusal(id: string, signal: AbortSignal): Promise<Opened> {
-  const { refusal } = await get<{ refusal: RefusalFields }>(`/api/refusals/${encodeURIComponent(id)}`, signal)
-  return { kind: 'refusal', id, refusal }
+  const found = await get<OpenedRefusal>(`/api/refusals/${encodeURIComponent(id)}`, signal)
+  return { kind: 'refusal', id, ...found }
 }
 
 async function readDelivery(id: string, signal: AbortSignal): Promise<Opened> {

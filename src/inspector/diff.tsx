@@ -1,8 +1,8 @@
-// Two values next to each other, line by line: what only one of them has is marked, and what both have is left out but for two lines.
+// Two values next to each other, line by line. Lines that only one of them has are marked; of the others, two are shown around each mark.
 import type { JSX } from 'preact'
 import { markUnseen } from './format.ts'
 
-/** `noted`: only in the record, where the live code differs from it. */
+/** `noted`: a line of the record that the live code does not have. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
 
 /** Lines of both values that are compared one by one. Beyond that, all lines between the equal ends count as different. */
@@ -10,13 +10,13 @@ const mostCompared = 400
 const context = 2
 /** Characters of a line before the place where it differs from the other one. */
 const lead = 60
-/** Characters of what differs in a line: an action that only one side has comes whole. */
+/** Characters of a difference within a line. An action that only one side has is one such line. */
 const longest = 2_000
 const mostShown = 120
 
 /** `removed`: only in the first value; `added`: only in the second. */
 function comparePieces(before: unknown, after: unknown): Piece[] {
-  // "5" and 5 would look the same
+  // without quotes, "5" and 5 would look the same
   const isPlain =
     typeof before === typeof after || [before, after].some((value) => value === undefined || value === null)
   const [old, now] = [toLines(before, isPlain), toLines(after, isPlain)]
@@ -71,7 +71,7 @@ function withGaps(pieces: readonly Piece[]): Piece[] {
 const markNoted = (piece: Piece): Piece => (piece.kind === 'added' ? { ...piece, kind: 'noted' } : piece)
 const isChange = ({ kind }: Piece) => kind === 'removed' || kind === 'added'
 
-/** The columns of one field. `names`: of the two values. `recorded`: a third value, where there is one. */
+/** The values of one field as columns. `names`: their heads. `recorded`: a third value, if there is one. */
 export function Diff({
   before,
   after,
@@ -120,7 +120,7 @@ function Side({
   )
 }
 
-/** The only line that takes the place of another one, so that both can show where they differ. */
+/** The other version of a line that was replaced by exactly one line: both then show where they differ. */
 function findTwin(pieces: readonly Piece[], at: number): string | undefined {
   const kind = (index: number) => (pieces[index]?.kind === 'noted' ? 'added' : pieces[index]?.kind)
   if (kind(at) === 'removed' && kind(at + 1) === 'added' && kind(at + 2) !== 'added' && kind(at - 1) !== 'removed') {
@@ -150,7 +150,7 @@ function DiffLine({ kind, text, twin }: { kind: Piece['kind']; text: string; twi
   )
 }
 
-/** What both lines begin with, what differs, and what both end with. */
+/** The common beginning of two lines, the difference, and the common end. */
 function splitByTwin(text: string, twin: string): [string, string, string] {
   let start = 0
   while (start < text.length && text[start] === twin[start]) start += 1

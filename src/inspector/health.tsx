@@ -1,4 +1,4 @@
-// What is live, what is broken, what waits, and the last hour.
+// The health of the gateway: its live code, its queues, the gateways on its store, and the last hour.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HealthFields } from '../model/api-types.ts'
@@ -11,7 +11,7 @@ import { Line, LongText, Time } from './text.tsx'
 
 const everyMs = 5_000
 
-/** `version` changes when something was saved. */
+/** Reads the health every five seconds while the page is visible, and at once when `version` changes. */
 export function useHealth(version: string): HealthFields | undefined {
   const [health, setHealth] = useState<HealthFields>()
   useEffect(() => {
@@ -41,7 +41,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
           {health.degraded ? 'A saved file is not live.' : 'All saved files are live.'}{' '}
           {health.held && (
             <button type="button" class="link" onClick={() => go({ view: 'replay' })}>
-              It would change recent deliveries.
+              It waits, because it would change recent deliveries.
             </button>
           )}{' '}
           <span class="dim">
@@ -53,7 +53,7 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
             )}
             {health.degraded && health.lastGoodAt !== null && (
               <>
-                , all was live at <Time at={health.lastGoodAt} />
+                , the last good reload <Time at={health.lastGoodAt} />
               </>
             )}
           </span>
@@ -176,7 +176,7 @@ function Queues({ health }: { health: HealthFields }): JSX.Element {
                 </td>
                 <td>{count}</td>
                 <td>{formatDuration(Math.max(0, Date.now() - Date.parse(since)))}</td>
-                <td>{running ? 'running' : 'waits'}</td>
+                <td>{running ? 'running' : 'waiting'}</td>
               </tr>
             ))}
           </tbody>

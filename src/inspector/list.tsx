@@ -1,4 +1,4 @@
-// The live list. Only the rows in sight are in the document, each of one height, so thousands of rows stay smooth and nothing jumps.
+// The live list. All rows have one height and only those in sight are in the document, so thousands of rows scroll smoothly.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { HealthFields } from '../model/api-types.ts'

@@ -81,7 +81,7 @@ function Stage({ name, mark, children }: { name: string; mark: Mark; children: C
 }
 
 function describeAdmission({ admitted }: ShownDelivery): string {
-  if (admitted === null) return 'no longer known: the request was not kept, and its mapping is gone'
+  if (admitted === null) return 'unknown: the request was not kept, and its mapping no longer exists'
   const { token, scheme } = admitted
   const proof = scheme === null ? [] : [`the proof of ${scheme}`]
   return [...(token ? ['the hook token'] : []), ...proof].join(' and ') || 'nothing'
@@ -89,7 +89,7 @@ function describeAdmission({ admitted }: ShownDelivery): string {
 
 function MadeBy({ delivery: { madeBy } }: { delivery: ShownDelivery }): JSX.Element {
   if (madeBy === null) return <span class="dim">no mapping</span>
-  if (madeBy.kind === 'built-in') return <span>the hook itself</span>
+  if (madeBy.kind === 'built-in') return <span>built into the hook</span>
   if (madeBy.kind === 'template')
     return (
       <code>

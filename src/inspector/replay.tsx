@@ -1,4 +1,5 @@
-// What an edit would have done to kept requests: compares the code that serves with the files on disk, again at each save.
+// The replay: what an edit would have made of the kept requests. It compares the code that serves with the files on disk, again at each
+// save.
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { ReplayReport } from '../model/api-replay-types.ts'
@@ -19,7 +20,7 @@ type ReplayProps = {
 export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Element {
   const [isPaused, setPaused] = useState(false)
   const [round, setRound] = useState(0)
-  // what is on disk and what serves: it changes at each save
+  // changes when a file is saved, and when another generation serves
   const saved = status && `${status.lastReloadAt} ${status.generation}`
   const seen = useRef(saved)
   if (!isPaused) seen.current = saved
@@ -78,8 +79,8 @@ export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Ele
 }
 
 /**
- * One replay at a time: what changes while it runs is taken by the next one. One that failed is asked for again after a reconnect.
- * `wanted` is empty before the state is known.
+ * Runs one replay at a time. A change while it runs starts another one afterwards. A replay that failed is repeated after a reconnect.
+ * `wanted`: changes with each save; empty until the first state is known.
  */
 function useReplay(query: string, wanted: string, isConnected: boolean) {
   const [report, setReport] = useState<ReplayReport>()
@@ -91,11 +92,11 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
 
   useEffect(() => void (isConnected && run()), [wanted, isConnected])
   useEffect(() => {
-    // what another query found is no answer to this one
+    // a report of another query must not be shown under this one
     now.current.done = ''
     setReport(undefined)
     setProblem('')
-    // one asks only for the last of the words that one types
+    // while a word is typed, only its last version is asked for
     const timer = setTimeout(() => void run(), 300)
     return () => clearTimeout(timer)
   }, [query])
@@ -131,14 +132,14 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
 
 function describeReport(report: ReplayReport | undefined, isBusy: boolean): string {
   if (isBusy || report === undefined) return 'Replaying …'
-  const { total, counts, compared } = report
-  if (total === 0) return ''
+  const { total, counts, compared, problems } = report
+  const save = problems.length > 0 ? 'The save does not load. ' : compared === 'live' ? 'A save is not live. ' : ''
+  if (total === 0) return save.trim()
   const differ = total - counts.same
-  const what = compared === 'live' ? 'A save is not live. ' : ''
-  return `${what}${countRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
+  return `${save}${countRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
 }
 
-/** A save that `hooks.transforms.hold` holds back. */
+/** A save that waits because of `hooks.transforms.hold`. */
 function HeldSave(): JSX.Element {
   const [said, setSaid] = useState('')
   const publish = () =>

@@ -1,4 +1,4 @@
-// The result of a replay: counts by class, the groups of changes with an example each, and what was left out.
+// The result of a replay: the number of requests of each class, the groups of changes with an example each, and what was not compared.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { GroupFields, ReplayClass, ReplayReport } from '../model/api-replay-types.ts'
@@ -35,13 +35,13 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
     )
   }
   // as: counts has these names
-  const names = Object.keys(counts) as ReplayClass[]
+  const names = (Object.keys(counts) as ReplayClass[]).filter((name) => counts[name] > 0)
   return (
     <>
       <Problems problems={problems} />
       <ul class="classes" aria-label="Classes">
         {names.map((name) => (
-          <li key={name} class={counts[name] === 0 ? 'none' : toClassName(name)}>
+          <li key={name} class={toClassName(name)}>
             <b>{counts[name]}</b> {name} <span class="dim">{toPercent(counts[name], total)} %</span>
           </li>
         ))}
@@ -93,7 +93,9 @@ function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
             <Line text={detail} most={1_000} />
           </p>
           {frame !== null && <LongText text={frame} label="Code frame" />}
-          {notCompared > 0 && <p class="note">{countRequests(notCompared)} not compared.</p>}
+          {notCompared > 0 && (
+            <p class="note">{countRequests(notCompared)} not compared: this save does not go live.</p>
+          )}
         </section>
       ))}
     </>

@@ -107,7 +107,7 @@ export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
     running: count(({ state }) => state === 'running'),
     done: count(({ state }) => state === 'done'),
     dead: count(({ state }) => state === 'dead'),
-    failing: count(({ state, attempts }) => state === 'queued' && attempts > 0),
+    failing: count(({ state, lastError }) => state === 'queued' && lastError !== null),
     dropped: count(({ state }) => state === 'dropped'),
   }
 }

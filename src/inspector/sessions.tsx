@@ -1,4 +1,4 @@
-// The sessions, and one of them as a chat: what was asked, what was answered, and the events that wait for the next turn.
+// The sessions, and one of them as a chat: its prompts, its replies, and the events that wait for the next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { EventFields, MessageFields, Page, SessionFields, ShownSession } from '../model/api-types.ts'

@@ -1,11 +1,14 @@
 // The page in a real browser: what it shows, what it does, and what a hostile payload cannot do.
 import { execFile } from 'node:child_process'
 import { readdirSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hookToken, writeFiles } from '../e2e/gateway.ts'
+import { onFileEnd } from '../file-end.ts'
 import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
 import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, transform, usual } from './stage.ts'
 
@@ -39,9 +42,20 @@ describe.skipIf(!hasBrowser)(
     beforeAll(async () => {
       const { baseUrl } = await startFakeTelegram({ botToken, chats: [42] })
       const { config, files } = usual
-      const mappings = [...config.hooks.mappings, replies('tells', '42'), replies('lost', '7')]
+      const later = { ...replies('later', '42'), channel: 'mattermost', to: 'a'.repeat(26) }
+      const mappings = [...config.hooks.mappings, replies('tells', '42'), replies('lost', '7'), later]
+      const busy = createServer((_request, response) => response.writeHead(503).end())
+      onFileEnd(() => new Promise((done) => busy.close(done)))
+      await new Promise<void>((done) => busy.listen(0, '127.0.0.1', done))
+      // as: a server on a port has an address
+      const { port } = busy.address() as AddressInfo
+      const mattermost = { baseUrl: `http://127.0.0.1:${port}`, token: 'm'.repeat(26) }
       stage = await startStage({
-        config: { ...config, hooks: { ...config.hooks, mappings }, channels: { telegram: { botToken, baseUrl } } },
+        config: {
+          ...config,
+          hooks: { ...config.hooks, mappings },
+          channels: { telegram: { botToken, baseUrl }, mattermost },
+        },
         files,
       })
       for (let n = 0; n < 60; n++) await stage.post('plain', { text: `old ${n}` })
@@ -264,6 +278,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByRole('navigation', { name: 'Views' }).waitFor(wait)
         await page.keyboard.press('2')
         expect(new URL(page.url()).hash).toBe('')
+        await page.locator('.rows .row').first().waitFor(wait)
         await page.keyboard.press('ArrowDown')
         await expect.poll(chosen, wait).not.toBeNull()
         await page.getByRole('button', { name: 'Keys' }).click()
@@ -401,11 +416,12 @@ describe.skipIf(!hasBrowser)(
         await area.fill('{"title":"edited"}')
         await page.getByRole('button', { name: 'send as a new delivery' }).click()
         await page.locator('#detail').getByText('seen edited').waitFor(wait)
-        expect(await chosen()).not.toBe(ids.parked)
+        const edited = await chosen()
+        expect(edited).not.toBe(ids.parked)
         await page.getByRole('button', { name: 'run again' }).click()
-        await expect
-          .poll(async () => await page.locator('.row.done .hook', { hasText: 'review' }).count(), wait)
-          .toBeGreaterThan(2)
+        await page.getByText('The new delivery is accepted.').waitFor(wait)
+        await expect.poll(chosen, wait).not.toBe(edited)
+        expect((await stage.ask(`/api/deliveries/${await chosen()}/request`))['body']).toBe('{"title":"edited"}')
       })
 
       test('numbers are shown and sent again as they came', async () => {
@@ -489,9 +505,8 @@ describe.skipIf(!hasBrowser)(
     })
 
     test('attention groups deliveries by cause, and retries and drops a whole group', async () => {
+      const ids = await Promise.all(['one', 'two'].map((title) => stage.post('review', { bad: true, title })))
       const other = await stage.open({ hash: 'state=attention' })
-      const causes = ['one', 'two'].map((title) => stage.post('review', { bad: true, title }))
-      const ids = await Promise.all(causes)
       const cause = other.locator('.cause', { hasText: 'no reviewer for this · review.ts:3' })
       await cause.waitFor(wait)
       await expect.poll(() => other.title(), wait).toMatch(/^\(\d+\) Hookloom$/)
@@ -512,6 +527,23 @@ describe.skipIf(!hasBrowser)(
       await other.clock.fastForward(5_000)
       await cause.waitFor({ ...wait, state: 'hidden' })
       for (const id of ids) expect(await stage.ask(`/api/deliveries/${id}`)).toMatchObject({ state: 'dropped' })
+      await other.close()
+    })
+
+    test('a run that waits for its next try is dropped, and its row and its run say so', async () => {
+      const other = await stage.open()
+      await other.clock.install()
+      const id = await stage.post('later', { text: 'try again' })
+      await other.locator(`#row-${id}.failing`).waitFor(wait)
+      await show(other, `id=${id}`)
+      await other.locator('#detail .problem.mild').getByText('will be tried again').waitFor(wait)
+      await other.getByRole('button', { name: 'drop', exact: true }).click()
+      await other.getByRole('button', { name: 'undo the drop' }).waitFor(wait)
+      await other.clock.fastForward(5_000)
+      await other.locator(`#row-${id}.dropped`).waitFor(wait)
+      await other.locator('#detail b.dropped').waitFor(wait)
+      await other.locator('#detail .state.dropped').waitFor(wait)
+      expect((await stage.ask(`/api/deliveries/${id}`))['jobs']).toMatchObject([{ state: 'dropped' }])
       await other.close()
     })
 

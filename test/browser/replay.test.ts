@@ -1,4 +1,4 @@
-// The replay on the page: it follows each save by itself, shows what would change, and publishes what is held back.
+// The replay on the page: it follows each save, shows what would change, and publishes a save that waits.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
@@ -17,7 +17,7 @@ const config = (hold = false) => ({
     ],
   },
 })
-/** The name is another one at each run: it depends on a clock. */
+/** The name depends on a clock, so it differs at each run. */
 const first = `export default ({ payload: { kind } }) =>
   ({ message: 'Dear ' + kind + ',\\nthe build is done.\\n\\nBye', name: 'at ' + process.hrtime.bigint() })\n`
 const second = `export default ({ payload: { kind } }) => {
@@ -30,14 +30,14 @@ const third = first.replaceAll('the build', 'your build')
 const kinds = ['same', 'field', 'field', 'skip', 'throw', 'same', 'same', 'same', 'same', 'same']
 
 describe.skipIf(!hasBrowser)(
-  'the replay on the page, in Chromium (apt-get install chromium, or CHROMIUM=<file>)',
+  'the replay on the page in Chromium (apt-get install chromium, or CHROMIUM=<file>)',
   { timeout: 60_000 },
   () => {
     let stage: Stage
     let page: Page
     const report = () => page.locator('.report')
     const classes = async () =>
-      (await page.locator('.classes li:not(.none)').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
+      (await page.locator('.classes li').allInnerTexts()).map((text) => text.replaceAll(/\s+/g, ' '))
     const says = (text: string) => page.locator('.replay > .said', { hasText: text }).waitFor(wait)
     const save = (text: string) => writeFiles(stage.gateway.dir, { [file]: text })
 
@@ -49,7 +49,7 @@ describe.skipIf(!hasBrowser)(
     }, 60_000)
     afterAll(() => stage.close())
 
-    test('follows a save by itself: one field, one skip, one exception and a field of the clock are classified exactly', async () => {
+    test('the replay follows a save by itself, and classifies one field, one skip, one exception and a field of the clock exactly', async () => {
       const [began, used] = [performance.now(), process.cpuUsage()]
       save(second)
       await report().locator('ins', { hasText: 'green' }).first().waitFor(wait)
@@ -72,7 +72,19 @@ describe.skipIf(!hasBrowser)(
       await page.locator('.group.now-parks pre', { hasText: 'park transform-failed' }).waitFor(wait)
     })
 
-    test('shows what was recorded as a third column, where the live code decides otherwise already', async () => {
+    test('a save that does not build is shown with its code frame, and parks nothing', async () => {
+      save(`${second}\n(`)
+      await says('The save does not load.')
+      const problem = report().locator('.problem')
+      await problem.getByText('does not build').waitFor(wait)
+      await problem.locator('pre', { hasText: 'x.ts:' }).waitFor(wait)
+      await problem.getByText('10 requests not compared: this save does not go live.').waitFor(wait)
+      expect(await page.locator('.classes li, .group').count()).toBe(0)
+      save(second)
+      await says('10 requests, 4 would differ.')
+    })
+
+    test('the record is a third column where the live code decides otherwise already', async () => {
       const expected = { request: { path: 'x', payload: { kind: 'same' } }, expect: { decision: 'skip' } }
       writeFiles(stage.gateway.dir, { [fixture]: JSON.stringify(expected), [file]: third })
       await says('A save is not live. 10 requests, 10 would differ.')
@@ -93,13 +105,13 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.group.now-works h3').innerText()).toContain('2 requests, 20 %')
     })
 
-    test('keeps what it shows in the address, and takes it from there', async () => {
+    test('the address has the filters of the replay', async () => {
       await page.getByRole('combobox', { name: 'the last' }).selectOption('20')
       const hook = page.getByRole('textbox', { name: 'hook' })
       await hook.press('y')
       await page.getByText('No kept request fits these filters.').waitFor(wait)
       expect(new URL(page.url()).hash).toBe('#view=replay&last=20&hook=y')
-      // its template has the time at which it came, which is no difference
+      // its template has the time of the request, which is no difference
       await stage.post('y', { n: 1 })
       await page.reload()
       await says('1 request, no difference.')
@@ -113,7 +125,7 @@ describe.skipIf(!hasBrowser)(
       await says('1 request, no difference.')
     })
 
-    test('pauses at a save, says that one came, and catches up', async () => {
+    test('a paused replay says that a file was saved, and compares it on resume', async () => {
       await show(page, 'view=replay&hook=x')
       await says('10 requests, 10 would differ.')
       await page.keyboard.press('p')
@@ -125,7 +137,7 @@ describe.skipIf(!hasBrowser)(
       await report().getByText('So long').first().waitFor(wait)
     })
 
-    test('shows nothing of another query while a replay fails, and asks again', async () => {
+    test('a replay that fails shows nothing of another query, and is repeated', async () => {
       await page.route('**/api/replay?**', (route) => route.abort())
       await page.getByRole('textbox', { name: 'hook' }).fill('y')
       await page.locator('.replay > .said.bad').waitFor(wait)
@@ -135,11 +147,11 @@ describe.skipIf(!hasBrowser)(
       await says('1 request, no difference.')
       await page.getByRole('textbox', { name: 'hook' }).fill('x')
       await says('10 requests, 10 would differ.')
-      // the browser says so itself
+      // the browser logs each failed request
       stage.errors.splice(0)
     })
 
-    test('leads to the delivery of an example, and lists every request', async () => {
+    test('an example leads to its delivery, and every request is listed', async () => {
       await report().getByText('All requests').click()
       await expect.poll(() => report().locator('tbody tr').count(), wait).toBe(10)
       const id = await page.locator('.group .id').first().innerText()
@@ -150,7 +162,7 @@ describe.skipIf(!hasBrowser)(
       await says('10 requests, 10 would differ.')
     })
 
-    test('shows a payload full of markup, and code that adds more of it, as text', async () => {
+    test('markup in a payload and in an edit is shown as text', async () => {
       const text = '<img src=x onerror="window.owned=1">\u202Egnp.exe\u001B[2J'
       await stage.post('x', { kind: text })
       save(third.replaceAll('Bye', '<script>window.owned=1</script>'))
@@ -159,7 +171,7 @@ describe.skipIf(!hasBrowser)(
       await report().getByText('onerror').first().waitFor(wait)
       expect(await page.evaluate('window.owned')).toBeUndefined()
       expect(await report().locator('img').count()).toBe(0)
-      // an action more, of 200,000 characters, comes whole
+      // one more action, of 200,000 characters
       save(`export default () => [{ message: 'one' }, { message: 'x'.repeat(200_000) }]`)
       await report().getByText('actions[1]').first().waitFor(wait)
       expect((await report().innerText()).length).toBeLessThan(50_000)
@@ -170,7 +182,7 @@ describe.skipIf(!hasBrowser)(
     })
 
     test(
-      'nothing serious for axe-core, no overflow, and screenshots, in light and dark, narrow and wide',
+      'axe-core finds nothing serious in a replay and nothing is wider than the window, in light and dark, narrow and wide',
       { timeout: 120_000 },
       async () => {
         await show(page, 'view=replay&hook=x')
@@ -192,7 +204,7 @@ describe.skipIf(!hasBrowser)(
       },
     )
 
-    test('publishes a save that waits because it would change recent deliveries', async () => {
+    test('a save that waits because it would change recent deliveries is published', async () => {
       const held = await startStage({ config: config(true), files: { [file]: first } }, stage.browser)
       try {
         for (const kind of kinds) await held.post('x', { kind })

@@ -60,7 +60,7 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
     (await chromium.launch({
       ...(executablePath === undefined ? {} : { executablePath }),
       // the tests may run as root, where Chromium has no sandbox
-      args: ['--no-sandbox', '--disable-gpu'],
+      args: ['--no-sandbox', '--disable-gpu', '--disable-smooth-scrolling'],
     }))
   const errors: string[] = []
   const contexts: BrowserContext[] = []

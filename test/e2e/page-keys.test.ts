@@ -87,7 +87,28 @@ describe('keys of the page', () => {
     ])
   })
 
-  test('a key outlives a restart, and ends at its time all the same', () => {
+  test('a key outlives a restart of the gateway, and not a change of its token', async () => {
+    const status = async ({ adminUrl }: Inside, key: string) =>
+      (await fetch(`${adminUrl}/api/health`, { headers: { authorization: `Bearer ${key}` } })).status
+    const issue = async ({ adminUrl }: Inside) => {
+      const post = async (path: string, token: string) => {
+        const headers = { authorization: `Bearer ${token}` }
+        return (await (await fetch(`${adminUrl}${path}`, { method: 'POST', headers })).json()) as Record<string, string>
+      }
+      const { code: given = '' } = await post('/api/page/code', gatewayToken)
+      return (await post('/api/page/key', given))['key'] ?? ''
+    }
+    const before = await startInside()
+    const key = await issue(before)
+    await before.stop()
+    const after = await startInside({ dir: before.dir })
+    expect([await status(after, key), await status(after, `${key.slice(0, -1)}!`)]).toEqual([200, 401])
+    await after.stop()
+    const other = await startInside({ config: { gateway: { token: 'another-gateway-token-of-32-bytes' } } })
+    expect(await status(other, key)).toBe(401)
+  })
+
+  test('a key ends at its time, whichever gateway checks it', () => {
     const [before, after] = [stage(), stage()]
     const key = before.keys.exchange(before.keys.issueCode().text)?.text ?? ''
     expect(after.keys.isValid(key)).toBe(true)
