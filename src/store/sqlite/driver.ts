@@ -59,12 +59,10 @@ export function readFacts(db: Database): Readonly<Record<string, string | number
 
 /** Texts in conditions are converted as stored texts are, so that they match. Few calls have one that changes. */
 function toStoredValues(values: readonly SqlValue[]): readonly SqlValue[] {
-  return values.some((value) => toStoredValue(value) !== value) ? values.map(toStoredValue) : values
+  return values.some(hasNul) ? values.map((value) => (hasNul(value) ? toStoredText(value) : value)) : values
 }
 
-function toStoredValue(value: SqlValue): SqlValue {
-  return typeof value === 'string' ? toStoredText(value) : value
-}
+const hasNul = (value: SqlValue): value is string => typeof value === 'string' && value.includes('\0')
 
 /** A failure of the disk or the file. `reopen`: opening the file again may help. */
 type Trouble = { readonly what: string; readonly reopen: boolean }
