@@ -34,9 +34,8 @@ type Drain = ParkedCalls & {
    */
   resume(): Promise<void>
   /**
-   * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending ones, and those
-   * that are parked for a module that works here and whose code did not park them before. Looks at most every five seconds, however
-   * often it is called.
+   * Called when another gateway may have left waiting deliveries, because it died or has other code. Runs the pending ones, and those that
+   * are parked for a module that works here and whose code did not park them before. Looks at most once every five seconds.
    */
   look(): void
   /** Stops after the current delivery. */
@@ -68,7 +67,7 @@ type DrainState =
       readonly again: boolean
       readonly done: Promise<DrainResult>
     }
-  /** `done`: of the drain that ran at the stop. */
+  /** `done`: the result of the drain that ran at the stop. */
   | { readonly kind: 'stopped'; readonly done: Promise<DrainResult> }
 
 const nothingDrained: DrainResult = { settled: 0, stillParked: 0 }

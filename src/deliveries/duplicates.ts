@@ -51,13 +51,13 @@ export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
 }
 
 type DedupeHandlers = {
-  /** The key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
+  /** Called when the key is known. Throws for an invalid body, so that it is refused before the first answer is repeated. */
   onKnown: () => void
-  /** The request repeats this delivery, and gets its answer or runs it again. */
+  /** Called when the request repeats the delivery `first`: it gets the same answer, or runs the delivery again. */
   onRepeat: (first: Answered) => void
-  /** The delivery is new. */
+  /** Called when the delivery is new. */
   runFirst: () => Promise<Answer>
-  /** The delivery is parked and runs again under its old id. `firstAnswer`: the answer if another request settles it first. */
+  /** Called when the delivery is parked, and runs again under its old id. `firstAnswer`: the answer if another request settles it first. */
   rerunParked: (deliveryId: string, firstAnswer: Answer) => Promise<Answer>
 }
 

@@ -1,4 +1,4 @@
-// The watched mailbox in the gateway: it starts, stops and restarts as `hooks.gmail` says.
+// The watched mailbox of the gateway. It starts, stops and restarts when `hooks.gmail` changes.
 import {
   toCursorName,
   gmailHook,
@@ -43,7 +43,7 @@ type Mailbox = {
   apply(config: Config): void
   /** Undefined if no mailbox is watched. */
   status(): GmailStatus | undefined
-  /** For /readyz. */
+  /** The problems of the mailbox, for /readyz. */
   problems(): { readonly detail: string }[]
   stop(): Promise<void>
 }
@@ -66,7 +66,7 @@ export function createMailbox(parts: MailboxParts): Mailbox {
     watcher = undefined
     if (gmail === undefined || isStopping) return
     log.info({ account: gmail.account, mode: gmail.mode }, 'the gateway watches the mailbox')
-    // a fifth of the code of the gateway, which few need
+    // loaded on demand: it is a fifth of the gateway's code, and few gateways need it
     const { startWatcher } = await import('../gmail/watcher.ts')
     watcher = startWatcher({ dir, gmail, sink: createSink(gmail), gate: pushGate(trustedProxies), log, clock })
   }
@@ -136,7 +136,7 @@ export function createInbox(parts: InboxParts): MailSink {
       )
       const rows = mails.map(({ row }) => row)
       const to = JSON.stringify(state)
-      // before other gateways can see the rows
+      // claimed before other gateways can see the rows
       await rerunner.claim(rows.map(({ id }) => id))
       const stored = new Set<string>()
       try {

@@ -12,7 +12,7 @@ export type DrainResult = { readonly settled: number; readonly stillParked: numb
 export type ParkedCalls = {
   /** Runs all parked deliveries, or those of one hook, through the current generation, whatever they wait for. */
   retryParked(query: ParkedQuery): Promise<DrainResult & { readonly next: string | undefined }>
-  /** Drops them. */
+  /** Drops all parked deliveries, or those of one hook. */
   dropParked(query: ParkedQuery): Promise<{ readonly dropped: number; readonly next: string | undefined }>
 }
 

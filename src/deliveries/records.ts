@@ -1,4 +1,4 @@
-// What `--json` and /api show of stored records. Every field is always present, null if unknown; times are ISO 8601.
+// The fields of stored records that `--json` and /api show. Every field is always present, null if unknown. Times are ISO 8601.
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
 import type { NodeRecord } from '../store/owners.ts'
@@ -57,12 +57,12 @@ export function isFailing({
   return state === 'queued' && (attempts > 0 || failingSince !== undefined)
 }
 
-/** In characters. */
+/** The longest description, in characters. */
 const longestContent = 200
 
 /**
- * What a delivery is about, in one line: the error of a parked, dead or failing one, why one was skipped, and the first line of the
- * message or text of all others.
+ * One line about a delivery: its error if it is parked, dead or failing, the reason if it was skipped, else the first line of its message
+ * or text.
  */
 export function describeContent({ state, mappingId, problem, log, jobs }: DeliveryRecord): string {
   if (problem !== undefined && (state === 'parked' || state === 'dropped')) {
@@ -88,7 +88,7 @@ function readText(planned: Planned): string {
   return planned.kind === 'wake' ? planned.action.text : ''
 }
 
-/** At most 200 characters of it. */
+/** The first line of a text, cut to 200 characters. */
 export function readFirstLine(text: string): string {
   const [line = ''] = /\S[^\n]*/.exec(text.slice(0, 10 * longestContent)) ?? []
   return line.length > longestContent ? `${line.slice(0, longestContent)}…` : line

@@ -10,10 +10,10 @@ import { toBodyHash } from './duplicates.ts'
 /** Repetitions within this time are one write. */
 const writeAfterMs = 1_000
 const mostAtOnce = 1_000
-/** Deliveries whose repetitions wait for the store. While it is unavailable, those of further deliveries are only counted and logged. */
+/** The most deliveries whose repetitions wait for the store. Repetitions of further deliveries are only counted and logged. */
 const mostWaiting = 10_000
 
-/** A request that repeats the delivery `deliveryId`. `label`: of its hook, in the metrics. */
+/** A request that repeats the delivery `deliveryId`. `label`: the label of its hook in the metrics. */
 type RepeatedDelivery = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
   readonly method: string
   readonly hook: string

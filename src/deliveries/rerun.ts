@@ -39,7 +39,7 @@ export class Rerunner {
   readonly #parts: RerunnerParts
   readonly #stopping: AbortSignal
   readonly #leases: NonNullable<RerunnerParts['leases']>
-  /** Deliveries that no other gateway may run now. */
+  /** Deliveries that only this gateway may run now. */
   readonly #claimed = new Set<string>()
   /** Deliveries whose code runs now. */
   readonly #running = new Set<string>()
@@ -208,7 +208,7 @@ type WalkOptions = {
     readonly waitsFor?: string
     readonly notFailedBy?: readonly string[]
   }
-  /** Deliveries that are left out. */
+  /** Whether a delivery is left out. */
   readonly skips?: (deliveryId: string) => boolean
 }
 

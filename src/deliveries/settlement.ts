@@ -11,7 +11,7 @@ import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { findSender } from '../pipeline/sources.ts'
 
-/** A decision that is stored. A refusal is not. */
+/** A decision that is stored. Refusals are not stored. */
 export type StoredDecision = Exclude<Decision, { kind: 'refuse' }>
 
 /** `keepByDefault` applies if neither the mapping nor `hooks.retain` says how many requests are kept. */
@@ -99,8 +99,8 @@ export function logDelivery(
 }
 
 /**
- * The source and the event of a delivery, if they are not texts of its payload but a known sender, the value of a header, or a word of
- * the configuration.
+ * The source and the event of a delivery, each only if it is the name of a known sender, the value of a header, or a word of the
+ * configuration. Texts of the payload are left out.
  */
 export function findKnownWords(
   { source, event, headers }: Pick<Delivery, 'source' | 'event' | 'headers'>,

@@ -1,4 +1,4 @@
-// Deliveries that were answered 200 and that no mapping takes any more, because a mapping, hook, preset or proof is gone or renamed.
+// Deliveries that were answered 200 and that no mapping takes any more, because a mapping, hook, preset or proof was removed or renamed.
 // They stay parked.
 import { missingMappingModule } from '../model/delivery.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
@@ -12,7 +12,7 @@ export function isUntaken(decision: Decision): decision is UntakenDecision {
   return decision.kind === 'skip' && !decision.isByCode
 }
 
-/** The settlement keeps the request, the mapping that took the delivery, and the time since when no mapping takes it. */
+/** The settlement keeps the request, the mapping that took the delivery, and the time since which no mapping takes it. */
 export function toUntakenSettlement(input: {
   readonly open: OpenDelivery
   readonly record: DeliveryRecord

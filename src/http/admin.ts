@@ -119,7 +119,7 @@ function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<type
   return { ok, degraded, modules: modules.size, warnings }
 }
 
-/** `?hook=` for one hook, `?after=` with the `next` of the previous answer. */
+/** Reads `?hook=`, which selects one hook, and `?after=`, the `next` of the previous answer. */
 function readParkedQuery({ query: { hook, after } }: Context): ParkedQuery {
   const toText = (value: string | string[] | undefined) => (typeof value === 'string' ? value : undefined)
   return { hook: toText(hook), after: toText(after) }

@@ -1,4 +1,5 @@
-// The client that a request counts for in the throttle. A client can take neither the identity of another nor many in its network.
+// The client that a request counts for in the throttle. A client can neither pass for another one, nor pass for many with the addresses of
+// its network.
 import type { IncomingMessage } from 'node:http'
 import ipaddr from 'ipaddr.js'
 import { Problem } from '../model/problem.ts'
@@ -6,7 +7,7 @@ import { Problem } from '../model/problem.ts'
 type Address = ipaddr.IPv4 | ipaddr.IPv6
 type Network = [Address, number]
 
-/** The parts of a request that are read. */
+/** The parts of a request that the lookup reads. */
 type ConnectedRequest = {
   readonly headers: IncomingMessage['headers']
   readonly socket: { readonly remoteAddress?: string | undefined }

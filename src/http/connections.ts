@@ -50,7 +50,7 @@ export function createConnections(options: {
   let isClosing = false
   let warnedAt = Number.NEGATIVE_INFINITY
 
-  /** False: the client has its maximum. */
+  /** Returns false if the client has its maximum. */
   function count({ client, isLoopback }: Peer): boolean {
     const before = counts.get(client) ?? 0
     const most = isLoopback ? connectionLimits.loopback : connectionLimits.perClient

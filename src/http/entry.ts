@@ -82,7 +82,7 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         trace = [...proof.trace, ...trace]
         admission.refuseUnproved(request, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
-      // a signer must not guess the hook token next to its signature; in a header of the scheme itself it is not a guess
+      // a signer must not guess the hook token next to its signature; a value in a header of the scheme itself is not a guess
       const isProved = signedFor.length > 0
       if (isProved && !secretHeaders.has('authorization')) admission.countToken(request)
       if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)

@@ -91,7 +91,7 @@ function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingM
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
     return new Problem('request-malformed', 'Only HTTP/1.1 and HTTP/1.0 are supported.')
   }
-  // what parses the target later would throw, and an error is logged with the target, which may have a token in its query
+  // a later parse of the target would throw, and an error is logged with the target, whose query may have a token
   if (!url.startsWith('/') && url !== '*' && !URL.canParse(url)) {
     return new Problem('request-malformed', 'The target of the request is neither a path nor a URL.')
   }

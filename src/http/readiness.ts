@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 
 /** A balancer needs up to three failed checks before it takes a gateway out. */
 const enoughAnswers = 3
-/** A balancer that did not ask for this long, and for longer than a stop would wait, counts as gone. */
+/** A balancer that has not asked for this long, and for longer than a stop may wait, counts as gone. */
 const forgottenMs = 30_000
 const mostBalancers = 64
 

@@ -179,12 +179,12 @@ export function createReceiver(parts: ReceiverParts): Receive {
     if (writer.ifUntaken !== undefined && isUntaken(decision)) return writer.ifUntaken
     const now = clock()
     const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })
-    // what waits for the disk is copied by each garbage collection
+    // each garbage collection copies the objects that wait for the disk
     forgetPayload(delivery.body)
     return (await writer.settle(settlement, toAnswer(decision, delivery.id, settlement))).answer
   }
 
-  /** For a delivery that is not stored yet. */
+  /** The writer of a delivery that is not stored yet. */
   function createNewWriter(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): DeliveryWriter {
     async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
       const appended = await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe }))
@@ -206,7 +206,7 @@ export function createReceiver(parts: ReceiverParts): Receive {
     }
   }
 
-  /** For a delivery that was parked before. */
+  /** The writer of a delivery that was parked before. */
   function createParkedWriter(delivery: Delivery, hook: Hook, firstAnswer: Answer): DeliveryWriter {
     return {
       state: 'parked',

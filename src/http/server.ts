@@ -59,7 +59,7 @@ export function createRequestListener(
       if (ctx.status === 404 && ctx.body === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
     } catch (error) {
       const problem = toProblem(error)
-      // a client that goes away while it sends is no fault of the gateway
+      // a client that disconnects while it sends is no fault of the gateway
       if (problem.code === 'internal-error' && !(ctx.req.destroyed && !ctx.req.complete)) {
         log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
       }

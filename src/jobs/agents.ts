@@ -21,7 +21,7 @@ export type Agent = {
   readonly heartbeat: HeartbeatConfig
 }
 
-/** An unknown agent is the default agent with this id, so that its sessions stay separate. */
+/** An unknown agent gets the settings of the default agent under this id, so that its sessions stay separate. */
 export function toAgent(config: Config, id: string, dir: string): Agent {
   const { defaults, list } = config.agents
   const own = list.find((agent) => agent.id === id)

@@ -1,4 +1,5 @@
-// Tells the operator about jobs that died and deliveries that were parked: one message for each cause and hour. An alert is a job, so it survives a failing channel and a crash.
+// Reports dead jobs and parked deliveries to the operator: one message for each cause and hour. An alert is a job, so it survives a failing
+// channel and a crash.
 import { createHash } from 'node:crypto'
 import type { Config } from '../model/config.ts'
 import { findDefaultAgentId } from '../model/config.ts'
@@ -110,7 +111,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
     handedOver(mappingId) {
       const text = `Hookloom: a sender handed over the secret of the mapping "${cut(toLine(mappingId), 100)}" in its handshake.`
       log.warn({ mappingId }, `${text} It is accepted from now on.`)
-      // no pause: each handshake is another secret
+      // never grouped: each handshake brings another secret
       void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
     },
   }

@@ -24,11 +24,14 @@ export type Heartbeats = {
   start(): Promise<void>
   /** Asks for a turn now, or at the first moment that the configuration allows. */
   wake(agentId: string): void
-  /** The configuration has changed. */
+  /** Called when the configuration has changed. */
   refresh(): void
-  /** This gateway began, or no longer has, the duty to queue the turns of the intervals. */
+  /** Called when this gateway gets or loses the duty to queue the turns of the intervals. */
   timekeeperChanged(): void
-  /** An event asks for a turn, perhaps of a gateway that died before it queued the turn. Does nothing unless this gateway keeps the time. */
+  /**
+   * Queues the turn of an event that asks for one: the gateway that stored the event may have died before it did so. Does nothing unless
+   * this gateway queues the turns of the intervals.
+   */
   lookForWakes(): Promise<void>
   stop(): void
 }
@@ -59,7 +62,7 @@ const asleep: WakeState = { kind: 'asleep' }
 type Schedule = {
   /** When the newest turn was queued; undefined if no turn is known. */
   turnAt: number | undefined
-  /** The interval begins here until there is a turn. */
+  /** The interval begins at this moment until there is a turn. */
   addedAt: number
   wake: WakeState
   timer: NodeJS.Timeout | undefined
@@ -170,7 +173,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     setTimer(agentId)
   }
 
-  /** An event asks for a turn and is newer than the newest turn. Older events are in that turn, or were. */
+  /** Whether an event that asks for a turn is newer than the newest turn. That turn shows, or has shown, the older events. */
   async function hasUnseenWake(agentId: string, turnAgeMs: number | undefined, leastMs = 0): Promise<boolean> {
     const wokenForMs = await store.wokenForMs({ agentId, sessionKey: mainSessionKey })
     return wokenForMs !== undefined && wokenForMs >= leastMs && (turnAgeMs === undefined || wokenForMs <= turnAgeMs)

@@ -1,4 +1,5 @@
-// The jobs that this process has claimed. A job whose lease was lost is stopped and reports nothing. The store decides who has a lease, never a local clock.
+// The jobs that this process has claimed. A job whose lease was lost is stopped and reports nothing. The store decides who has a lease,
+// never a local clock.
 import { toBackoffMs } from '../base/retry.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
@@ -56,9 +57,9 @@ type Leases = {
  */
 type Claim = {
   state: 'running' | 'ending' | 'over'
-  /** As it was claimed last. */
+  /** The job as it was last claimed. */
   job: ClaimedJob
-  /** When the last call began that the store answered with a lease, on this machine's clocks. */
+  /** The start of the last call that the store answered with a lease, by the clocks of this machine. */
   confirmedAt: Moment
   readonly abort: AbortController
 }
@@ -71,7 +72,7 @@ export function createLeases(options: {
   laneLeft: () => void
 }): Leases {
   const { store, clock, log, laneLeft } = options
-  /** Those that are not over, by the id of their job. */
+  /** The claims that are not over, by job id. */
   const claims = new Map<string, Claim>()
   let isStoreDown = false
   let extendedAt = 0

@@ -1,4 +1,5 @@
-// Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the job.
+// Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the
+// job.
 import type { Planned } from '../model/action.ts'
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
@@ -43,8 +44,8 @@ export async function performJob(claimed: ClaimedJob, context: JobContext): Prom
 }
 
 /**
- * The log line of a step that has one. It has nothing that a payload may have chosen: no session key, no detail, which may name the
- * recipient, and no model that the action names.
+ * Writes the log line of a step, if the step has one. The line has nothing that a payload may have chosen: no session key, no detail, which
+ * may name the recipient, and no model that the action names.
  */
 function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step: Step, tookMs: number): void {
   const { name, state, model } = step
@@ -119,7 +120,7 @@ function buildFailureReport(
   if (verdict.kind === 'retry') {
     const runAt = new Date(clock() + verdict.afterMs).toISOString()
     log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
-    // one that began before this rule is still in its lane
+    // a job that began before this rule existed is still in its lane
     return { outcome: verdict, leavesLane: leavesLaneBefore(job.planned, name) }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)

@@ -1,4 +1,5 @@
-// Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops repeats, or after a crash during the send.
+// Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops
+// repeats, or after a crash during the send.
 import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post } from '../model/job.ts'
 import { withDeadline } from '../base/time.ts'
@@ -8,7 +9,7 @@ import type { JobContext } from './step.ts'
 /** Milliseconds that a channel has to answer. */
 const sendTimeoutMs = 60_000
 
-/** A reply: the messages, each of which may have been sent already, and where they go. */
+/** A reply: its messages, some of which may have been sent already, and its route. */
 type Reply = {
   readonly posts: readonly Post[]
   readonly channel: Channel

@@ -75,7 +75,7 @@ function chooseChannel(
   return whatsapp !== undefined && (to ?? whatsapp.to) !== undefined ? 'whatsapp' : undefined
 }
 
-/** The console needs no section, so it says nothing about the operator's wish. */
+/** Whether the console is the only channel. It needs no section, so it does not show that the operator wants replies. */
 function hasOnlyConsole(channels: RouteSources['channels']): boolean {
   return [...channels.keys()].every((name) => name === 'console')
 }

@@ -22,9 +22,9 @@ import { createEchoRunner } from '../runners/echo.ts'
 import { createOpenClawRunner } from '../runners/openclaw.ts'
 
 export type RunnersAndChannels = {
-  /** By name; undefined where there is none of this name. */
+  /** The runner of this name; undefined if there is none. */
   runner(name: string): Runner | undefined
-  /** By name; a channel that is not in it is not configured. */
+  /** The configured channels, by name. */
   readonly channels: ReadonlyMap<string, Channel>
 }
 

@@ -61,20 +61,20 @@ const retryConfigs = {
 
 /** Every field is required, so that the compiler reports a new step that lacks one. */
 type StepDefinition<Kind extends Planned['kind']> = {
-  /** What it does, for the table of the page. */
+  /** What the step does, for the table of the page. */
   readonly about: string
-  /** The kinds of jobs that have it. */
+  /** The kinds of jobs that have the step. */
   readonly of: readonly Kind[]
   /** One attempt. An exception is a failure that is tried again; so is the end of the process. */
   readonly perform: (input: StepInput<PlanOf<Kind>>, context: JobContext) => StepOutcome | Promise<StepOutcome>
   /**
-   * The key of the configuration that says for how long it is tried again while the other side is unavailable; undefined: there is no
-   * other side.
+   * The key of the configuration that limits for how long the step is tried again while the other side is unavailable; undefined if there
+   * is no other side.
    */
   readonly retry: keyof typeof retryConfigs | undefined
-  /** Whether the log has a line when it is recorded. It always has one when it fails. */
+  /** Whether a recorded step gets a log line. A failed step always does. */
   readonly isLogged: boolean
-  /** The end of the run as the main session reads it when this step failed permanently; undefined: it reads nothing. */
+  /** The end of the run as the main session reads it after this step failed permanently; undefined if it reads nothing. */
   readonly describeDeath: ((death: StepDeath) => RunEnd) | undefined
 }
 

@@ -1,4 +1,5 @@
-// The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts says which of them a job has, and in which order.
+// The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts says which of them a job has, and in
+// which order.
 import { type Alert, mainSessionKey } from '../model/action.ts'
 import type { StepName } from '../model/job.ts'
 import { cut } from '../base/text.ts'

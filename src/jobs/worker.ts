@@ -8,7 +8,7 @@ import type { JobDependencies, JobSettings } from './step.ts'
 
 export type Worker = {
   start(): void
-  /** Something may be due: called after each append. */
+  /** Looks for due jobs. Called after each append. */
   lookForJobs(): void
   /** Claims no new job, waits `graceMs` for the running jobs, then stops and releases them. */
   stop(options: { graceMs: number }): Promise<void>

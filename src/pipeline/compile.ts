@@ -39,7 +39,7 @@ export type CompiledMapping = {
   readonly readsPayload: boolean
   /** Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
   readonly verifier: Verifier | undefined
-  /** Whose requests such a proof proves. Its source is the sender of the scheme, else `match.source`, else the scheme. */
+  /** The sender whose requests the proof proves. Its source is the sender of the scheme, else `match.source`, else the scheme. */
   readonly provenSender: { readonly source: string; readonly facts: SenderFacts | undefined } | undefined
 }
 

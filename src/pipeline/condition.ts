@@ -8,9 +8,9 @@ import type { Scalar, ValueTests, Wanted } from '../model/match.ts'
 const maxComparedChars = 10_000
 
 export type Comparison = {
-  /** What the condition allows, for people. */
+  /** The allowed values, for people. */
   readonly description: string
-  /** Undefined if the value is allowed; else the kind of what was found: reasons show no value of a payload. */
+  /** Undefined if the value is allowed; else the kind of the value that was found, because reasons show no value of a payload. */
   readonly findMiss: (value: JsonValue | undefined) => string | undefined
 }
 
@@ -62,7 +62,7 @@ function isPattern(not: Exclude<ValueTests['not'], undefined>): not is { matches
   return typeof not === 'object' && not !== null && !Array.isArray(not)
 }
 
-/** A field that is null is there. */
+/** A field whose value is null is present. */
 function compilePresence(isWanted: boolean): Comparison {
   return {
     description: isWanted ? 'any value' : 'nothing',

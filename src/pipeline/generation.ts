@@ -21,12 +21,12 @@ export type Generation = {
   readonly hook: (path: string) => Hook
   /** Why each mapping of the configuration would or would not take a delivery, in order. */
   readonly explain: Router<CompiledMapping>['explain']
-  /** All of them, in order of priority. */
+  /** All mappings, in order of priority. */
   readonly mappings: readonly CompiledMapping[]
   readonly transforms: ReadonlyMap<string, Transform>
   /** The schemes in code that its mappings use. */
   readonly verifiers: readonly DefinedVerifier[]
-  /** Transforms and verifiers that do not load. With one of them, the generation is degraded. */
+  /** Transforms and verifiers that do not load. If there is one, the generation is degraded. */
   readonly problems: readonly ProblemRecord[]
 }
 

@@ -7,9 +7,14 @@ import type { VerifySettings } from '../model/verify.ts'
 export type Identity = {
   /** Stored with a request that proved its sender here: the id, or for each secret the scheme and a digest. */
   readonly proves: readonly string[]
-  /** One of them, for the key of duplicates: that of the oldest secret, so that it stays while the sender changes to a new one. */
+  /**
+   * The one of `proves` that is part of the key of duplicates: that of the oldest secret, so that the key stays the same while the sender
+   * changes to a new secret.
+   */
   readonly signer: string
-  /** Whether a stored request with this proof opens the mapping. One that got an id still opens to what was stored before. */
+  /**
+   * Whether a stored request with this proof opens the mapping. A mapping that got an id also opens for requests that were stored before.
+   */
   isOpenedBy(proof: string): boolean
   /** The name under which secrets from handshakes of its sender are stored. */
   readonly secretsName: string
@@ -45,7 +50,7 @@ export function toIdentity(mapping: Named): Identity {
 
 type Open = { readonly scheme: string | undefined; readonly settings: object }
 
-/** The settings that anybody may know, and the secrets. `also` is checked by itself; `verifyToken` is a secret of handshakes alone. */
+/** The public settings, and the secrets. `also` is checked separately; `verifyToken` is only a secret of handshakes. */
 function toParts(verify: VerifySettings | undefined): Open & { readonly secrets: readonly string[] } {
   if (verify === undefined) return { scheme: undefined, settings: {}, secrets: [] }
   const { scheme, secret, secrets, also: _also, verifyToken: _verifyToken, ...settings } = verify

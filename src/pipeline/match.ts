@@ -169,7 +169,7 @@ function compileWordCondition(field: Word, wanted: Wanted): DescribedCondition {
   return { condition, description }
 }
 
-// headers may carry shared secrets: the message shows neither the value that came nor the wanted one
+// headers may carry shared secrets: the message shows neither the received value nor the expected one
 function compileHeaderCondition(name: string, wanted: Wanted): Condition {
   const { findMiss: findValueMiss } = compileComparison(wanted)
   return ({ headers }) => {

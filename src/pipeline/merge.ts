@@ -137,7 +137,7 @@ export function toTransformCall(
   const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
   if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json', serves }
-  // an accepted body of no bytes is the payload `null`
+  // an accepted empty body is the payload `null`
   return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax, serves }
 }
 

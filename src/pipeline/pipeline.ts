@@ -37,7 +37,7 @@ type DecisionInput = {
   readonly hook: Hook
   readonly config: Config
   readonly newId: NewId
-  /** The decision is carried out. If it is absent, code is told that it serves no delivery. */
+  /** Set if the decision is carried out. If it is absent, the code learns that it serves no delivery. */
   readonly serves?: true
 }
 
@@ -240,7 +240,7 @@ function toOperatorProblem(problem: Problem, transform: Transform): Problem {
 type Reasons = {
   readonly mappingId: string | undefined
   readonly transformHash: string | undefined
-  /** What the mapping says; undefined: `hooks.retain` decides. */
+  /** The setting of the mapping; undefined: `hooks.retain` decides. */
   readonly retain: Retain | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]

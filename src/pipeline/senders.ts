@@ -28,7 +28,7 @@ export const senders: readonly Sender[] = [
   ...mailSenders,
   ...cloudSenders,
   ...agentsSenders,
-  // the last, so that a sender with headers of its own is preferred
+  // last, so that a sender with its own headers is preferred
   ...conventionsSenders,
 ]
 

@@ -57,7 +57,7 @@ export function findSender(source: string | undefined): SenderFacts | undefined 
   return source === undefined ? undefined : byName.get(source)
 }
 
-/** What facts are read from. The payload is parsed only for a fact in the body. */
+/** The parts of a delivery from which facts are read. */
 type ReadableDelivery = Pick<Delivery, 'headers' | 'body'>
 
 /** The event in the words of the sender. Several parts are joined by a dot, as in `ITEM.ERROR`. */
@@ -124,7 +124,7 @@ function readFact(fact: Fact, delivery: ReadableDelivery, joint: string): string
   }
 }
 
-/** Strings that are not blank, and numbers as text. */
+/** The text of a string that is not blank, or of a number; undefined for anything else. */
 function toWord(value: JsonValue | undefined): string | undefined {
   if (typeof value === 'number') return String(value)
   return typeof value === 'string' && value.trim() !== '' ? value : undefined

@@ -1,4 +1,5 @@
-// Everything in a store, row by row, into an empty store of any engine. A row has the same columns in every engine, in the order of arrival.
+// Copies everything in a store, row by row, into an empty store of any engine. All engines have the same columns, and read rows in order of
+// arrival.
 import { Problem } from '../model/problem.ts'
 import type { Row, SqlValue } from './rows.ts'
 
@@ -13,7 +14,7 @@ export type CopiedTable = {
 
 const events = { seq: 'integer', at: 'integer', agent_id: 'text', session_key: 'text', text: 'text' } as const
 
-/** In an order in which each row follows the rows that it refers to. Leases and gates are not copied: the next owner makes its own. */
+/** Ordered so that each row follows the rows that it refers to. Leases and gates are not copied: the next owner makes new ones. */
 export const copiedTables: readonly CopiedTable[] = [
   {
     name: 'deliveries',
@@ -100,7 +101,7 @@ export const copiedTables: readonly CopiedTable[] = [
 
 /** A store that nobody writes until the end of the copy. */
 export type CopySource = {
-  /** Rows whose key follows `after`, by their key. Undefined: from the first one. */
+  /** Rows whose key follows `after`, in the order of their keys. Undefined: from the first one. */
   read(table: CopiedTable, after: readonly SqlValue[] | undefined, limit: number): Promise<Row[]>
   count(table: CopiedTable): Promise<number>
 }

@@ -1,4 +1,4 @@
-// The leases of this gateway: kept while it lives, and given back when it stops. Another gateway gets them within 30 s of a crash.
+// The leases of this gateway: renewed while it lives, released when it stops. After a crash, another gateway gets them within 30 s.
 import { toErrorName } from '../base/exceptions.ts'
 import { attemptWithin, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
 import type { Log } from '../model/log.ts'
@@ -27,7 +27,7 @@ export type NamedLeases = {
   take(names: readonly string[]): Promise<string[]>
   /** Never rejects: a lease that cannot be ended runs out. */
   release(names: readonly string[]): Promise<void>
-  /** Gives everything back. */
+  /** Releases everything. */
   stop(): Promise<void>
 }
 
@@ -56,9 +56,9 @@ export function createNamedLeases(parts: {
     return running
   }
 
-  /** Extends what is held, and takes the duties that are free. */
+  /** Extends the held leases, and takes the duties that are free. */
   async function renewAll(): Promise<void> {
-    // after a pause of the process: who asked meanwhile was told no, and must hear when the duty is back
+    // after a pause of the process, these duties were reported as not held, so their `changed` must be called again
     const lapsed = new Set([...duties].flatMap(([name, { wasHeld }]) => (wasHeld && !isHeld(name) ? [name] : [])))
     try {
       await extend()

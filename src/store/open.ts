@@ -25,15 +25,18 @@ export async function openReader(place: StorePlace): Promise<StoreReader> {
   return createPostgresReader({ url: place.url })
 }
 
-/** What `hookloom doctor` says of a database. Throws `store-unavailable`, with the reason and the next step, if it does not answer. */
+/**
+ * The facts that `hookloom doctor` shows about a database. Throws `store-unavailable`, with the reason and the next step, if it does not
+ * answer.
+ */
 export async function readDatabaseFacts(url: string): Promise<PostgresFacts> {
   const { readPostgresFacts } = await import('./postgres/facts.ts')
   return readPostgresFacts(url)
 }
 
 /**
- * Copies everything into an empty store of any engine, all or nothing, and returns the number of rows of each table. No gateway may use
- * either store: else it throws `store-locked`. Throws `conflict` if the target is not empty.
+ * Copies everything into an empty store of any engine, all or nothing, and returns the number of rows of each table. Throws `store-locked`
+ * if a gateway uses one of the stores, and `conflict` if the target is not empty.
  */
 export async function copyStore(
   { from, to }: { from: StorePlace; to: StorePlace },

@@ -1,4 +1,4 @@
-// What the owners of a store share: who they are, what one of them has for itself, and what they tell each other.
+// State that the owners of a store share: who they are, which leases each one has, and their signals to each other.
 
 /** A gateway on a store. `address`: where its hooks are. */
 export type NodeInfo = {
@@ -8,19 +8,19 @@ export type NodeInfo = {
   readonly address: string
 }
 
-/** `seenAt`: when it joined last, by the clock of the store. */
+/** `seenAt`: the time at which it last joined, by the clock of the store. */
 export type NodeRecord = NodeInfo & { readonly seenAt: number }
 
-/** A right that one owner has at a time, such as to watch a mailbox. */
+/** A right that one owner has at a time, such as the right to watch a mailbox. */
 export type Lease = { readonly name: string; readonly fence: number }
 
 /**
- * What another owner left to do. `jobs`: a job may be claimed. `waiting`: a delivery is pending or parked. `wakes`: an event that asks for
- * a turn is not consumed; it is not signalled at once, because its owner queues the turn.
+ * Work that another owner left. `jobs`: a job may be claimed. `waiting`: a delivery is pending or parked. `wakes`: an event that asks for a
+ * turn is not consumed; it is not signalled at once, because its owner queues the turn.
  */
 export type Signal = 'jobs' | 'waiting' | 'wakes'
 
-/** Failed attempts of clients. `scope`: what they tried to open. */
+/** Failed attempts of clients. `scope`: the name of the throttle that counts them. */
 export type FailuresQuery = {
   readonly scope: string
   readonly clients: readonly { readonly client: string; readonly count: number }[]

@@ -1,4 +1,4 @@
-// What goes into a store and comes out of it. The calls and their promises are in store.ts.
+// The records that go into a store and come out of it. The calls and their promises are in store.ts.
 import type { Alert, Heartbeat, PlannedAction } from '../model/action.ts'
 import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { Job, Message, Post, Recipient, Step, SystemEvent } from '../model/job.ts'
@@ -146,12 +146,12 @@ export type JobReport = {
     | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
 }
 
-/** What repeated a delivery since it was noted last. `lastAt`: milliseconds since the epoch. */
+/** The repetitions of a delivery since they were last noted. `lastAt`: milliseconds since the epoch. */
 export type Repetition = {
   readonly deliveryId: string
   readonly times: number
   readonly lastAt: number
-  /** True: one of them had another body. */
+  /** True: one of them had a different body. */
   readonly bodyDiffered: boolean
 }
 
@@ -166,7 +166,7 @@ export type DeliveryRecord = {
   readonly generation: string
   readonly transformHash: string | undefined
   readonly state: DeliveryState
-  /** How often it was repeated: requests with its key, which had no effect of their own. */
+  /** How many requests with its key repeated it. They had no effect. */
   readonly repeats: number
   readonly repeatedAt: number | undefined
   /** True: a repetition had a different body. */
@@ -175,7 +175,7 @@ export type DeliveryRecord = {
   readonly node: string | undefined
   /** When it was accepted, skipped or dropped; undefined while it waits. */
   readonly settledAt: number | undefined
-  /** What the sender got. A delivery that waited keeps its first answer. */
+  /** The answer that the sender got. A delivery that waited keeps its first answer. */
   readonly answer: { readonly status: number; readonly body: string }
   readonly problem: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
@@ -245,7 +245,7 @@ export type StoreHealth = {
   readonly engine: string
   /** Why the store does not work; undefined while it works. */
   readonly trouble: string | undefined
-  /** What will become trouble, such as a limit that is near. */
+  /** A condition that will become trouble, such as a limit that is near. */
   readonly warning?: string | undefined
   /** Facts about the engine for `hookloom doctor` and /readyz, such as SQLite's journal mode. */
   readonly facts: Readonly<Record<string, string | number>>

@@ -14,13 +14,13 @@ export type Capacity = {
   /** Called after each commit with the bytes that wait in the store. */
   update(bytes: number): void
   /**
-   * A `store-full` problem if a new delivery would exceed the limit. `bytes`: what of it would wait; a delivery that does not
-   * wait is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
+   * A `store-full` problem if a new delivery would exceed the limit. `bytes`: the part of it that would wait; a delivery that does not wait
+   * is never refused. `uncommitted`: the bytes of operations before it that are not committed yet.
    */
   checkAppend(bytes: number, uncommitted: number): Problem | undefined
   /** Why deliveries are refused; undefined while they are not. */
   trouble(): string | undefined
-  /** What the operator should know before deliveries are refused. */
+  /** A warning for the operator before deliveries are refused. */
   warning(): string | undefined
 }
 

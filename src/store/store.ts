@@ -65,7 +65,7 @@ export interface StoreReader {
    * next `before` loses nothing and repeats nothing.
    */
   events(query: { limit: number; before?: number | undefined }): Promise<SystemEvent[]>
-  /** The `limit` sessions that were updated last; the last one comes last. `before` as for events, by `updatedAt`. */
+  /** The `limit` sessions that were updated last, the newest one last. `before` as for events, by `updatedAt`. */
   sessions(query: { limit: number; before?: number | undefined }): Promise<Session[]>
   /** Undefined if the store has nothing of this session. `runnerState` comes from the last report that set it. */
   session(
@@ -102,7 +102,7 @@ export interface StoreReader {
   waitedFor(): Promise<string[]>
   /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. An owner does not read the rows for it. */
   waitingBytes(): Promise<number>
-  /** For how long the job has been due that has been due for longest; undefined if no job is due. */
+  /** For how long the job that became due first has been due; undefined if no job is due. */
   dueForMs(): Promise<number | undefined>
   /**
    * The gateways that are on the store, in the order of their ids. One that has not joined again for half a minute is left out. An engine
@@ -113,17 +113,14 @@ export interface StoreReader {
 }
 
 /**
- * The part of the store that its owner has.
- *
- * Durability: a call that writes resolves after its transaction is committed and, on disk, synced. It rejects with
- * `store-unavailable` if the commit failed or its result is unknown.
- *
+ * The part of the store that only an owner has.
+ * Durability: a call that writes resolves after its transaction is committed and, on disk, synced. It rejects with `store-unavailable` if
+ * the commit failed or its result is unknown.
  * Atomicity: each call except `sweep` is one transaction. After a rejection, either all of its writes are stored or none.
- *
- * Ownership: an engine has one owner or several. Where it has one (SQLite), writes of a second owner reject with `store-locked`.
- * Where it has several (Postgres), every promise applies to all owners together. Rows have a sequence number, drawn when they
- * are inserted; "arrival order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have
- * one order, the same for every reader, but not necessarily that of their requests.
+ * Ownership: an engine has one owner or several. Where it has one (SQLite), writes of a second owner reject with `store-locked`. Where it
+ * has several (Postgres), every promise applies to all owners together. Rows have a sequence number, drawn when they are inserted; "arrival
+ * order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have one order, the same for every
+ * reader, but not necessarily that of their requests.
  */
 export interface Store extends StoreReader {
   /**
@@ -201,11 +198,11 @@ export interface Store extends StoreReader {
   drop(deliveryId: string): Promise<boolean>
 
   /**
-   * Takes those of the named leases that nobody has, each for `leaseMs` and under a new, random fence, and returns them. A lease that
-   * ran out belongs to nobody. An engine with one owner begins without leases, because its lock proves that the owner before is dead.
+   * Takes the free ones of the named leases, each for `leaseMs` and under a new, random fence, and returns them. A lease that expired is
+   * free. An engine with one owner begins without leases, because its lock proves that the previous owner is dead.
    */
   lease(query: { names: readonly string[]; leaseMs: number }): Promise<Lease[]>
-  /** Sets leases to end `leaseMs` from now, also one that ran out and that nobody else took. Returns the names of those still held. */
+  /** Sets leases to end `leaseMs` from now, even expired ones that nobody else took. Returns the names of those still held. */
   extendLeases(held: readonly Lease[], leaseMs: number): Promise<string[]>
   /** Ends leases that are still held under their fence. */
   endLeases(held: readonly Lease[]): Promise<void>
@@ -214,14 +211,14 @@ export interface Store extends StoreReader {
    * not become longer. An engine with one owner counts nothing: its owner does, in memory.
    */
   noteFailures(query: FailuresQuery): Promise<void>
-  /** The clients that are locked out, for so much longer. At most ten thousand. */
+  /** The clients that are locked out, at most ten thousand. `forMs`: how much longer. */
   lockouts(scope: string): Promise<{ client: string; forMs: number }[]>
   /**
-   * Says that this gateway is on the store. Deliveries that it stores from then on name it. It says so again every ten seconds, and when
-   * its generation changes.
+   * Registers this gateway on the store: deliveries that it stores from then on name it. It joins again every ten seconds, and when its
+   * generation changes.
    */
   join(node: NodeInfo): Promise<void>
-  /** The gateway is no longer on the store. Its deliveries still name it. */
+  /** Removes a gateway from the store. Its deliveries still name it. */
   leave(id: string): Promise<void>
   /**
    * Calls the listener soon after another owner committed something that this owner may act on. A signal may come late, twice,

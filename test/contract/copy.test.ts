@@ -1,4 +1,4 @@
-// A copy of a store is the same store: everything that a reader sees, and everything that a gateway does with it next.
+// A copy of a store shows the same records to a reader, and gives a gateway the same work.
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -47,7 +47,7 @@ function toShown(kept: KeptRequest | undefined) {
   return kept && { head: { ...kept.head }, body: Buffer.from(kept.body).toString('hex') }
 }
 
-/** Without what grows with time. */
+/** The same without the fields that grow with time. */
 function toTimeless<Waiting extends object>(waiting: Waiting): object {
   return { ...waiting, wokenForMs: 'wokenForMs' in waiting && waiting.wokenForMs !== undefined }
 }
@@ -213,7 +213,7 @@ describe.skipIf(whyNoPostgres)(
         })
       const expected = await next(from)
       expect(expected).toMatchObject({ isKnown: { kind: 'duplicate' }, isBeating: false, isLater: true, moved: [] })
-      // the lane of the retry waits for it, and what has no lane does not
+      // the job behind the retry waits for it, and the job without a lane does not
       expect(expected.claimed).toEqual(['job-alone', 'beat'])
       expect(await next(to)).toEqual(expected)
     })
@@ -338,7 +338,7 @@ describe.skipIf(whyNoPostgres)(
         'requests',
         'task_names',
       ])
-      // and so is every column of theirs
+      // and so are all of their columns
       const { rows: columns } = await withDatabase((client) =>
         client.query<{ table_name: string; column_name: string }>(
           'SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = $1',

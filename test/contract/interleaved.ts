@@ -55,7 +55,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     await mine
   }
 
-  /** The same key at several owners at once. */
+  /** Appends deliveries with one key to several owners at once. */
   async function appendTwins(): Promise<void> {
     const key = { key: `k${keys.length}`, stored: 0 }
     keys.push(key)

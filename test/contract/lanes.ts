@@ -5,7 +5,7 @@ import { newDelivery, newJob } from './stage.ts'
 
 export function describeLanes(stage: () => Stage): void {
   describe('lanes', () => {
-    /** Three jobs of one lane in arrival order, each of a delivery of its own. */
+    /** Three jobs of one lane in arrival order, each from another delivery. */
     async function threeOfLane() {
       const { store, clock } = stage()
       const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' }), newJob({ lane: 'a' })] as const

@@ -75,7 +75,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await ids('g2')).toEqual([broken.id, pending.id])
       expect(await ids('h1')).toEqual([broken.id, pending.id])
       expect(await ids('h2', 'else')).toEqual([broken.id, pending.id])
-      // what is pending was not parked, and no part of a name is the name
+      // a pending delivery was not parked, and a part of a name does not match
       expect(await ids('g9', 'h9', 'h', 'g')).toEqual([twice.id, broken.id, pending.id])
       for (let count = 0; count < 200; count += 1) await store.settle(twice.id, by(`later-${count}`, `hash-${count}`))
       expect(await ids('later-190')).toEqual([broken.id, pending.id])

@@ -7,9 +7,9 @@ export type Proxy = {
   readonly url: string
   /** From now on, each new connection is cut after so many bytes from the server. Undefined: never. */
   cutAfter(bytes: number | undefined): void
-  /** True: no byte of the server arrives. They are lost, and do not arrive later. */
+  /** True: all bytes from the server are lost, and do not arrive later. */
   loseAnswers(isLost: boolean): void
-  /** Nobody listens, and all connections are cut. */
+  /** Stops listening, and cuts all connections. */
   shut(): Promise<void>
   open(): Promise<void>
   /** Resolves when the next connection is cut by `cutAfter`. */
@@ -20,7 +20,7 @@ export type Proxy = {
   mostBytes(): number
 }
 
-/** It ends with the test file. */
+/** Closed at the end of the test file. */
 export async function createProxy(url: string): Promise<Proxy> {
   const { hostname, port } = new URL(url)
   const sockets = new Set<Socket>()

@@ -33,7 +33,7 @@ export async function newSchema(): Promise<{ schema: string; url: string; drop: 
   return { schema, url: `${url}${separator}options=${encodeURIComponent(`-c search_path=${schema}`)}`, drop }
 }
 
-/** Schemas whose stores are closed. To empty one takes a tenth of the time that a new one takes. */
+/** Schemas whose stores are closed. To empty a schema takes a tenth of the time that it takes to create one. */
 const free: Awaited<ReturnType<typeof newSchema>>[] = []
 
 /** Stores on the same empty schema. It is free again when the last one is closed, and dropped at the end of the test file. */

@@ -211,7 +211,7 @@ export function describeReads(stage: () => Stage): void {
     test('events and sessions older than a moment come in pages of whole moments, none lost and none repeated', async () => {
       const { store, clock } = stage()
       const names: string[] = []
-      // moments with one, two, three and four events, each of a session of its own
+      // moments with one, two, three and four events, each in another session
       for (const count of [1, 2, 3, 4]) {
         clock.advance(5)
         for (let n = 0; n < count; n += 1) {

@@ -8,7 +8,7 @@ const ran: Step = { name: 'run', state: 'done', at: 1, result: 'All good' }
 const main = { agentId: 'main', sessionKey: 'main' }
 
 export function describeSessions(stage: () => Stage): void {
-  /** Appends system events, and gives back what waits in the main session. */
+  /** Appends system events, and returns the events that wait in the main session. */
   async function waitingAfter(...events: Parameters<typeof newEvent>[0][]) {
     const { store, clock } = stage()
     const jobs = [newJob({ state: 'done', events: events.map((event) => newEvent(event)) })]
@@ -16,7 +16,7 @@ export function describeSessions(stage: () => Stage): void {
     return store.waiting({ ...main, limit: 9 })
   }
 
-  /** The ids of all that wait in the main session then. */
+  /** Appends system events, and returns the ids of all events that wait in the main session. */
   async function idsAfter(...events: Parameters<typeof newEvent>[0][]): Promise<number[]> {
     return (await waitingAfter(...events)).events.map(({ id }) => id)
   }
@@ -79,7 +79,7 @@ export function describeSessions(stage: () => Stage): void {
       await store.report(await turnIn('main'), { step: ran, consumed: one ? [one.id] : [], outcome: { kind: 'done' } })
       const left = await store.waiting({ ...main, limit: 9 })
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
-      // the newest alone: an earlier event may have become visible only after the turn read them
+      // all but the first: an earlier event may have become visible only after the turn read them
       const consumed = left.events.slice(1).map(({ id }) => id)
       await store.report(await turnIn('main'), { step: ran, consumed, outcome: { kind: 'done' } })
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])

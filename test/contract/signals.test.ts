@@ -1,4 +1,4 @@
-// What one owner of a store learns of the writes of another.
+// One owner of a store learns about the writes of another.
 import { randomUUID } from 'node:crypto'
 import { createServer, connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -48,7 +48,7 @@ function listen(store: Store) {
   return { heard, next }
 }
 
-/** Resolves when a ping came back: from then on, the store hears others. */
+/** Resolves when a ping came back: from then on, the store gets the signals of others. */
 async function connected(store: Store, writer: Store): Promise<ReturnType<typeof listen>> {
   const ears = listen(store)
   await expect
@@ -186,7 +186,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
   })
 })
 
-/** A proxy in front of the database. It stops to forward one connection as a lost network does: without a word. */
+/** A proxy in front of the database. It stops forwarding one connection silently, as a lost network does. */
 async function startProxy() {
   const target = new URL(process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test')
   const listeners: Socket[] = []

@@ -5,7 +5,7 @@ import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../
 
 export type Moved = { (): number; advance(ms: number): void }
 
-/** Starts at a round moment. */
+/** A clock that starts at a round moment. */
 export function createClock(): Moved {
   let now = 1_700_000_000_000
   return Object.assign(() => now, {
@@ -50,7 +50,7 @@ export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
   }
 }
 
-/** A wake as the gateway plans it: done when it is stored, with one event that says the same. */
+/** A wake as the gateway plans it: done when it is stored, with one event of the same text. */
 export function newWake(text: string, over: Partial<NewEvent> = {}): NewJob {
   const event = newEvent({ text, ...over })
   return newJob({
@@ -72,7 +72,7 @@ export function newWake(text: string, over: Partial<NewEvent> = {}): NewJob {
   })
 }
 
-/** Headers hold a name that an object must not take for its prototype. */
+/** One header has a name that an object must not take for its prototype. */
 export function request(body = '{"a":1}'): KeptRequest {
   const headers: Record<string, string> = Object.create(null)
   headers['x-github-event'] = 'push'

@@ -1,4 +1,4 @@
-// A wake is done when its delivery is accepted. An engine may store it without rows of its own; nobody notices.
+// A wake is done when its delivery is accepted. An engine may store it without separate rows, which no call shows.
 import { describe, expect, test } from 'vitest'
 import { accepted, newDelivery, newEvent, newWake, parked } from './stage.ts'
 import type { Stage } from './store.ts'
@@ -102,7 +102,7 @@ export function describeWakes(stage: () => Stage): void {
       expect(await store.job(young.id)).toMatchObject({ id: young.id })
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['young'])
       expect((await store.counts()).jobs.done).toBe(1)
-      // the store is empty for a moment: what comes next must not take the place of what was there
+      // the store is empty for a moment: new rows must not take the places of deleted ones
       clock.advance(1_000)
       expect(await store.sweep(500)).toBe(1)
       const next = newWake('next')

@@ -1,4 +1,4 @@
-// What one request costs beside time: system calls, and pages of the WAL. Both are the same on every machine.
+// The cost of one request besides time: system calls, and pages of the WAL. Both are the same on every machine.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -5,7 +5,7 @@ import { type Gateway, startGateway } from '../e2e/gateway.ts'
 import { createDice, createLoad } from '../e2e/load.ts'
 
 const kills = 20
-/** Deliveries that are begun before each kill, at the most: what is left to do at the end must fit into the test. */
+/** The most deliveries that are begun before each kill: the work that is left at the end must fit into the test. */
 const perRound = 250
 
 test('twenty kills under load lose no acknowledged delivery and repeat no effect', { timeout: 180_000 }, async () => {
@@ -37,7 +37,7 @@ test('twenty kills under load lose no acknowledged delivery and repeat no effect
   }
 })
 
-/** The moment of a kill is the one thing here that is a matter of time. */
+/** The moment of a kill is all that depends on time here. */
 function after(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

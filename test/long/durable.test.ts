@@ -1,4 +1,4 @@
-// 200 means durable: on disk before it is said, 503 while nothing can be written, and nothing lost at an orderly stop.
+// 200 means durable: the delivery is on disk before the answer. 503 while nothing can be written. An orderly stop loses nothing.
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -111,7 +111,7 @@ test('a store in which too much waits is answered 503 and never 200 without a ro
 })
 
 test('a store that cannot be opened at the start keeps nobody down: 503 until it is mended, and 200 after', async () => {
-  // a file where the folder should be is in the way of every user, root included
+  // a file in place of the folder stops every user, root included
   const dir = makeConfigDir({ files: { state: 'in the way' } })
   const gateway = await startInside({ dir })
   expectUnavailable(await post(gateway.port, '/hooks/wake', wake))

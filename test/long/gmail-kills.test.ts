@@ -1,4 +1,4 @@
-// Every mail one run, whatever dies in between.
+// Every mail causes one run, whichever process dies in between.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// Whoever can send a text must not choose how long the gateway works on it: four times the text is about four times the work.
+// A sender must not choose how long the gateway works on a text: four times the text is about four times the work.
 import { toStyled } from '../../src/channels/signal.ts'
 import { describe, expect, test } from 'vitest'
 import { splitMarkdown } from '../../src/channels/chunks.ts'
@@ -12,7 +12,7 @@ import { neutralise, toLine, wrapExternal } from '../../src/boundary/boundary.ts
 import { foldCodePoint } from '../../src/boundary/lookalikes.ts'
 import { compileTemplate } from '../../src/pipeline/template.ts'
 
-/** Repeated as often as there is room, behind the text before the bar, if there is one. */
+/** Each text is repeated as often as there is room. A text before a bar comes once, in front. */
 const hostile = {
   text: ['a', ' ', '\n', '\\', 'é', '\u0301', '\u200B', '👨‍👩‍👧', '\uD83D', '\uFDFA', '\u00A0', '\r\n'],
   markers: ['<', '<<<', '<|', '<|a', '[', '[INST', '<<<EXTERNAL_UNTRUSTED_CONTENT', '<|EXTERNALUNTRUSTEDCONTENT'],
@@ -30,7 +30,7 @@ const attempt = (work: () => unknown) => {
   try {
     work()
   } catch {
-    // a refusal has its cost as well
+    // a refusal costs time too
   }
 }
 const toPayload = (text: string, mimeType: string) => ({
@@ -80,7 +80,7 @@ function repeat(unit: string, length: number): string {
   return prefix + repeated.repeat(Math.ceil(length / repeated.length))
 }
 
-/** Milliseconds of this process's own time, the least of several. */
+/** The processor time of this process in milliseconds, the least of several runs. */
 function cost(work: (text: string) => unknown, text: string, runs: number): number {
   const times = Array.from({ length: runs }, () => {
     const before = process.cpuUsage()
@@ -90,7 +90,7 @@ function cost(work: (text: string) => unknown, text: string, runs: number): numb
   return Math.min(...times)
 }
 
-/** Whether four times the text is less than ten times the work; what takes less than twenty milliseconds is not measured. */
+/** Whether four times the text is less than ten times the work. Work of less than twenty milliseconds is not measured. */
 function isLinear(work: (text: string) => unknown, unit: string): boolean {
   const [short, long] = [small, small * factor].map((length) => repeat(unit, length))
   return cost(work, long ?? '', 2) < 10 * Math.max(cost(work, short ?? '', 3), 2)

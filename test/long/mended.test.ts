@@ -8,7 +8,7 @@ import { readStore } from '../e2e/inside.ts'
 
 const version = (name: string) => `export default ({ payload }) => ({ text: '${name} ' + payload.n })\n`
 const broken = `export default () => { throw new Error('not like this') }\n`
-/** Slow enough to be killed in the middle of what it catches up with. */
+/** Slow enough that a kill interrupts the run of the parked deliveries. */
 const mended = `export default async ({ payload }) => {
   await new Promise((resolve) => setTimeout(resolve, 25))
   return { text: 'mended ' + payload.n }
@@ -47,14 +47,14 @@ test(
         headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', 'idempotency-key': `k${own}` },
         body: JSON.stringify({ n: own }),
       }).catch(() => undefined)
-      // cut off by a kill: nobody was told anything
+      // a kill cut the connection, so the sender got no answer
       const body: unknown = await response?.json().catch(() => undefined)
       if (response === undefined || body === undefined) return
       if (response.status !== 200) refused.push(`${response.status} ${JSON.stringify(body)}`)
       const isParked = Reflect.get(Object(body), 'status') === 'parked'
       answered.push({ n: own, deliveryId: String(Reflect.get(Object(body), 'deliveryId')), isParked })
     }
-    /** Posts until `until` holds, on several connections at once. */
+    /** Posts on several connections at once until `until` returns true. */
     async function traffic(until: () => boolean): Promise<void> {
       await Promise.all(
         Array.from({ length: lanes }, async () => {
@@ -85,10 +85,10 @@ test(
     const events = await readStore(dir, (store) => store.events({ limit: 100_000 }))
     const states = new Map(records.map(({ deliveryId, state }) => [deliveryId, state]))
     expect(answered.filter(({ deliveryId }) => states.get(deliveryId) !== 'accepted')).toEqual([])
-    // one event each, and no other but the notices that something is parked
+    // one event for each delivery, and otherwise only notices that something is parked
     const own = events.filter(({ deliveryId }) => deliveryId !== undefined)
     expect(own.map(({ deliveryId = '' }) => deliveryId).toSorted()).toEqual([...states.keys()].toSorted())
-    // those that waited, in the order in which the store took them
+    // the deliveries that waited, in the order in which the store took them
     const caughtUp = events.filter(({ text }) => text.startsWith('mended')).map(({ deliveryId = '' }) => deliveryId)
     const wasMended = new Set(caughtUp)
     expect(caughtUp).toEqual(records.map(({ deliveryId }) => deliveryId).filter((id) => wasMended.has(id)))

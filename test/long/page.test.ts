@@ -10,7 +10,7 @@ import { makeConfigDir } from '../e2e/gateway.ts'
 const stored = 100_000
 const perSecond = 200
 const seconds = 15
-/** Parts of a second, in which the deliveries and one question for a list are spread. */
+/** Parts of a second, over which the deliveries and one request for a list are spread. */
 const ticks = 20
 const queries = ['limit=100', 'hook=plain', 'state=parked', 'q=nothing-has-this', 'source=github&q=push']
 const mebibyte = 1024 * 1024
@@ -33,7 +33,7 @@ test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 6
       await Promise.all(sent)
       await new Promise((done) => setTimeout(done, Math.max(0, end - performance.now())))
     }
-    // the same questions with nothing else to do: processor time does not depend on what else runs on the machine
+    // the same requests without other work: processor time does not depend on what else runs on the machine
     const alone = new Map<string, number[]>(queries.map((query) => [query, []]))
     for (let n = 0; n < 20 * queries.length; n += 1) {
       const query = queries[n % queries.length] ?? ''
@@ -42,7 +42,7 @@ test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 6
       const { user, system } = process.cpuUsage(began)
       alone.get(query)?.push((user + system) / 1_000)
     }
-    // a search goes through all of them in steps, of which each is one question
+    // a search visits all deliveries in steps, each of which is one request
     await show(page, 'q=the-oldest')
     await page.locator('.row .hook', { hasText: 'the-oldest' }).waitFor({ timeout: 60_000 })
     await show(page, 'q=nothing-has-this')
@@ -80,7 +80,7 @@ async function fill(file: string): Promise<void> {
   await store.close()
 }
 
-/** What the process has for itself, without the libraries that all processes of the browser share. */
+/** The private memory of a process, without the libraries that all processes of the browser share. */
 function toPrivateBytes(pid: number): number {
   const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
   const kibibytes = [...rollup.matchAll(/^Private_(?:Clean|Dirty): +(\d+) kB/gm)].map(([, size]) => Number(size))

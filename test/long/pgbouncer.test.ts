@@ -1,5 +1,5 @@
-// The contract through a pgBouncer in transaction mode, with fewer connections to the server than the stores have: each transaction may
-// have another one, and nothing that a session would keep is kept.
+// The contract through a pgBouncer in transaction mode, with fewer connections to the server than the stores have. Each transaction may get
+// another connection, so the state of a session is lost.
 import { spawn, spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -36,7 +36,7 @@ async function startBouncer(): Promise<{ url: string; schema: string }> {
   onFileEnd(drop)
   const { hostname, port: serverPort, pathname, username, password } = new URL(url)
   const folder = makeFolder()
-  // it refuses to run as root
+  // pgBouncer refuses to run as root
   chmodSync(folder, 0o755)
   const port = await freePort()
   const login = `user=${username}${password === '' ? '' : ` password=${decodeURIComponent(password)}`}`
@@ -76,7 +76,7 @@ function isOpen(port: number): Promise<boolean> {
   })
 }
 
-/** As a new schema would be: with all tables and no row. */
+/** Empties the schema: all tables stay, without rows. */
 async function empty(schema: string): Promise<void> {
   await withDatabase(async (client) => {
     const { rows } = await client.query<{ name: string }>(

@@ -58,7 +58,7 @@ test.skipIf(whySkipped)(
       }
     }
     while ((await send()) !== 200);
-    // a tunnel in front of the balancer names the senders: one that guesses locks out itself only
+    // a tunnel in front of the balancer names the clients: one that guesses locks out only itself
     const guess = { authorization: 'Bearer wrong', 'x-forwarded-for': '203.0.113.9' }
     await Promise.all(Array.from({ length: 60 }, () => send(guess)))
     expect(await send(guess)).toBe(429)
@@ -72,7 +72,7 @@ test.skipIf(whySkipped)(
       expect(await old.stop()).toBe(0)
       const fresh = await start(port, old.dir)
       gateways[index] = fresh
-      // the balancer sends to it again: only then the other one may go
+      // the other gateway may stop only when the balancer sends requests to this one again
       await fresh.printed(/"hook":"wake"/)
     }
     over.abort()

@@ -1,4 +1,5 @@
-// `kill -9` before and after the record of each step: every job ends, what was recorded is not repeated, and a message that may go out twice carries one nonce.
+// `kill -9` before and after the record of each step: every job ends, no recorded step is repeated, and a message that may be sent twice
+// has one nonce.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
@@ -16,10 +17,10 @@ import { readStore } from '../e2e/inside.ts'
 const mortal = resolve(import.meta.dirname, '../fixtures/gateways/mortal.mjs')
 const asked = 'REVIEW-THE-KETTLE'
 
-/** The steps that call somebody else, and where: such a call is made again if the gateway died before the step was recorded. */
+/** The steps that call another server, and the path of the call. The call is repeated if the gateway died before the step was recorded. */
 const outside: Partial<Record<StepName, string>> = { run: '/v1/chat/completions', deliver: '/receiver' }
 
-/** A model and receivers that write down who called. */
+/** The calls that the model and the receivers got. */
 let calls: { path: string; body: string; nonce: string }[] = []
 let others: Server
 let base: string
@@ -71,7 +72,7 @@ function makeDir(): string {
   })
 }
 
-/** Sends one request to a gateway that dies of it; what the sender was answered, if anything. */
+/** Sends one request to a gateway that is killed by it. Returns the status of the answer, if one came. */
 async function killAt(dir: string, step: StepName | 'posts', when: string, body: object): Promise<number | undefined> {
   const child = spawn(process.execPath, [mortal, dir, step, when], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
@@ -114,7 +115,7 @@ test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000
     expect([name, own.length]).toEqual([name, name === step && when === 'before' ? 2 : 1])
   }
 
-  // the main session hears of it once, in a turn of its own
+  // the main session reads the event once, in a separate turn
   await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 20_000, interval: 100 })
   const events = await readStore(dir, (store) => store.events({ limit: 9 }))
   expect(events.map(({ text: told }) => told)).toEqual(['Hook Kettle: It boils.'])

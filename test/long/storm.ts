@@ -1,4 +1,4 @@
-// Senders at three gateways while everything fails that can fail, and the accounts at the end.
+// Senders post to three gateways while everything fails that can fail. At the end, every delivery is accounted for.
 import { writeFileSync } from 'node:fs'
 import { Agent } from 'node:http'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ export type Storm = {
 const lanes = ['hook:lane-a', 'hook:lane-b', 'hook:lane-c']
 const leaseMs = 30_000
 const beatMs = 5_000
-/** What is parked runs again one by one. */
+/** Few are `rolled`, because parked deliveries run again one by one. */
 const kinds: readonly Sent['kind'][] = ['wake', 'wake', 'agent', 'agent', 'mapped', 'mapped', 'rolled']
 const module = 'rolled.ts'
 const before = `export default ({ payload }) => { throw new Error('this version cannot do ' + payload.text.slice(0, 8)) }`
@@ -89,7 +89,7 @@ export async function weather(storm: Storm): Promise<number> {
   }
 }
 
-/** Until so many acts had an effect. */
+/** Repeats an act until it had an effect this many times. */
 async function repeat(times: number, act: () => Promise<boolean | void>, pauseMs: () => number): Promise<void> {
   for (let count = 0; count < times;) {
     await wait(pauseMs())
@@ -181,7 +181,7 @@ async function account(cluster: Cluster, acknowledged: readonly Sent[]): Promise
   }
 }
 
-/** The moments of the failures are the one thing here that is a matter of time. */
+/** The moments of the failures are all that depends on time here. */
 function wait(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -8,9 +8,9 @@ import { createTraffic } from '../reload/traffic.ts'
 const saves = 1000
 const savesPerSecond = 20
 const requestsPerSecond = 200
-/** Until what is compiled once is compiled, and what is cached once is cached. */
+/** Saves before the measurement, until code is compiled and caches are full. */
 const warmSaves = 100
-/** What the watcher takes for one save: two writes that the system held further apart are two saves. */
+/** The watcher takes two writes within this time for one save. */
 const togetherMs = 5
 const megabyte = 1024 * 1024
 
@@ -20,7 +20,7 @@ export default () => ({ message: 'x', sessionKey: \`hook:\${version}:\${helper}\
 `
 const helper = (version: number) => `export const helper: number = ${version}\n`
 
-/** Told to, a process collects and prints how much its main thread holds. */
+/** On request, a process collects garbage and prints the heap of its main thread. */
 const tellHeap = `let count = 0
 process.on('SIGUSR2', () => {
   for (let pass = 0; pass < 3; pass += 1) gc()
@@ -57,7 +57,7 @@ test('a thousand saves of an entry and its helper, 20 a second under 200 request
   expect(answers.filter((it) => it.entry !== it.helper && !torn.has(Math.max(it.entry, it.helper)))).toEqual([])
   expect(answers.filter((it) => it.entry < it.newest)).toEqual([])
   expect(later.filter((it) => it.entry !== saves || it.helper !== saves)).toEqual([])
-  // or it was never tested; how many versions go live depends on the machine
+  // otherwise nothing was tested; the number of versions that go live depends on the machine
   expect(answers.length).toBeGreaterThan(1000)
   expect(new Set(answers.map((it) => it.entry)).size).toBeGreaterThan(20)
   expect((await readHeap(gateway, 2)) - before).toBeLessThan(20 * megabyte)
@@ -66,7 +66,7 @@ test('a thousand saves of an entry and its helper, 20 a second under 200 request
   expect(await gateway.stop()).toBe(0)
 }, 300_000)
 
-/** Milliseconds between the two. */
+/** Saves both files. Returns the milliseconds between the two writes. */
 function saveBoth(root: string, version: number): number {
   const files = [
     [join(root, 'x.ts'), entry(version)],

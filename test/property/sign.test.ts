@@ -1,4 +1,4 @@
-// What the sender's side makes, the gateway's side accepts: for every scheme whose proof can be made here.
+// The gateway accepts every proof that the sender's side makes, for every scheme whose proof can be made here.
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
@@ -34,7 +34,7 @@ function settingsOf(scheme: Scheme, secret: string): VerifySettings {
   return VerifySettings.parse({ scheme: scheme.id, secret, publicUrl: 'https://x.example/hooks/x', ...named })
 }
 
-/** Whether a verifier of these settings takes what was signed with those, at this moment and with this body. */
+/** Whether a verifier with these settings accepts a request that was signed with those, at this moment and with this body. */
 async function isTaken(
   { signed, asked = signed }: { signed: VerifySettings; asked?: VerifySettings },
   { body, sent = body, at = 1_700_000_000_000, now = at }: { body: string; sent?: string; at?: number; now?: number },
@@ -50,7 +50,7 @@ async function isTaken(
   return verifier.isClaimed(request.headers) && (await verifier.verify(request)).ok
 }
 
-/** A body that holds the time of signing where the scheme wants it, and is a form for the scheme that signs forms. */
+/** A body with the time of signing where the scheme needs it. For the scheme that signs forms, it is a form. */
 const stamped = (settings: VerifySettings, text: string, at = 1_700_000_000_000): string =>
   settings.scheme === 'twilio'
     ? new URLSearchParams({ text }).toString()
@@ -75,7 +75,7 @@ describe('signed requests', () => {
     async (_, scheme) => {
       await fc.assert(
         fc.asyncProperty(secretFor(scheme), secretFor(scheme), async (secret, other) => {
-          // HMAC fills a short key with zero bytes: only secrets that are not the same but for those are others
+          // HMAC pads a short key with zero bytes, so two secrets that differ only in those are the same key
           fc.pre(secret.replace(/[A0=]+$/, '') !== other.replace(/[A0=]+$/, ''))
           const settings = settingsOf(scheme, secret)
           const body = stamped(settings, 'x')

@@ -16,7 +16,7 @@ function scope(payload: JsonValue): TemplateScope {
   }
 }
 
-// fast-check calls its values unknown; by what it promises they are JSON
+// as: fast-check types its values as unknown, and documents that they are JSON
 const json = fc.jsonValue().map((value) => value as JsonValue)
 const fieldName = fc.stringMatching(/^[a-z_][a-z0-9_-]{0,7}$/).filter((name) => name !== 'else')
 const hostile = fc
@@ -54,7 +54,7 @@ function outcomeOf(text: string): string {
   }
 }
 
-/** What a value looks like in a text, said without the code under test. */
+/** The expected text of a value, made without the code under test. */
 function said(value: JsonValue): string {
   if (value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)

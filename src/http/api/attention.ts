@@ -1,4 +1,4 @@
-// GET /api/attention: what needs a person, grouped by its cause.
+// GET /api/attention: problems that need a person, grouped by cause.
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import { describeContent, isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
@@ -8,18 +8,18 @@ import type { ApiParts } from './parts.ts'
 import { reply } from './reply.ts'
 import { findPlace } from './rows.ts'
 
-/** Deliveries and dead jobs that one answer looks at. */
+/** The most deliveries and dead jobs that are read for one answer. */
 const maxRead = 500
-/** Failing runs are looked for among so many of the newest deliveries. */
+/** The number of newest deliveries that are searched for failing runs. */
 const maxNewest = 200
 const maxGroups = 50
 const maxIds = 200
-/** Nobody can end a refusal, so an old one is left out. */
+/** Refusals older than this are left out: nobody can resolve a refusal. */
 const refusalMs = 3_600_000
 
 type AttentionParts = Pick<ApiParts, 'store' | 'refusals' | 'clock'>
 
-/** One delivery or refusal. `cause`: those with the same text are one group. */
+/** One delivery or refusal. Cases with the same `cause` are one group. */
 type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
   readonly id: string
   readonly at: number
@@ -49,7 +49,7 @@ async function readCases({ store, refusals, clock }: AttentionParts): Promise<Ca
     ...dead.flatMap((job): Case[] => {
       const { deliveryId: id, createdAt: at, lastError = '', planned } = job
       const hook = 'origin' in planned ? planned.origin.hook : planned.kind
-      // as a heartbeat has no delivery, nothing can be shown of it
+      // a heartbeat has no delivery, so there is nothing to show
       return id === undefined ? [] : [{ kind: 'dead', id, at, hook, ...describeError(lastError) }]
     }),
     ...newest.flatMap(({ deliveryId: id, receivedAt: at, hook, jobs }): Case[] => {
@@ -65,7 +65,7 @@ async function readCases({ store, refusals, clock }: AttentionParts): Promise<Ca
   ]
 }
 
-/** Errors that differ only in a number, such as a recipient, have one cause. The three digits of a status stay. */
+/** Errors that differ only in a number, such as a recipient, have one cause. The three digits of a status are kept. */
 function describeError(error: string): Pick<Case, 'title' | 'place' | 'code' | 'cause'> {
   const title = readFirstLine(error)
   const cause = title.replaceAll(/\d+/g, (digits) => (digits.length === 3 ? digits : '#'))

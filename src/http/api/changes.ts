@@ -1,4 +1,4 @@
-// Which deliveries changed, in order, for the stream. It costs a write into an array for each change, and keeps the last ten thousand.
+// The ids of changed deliveries, in order, for the stream. A change costs one write into an array; the last ten thousand are kept.
 import type { Store } from '../../store/store.ts'
 
 const kept = 10_000
@@ -6,7 +6,7 @@ const kept = 10_000
 export type Changes = {
   /** The number of all changes. */
   readonly latest: () => number
-  /** The delivery changed. It may be named by the id of one of its jobs. */
+  /** Notes that a delivery changed. `id`: of the delivery, or of one of its jobs. */
   touch(id: string): void
   /** The ids that changed after the first `place` changes, each once; undefined if they are no longer known. */
   since(place: number): ReadonlySet<string> | undefined
@@ -30,7 +30,7 @@ export function createChanges(): Changes {
   }
 }
 
-/** The same store, which also notes each write that changes what a list or a delivery shows. */
+/** The same store, which also notes each write that changes a list or the view of a delivery. */
 export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Changes, 'touch'>): Kind {
   return {
     ...store,

@@ -59,12 +59,11 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
 }
 
 /**
- * Deliveries that one search looks at. The store is read in the thread that answers requests, and a search of a large store must not
- * delay them.
+ * The most deliveries that one search visits. The store is read in the thread that answers requests, and a longer search would delay them.
  */
 const searched = 25_000
 
-/** Filters are those of the store. Dead jobs have an index of their own, so the filters are applied to what it finds. */
+/** The store applies the filters. Dead jobs come from a separate index, so the filters are applied to the rows that it finds. */
 async function listDeliveries(store: Store, ctx: RouteContext): Promise<Page<'deliveries', DeliveryRow>> {
   const [limit, state, before] = [readLimit(ctx), readStateParameter(ctx), readParameter(ctx, 'before')]
   const filters = {
@@ -85,7 +84,7 @@ type DeadQuery = { limit: number; before: string | undefined } & {
   readonly [Name in 'hook' | 'source' | 'text']: string | undefined
 }
 
-/** Dead jobs that one request looks at. */
+/** The most dead jobs that one request reads. */
 const mostDead = 2_000
 
 async function listDead(store: Store, { limit, before, hook, source, text }: DeadQuery) {
@@ -106,7 +105,7 @@ async function listDead(store: Store, { limit, before, hook, source, text }: Dea
   return toPage([...found.values()].toReversed(), limit)
 }
 
-/** `from`: where a search ended that looked at only a part. */
+/** `from`: the place where a search ended before it had visited all deliveries. */
 function toPage(records: readonly DeliveryRecord[], limit: number, from?: string): Page<'deliveries', DeliveryRow> {
   const last = records.length < limit ? from : records[0]?.deliveryId
   return { deliveries: records.map(toRowFields), next: last ?? null }
@@ -195,7 +194,7 @@ function toRequestFields({ head, body }: KeptRequest): RequestFields {
   }
 }
 
-/** A heartbeat: the only kind of run without a delivery. */
+/** Finds a heartbeat, the only kind of run without a delivery. */
 async function findHeartbeat(store: Store, ctx: RouteContext): Promise<Job | undefined> {
   const job = await store.job(ctx.params['id'] ?? '')
   return job?.deliveryId === undefined ? job : undefined

@@ -1,4 +1,4 @@
-// GET /api/health: what is live, what is broken, what waits, and the last hour.
+// GET /api/health: the live generation, the problems, the queues, and the last hour.
 import type Router from '@koa/router'
 import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
@@ -8,7 +8,7 @@ import { findLineInFile } from './deliveries.ts'
 import { reply } from './reply.ts'
 import type { ProblemFields, HealthFields } from '../../model/api-types.ts'
 
-/** The longest queues: an operator looks at few. */
+/** The number of longest queues that are shown: an operator looks at few. */
 const shownLanes = 20
 
 type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes'>
@@ -38,7 +38,7 @@ async function readHealth({ store, generation, status, dir, hooksUrl, minutes }:
     problems: await Promise.all(broken),
     lastReloadAt: toIsoTimeOrNull(lastReloadAt),
     lastGoodAt: toIsoTimeOrNull(lastGoodAt),
-    // a gateway that is alone on its store says so only when its generation changes; it answers now
+    // the only gateway on a store rarely joins again, so its `seenAt` is old; but it answers now
     nodes: nodes.map((node) => ({ ...node, seenAt: toIsoTime(nodes.length === 1 ? Date.now() : node.seenAt) })),
     different: describeDifference(nodes) ?? null,
     withoutChannels: hasNoChannel(generation().config) ? noChannelWarning : null,

@@ -1,4 +1,4 @@
-// The last hour by the minute, in memory: what the plots of the page show. Longer histories are Prometheus' work.
+// The last hour by the minute, in memory, for the plots of the page. Prometheus keeps longer histories.
 import type { MeterLabels, Meter } from '../../model/log.ts'
 import type { Clock } from '../../store/store.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
@@ -6,7 +6,7 @@ import type { MinuteFields } from '../../model/api-types.ts'
 
 const minuteMs = 60_000
 const minutesKept = 60
-/** Latencies kept of a minute. Later ones replace the oldest. */
+/** The number of latencies that are kept for each minute. Later ones replace the oldest. */
 const samples = 200
 
 type Minute = {

@@ -10,11 +10,11 @@ import type { Clock } from '../../store/store.ts'
 
 const codeMs = 60_000
 const keyMs = 12 * 3_600_000
-/** Codes that are remembered; the oldest are forgotten first. */
+/** The most codes that are remembered. The oldest are forgotten first. */
 const maxCodes = 20
 
 const keyForm = /^hlk_([\w-]{64})$/
-/** Keys of older versions too. */
+/** Matches keys of older versions too. */
 const anyKeyForm = /^hlk_[\w-]{43,64}$/
 const timeBytes = 6
 const publicBytes = 16
@@ -85,7 +85,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
       const bytes = Buffer.from(keyForm.exec(key)?.[1] ?? '', 'base64url')
       if (bytes.byteLength === 0) return false
       const publicPart = bytes.subarray(0, publicBytes)
-      // the signature first: nothing is known about the time of a forged key
+      // the signature is checked first: the time in a forged key means nothing
       return (
         timingSafeEqual(sign(publicPart), bytes.subarray(publicBytes)) && clock() < publicPart.readUIntBE(0, timeBytes)
       )

@@ -13,7 +13,7 @@ import type { PageKeys } from './page-keys.ts'
 import { readRequestText } from './query.ts'
 import { reply } from './reply.ts'
 
-/** Nothing from elsewhere, nothing inline, no frame around it, and no text that becomes markup. */
+/** The content security policy: no other origin, nothing inline, no frame around the page, and no text that becomes markup. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -35,7 +35,7 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/inspector/icon-alert.svg': ['icon-alert.svg', 'image/svg+xml'],
 }
 
-/** `ownToken` lets only the gateway token through: a key of the page that could make further keys would never end. */
+/** `ownToken` lets only the gateway token through: if a key of the page could make further keys, access would never expire. */
 export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKeys): void {
   for (const [path, [file, type]] of Object.entries(files)) {
     router.get(path, (ctx) => sendFile(ctx, file, type))

@@ -10,7 +10,7 @@ import type { MinuteFields } from '../../model/api-types.ts'
 export type SavedFilesStatus = {
   readonly generation: string
   readonly degraded: boolean
-  /** A save waits for a person. */
+  /** A save is held back until the operator publishes it. */
   readonly held: boolean
   readonly problems: readonly {
     readonly detail: string
@@ -25,13 +25,13 @@ export type ApiParts = {
   /** The config directory. */
   readonly dir: string
   readonly generation: () => Generation
-  /** Which generation is live, and which saved files are not. */
+  /** The live generation, and the saved files that are not live. */
   readonly status: () => SavedFilesStatus
   readonly store: Store
   readonly changes: Pick<Changes, 'latest' | 'since'>
   /** The last hour. */
   readonly minutes: () => readonly MinuteFields[]
-  /** Base of the hooks; undefined before their port listens. */
+  /** The base URL of the hooks; undefined before their port listens. */
   readonly hooksUrl: () => string | undefined
   readonly refusals: Refusals
   readonly rerunner: Pick<Rerunner, 'rerun'>

@@ -12,7 +12,7 @@ import { readRequestText } from './query.ts'
 import { reply } from './reply.ts'
 import type { CapturedFields, ReplayReport } from '../../model/api-replay-types.ts'
 
-/** The most deliveries of one request about the decisions of the live code. */
+/** The most ids in one request for the decisions of the live code. */
 const mostIds = 100
 
 export type AdminReplayer = {
@@ -24,7 +24,7 @@ export type AdminReplayer = {
     stored: { record: DeliveryRecord; request: KeptRequest },
     options: z.infer<typeof FixtureOptions>,
   ): Promise<CapturedFields>
-  /** Makes live what `hooks.transforms.hold` held back. */
+  /** Makes the saves live that `hooks.transforms.hold` held back. */
   publish(): Promise<object>
 }
 
@@ -64,7 +64,7 @@ async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureO
   )
 }
 
-/** `?ids=`, with commas between them. */
+/** Reads the ids in `?ids=`, separated by commas. */
 function readIds({ query: { ids } }: Context): string[] {
   return typeof ids === 'string' ? ids.split(',').slice(0, mostIds) : []
 }

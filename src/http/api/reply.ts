@@ -1,4 +1,4 @@
-// The answers of the admin API: JSON with `ok`, and never from a cache.
+// Answers of the admin API: JSON with the field `ok`, never cached.
 import type { Context } from 'koa'
 import { sendAnswer } from '../server.ts'
 

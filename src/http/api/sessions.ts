@@ -13,7 +13,7 @@ import type { EventFields, Page, RunFields, SessionFields, ShownSession } from '
 
 const shownMessages = 200
 const shownEvents = 100
-/** A run has one prompt and one reply for each of its turns. */
+/** The most messages of one run. A run has one prompt and one reply for each of its turns. */
 const mostOfRun = 50
 
 type SessionParts = Pick<ApiParts, 'store' | 'generation'>

@@ -9,11 +9,11 @@ import type { Changes } from './changes.ts'
 import type { SavedFilesStatus } from './parts.ts'
 import type { RefusalFields, StatusFields } from '../../model/api-types.ts'
 
-/** Changes within this time are one event. A page that draws more often than five times a second is not easier to read. */
+/** Changes within this time are one event. To draw the page more than five times a second does not make it easier to read. */
 const gatherMs = 200
-/** Proxies and browsers close a silent connection. */
+/** After this silence an empty frame is sent, because proxies and browsers close silent connections. */
 const silenceMs = 15_000
-/** More changed deliveries than this at once are a `reset`: one page of the list is cheaper to read. */
+/** More changed deliveries than this at once are sent as `reset`: one page of the list is cheaper to read. */
 const maxRows = 500
 const maxRefusals = 100
 

@@ -1,10 +1,10 @@
-// Conventions that many senders share, and the senders that use them, which only their names tell apart.
+// Conventions that many senders share, and the senders that use them, which differ only in their names.
 // Facts are from the senders' public documentation.
 import type { Retries } from '../verifiers/scheme.ts'
 import { all, body, header, type SchemeRow, sent, type Sender } from './sender.ts'
 
 const specification = 'https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md'
-/** "Every time an attempt is retried the timestamp of the attempt is updated": a promise of all who follow the convention. */
+/** "Every time an attempt is retried the timestamp of the attempt is updated": the convention requires it of every sender. */
 const standardRetries = { time: 'anew', docs: specification } satisfies Retries
 
 const standardHmac = {
@@ -57,7 +57,7 @@ export const conventionsSenders: readonly Sender[] = [
     deliveryId: [header('svix-id'), header('webhook-id')],
     scheme: svixHmac,
   },
-  // the names of Svix are those of its workspaces from before 15 December 2025
+  // its workspaces from before 15 December 2025 use the header names of Svix
   {
     source: 'recall-ai',
     label: 'Recall.ai',
@@ -99,7 +99,7 @@ export const conventionsSenders: readonly Sender[] = [
     deliveryId: [header('webhook-id')],
     scheme: standardHmac,
   },
-  // its secret is the text of the user, and not base64
+  // its secret is a text that the user chose, not base64
   {
     source: 'polar',
     label: 'Polar',
@@ -158,7 +158,7 @@ export const conventionsSenders: readonly Sender[] = [
     event: [header('ce-type'), body('type')],
     deliveryId: [all(header('ce-source'), header('ce-id')), all(body('source'), body('id'))],
   },
-  // Both pass on the requests of others, with their headers: whoever made a request is preferred to who passed it on.
+  // Both forward the requests of others with their headers: the original sender is preferred to the one that forwards.
   {
     source: 'hookdeck',
     label: 'Hookdeck',
@@ -195,7 +195,7 @@ export const conventionsSenders: readonly Sender[] = [
         template: '{timestamp},{body}',
         timestamp: { in: 'field', name: 't', unit: 's' },
         toleranceSeconds: 300,
-        // signed by the task of each attempt
+        // the task of each attempt signs it
         retries: {
           time: 'anew',
           docs: 'https://github.com/frain-dev/convoy/blob/main/worker/task/process_event_delivery.go',

@@ -133,7 +133,7 @@ export const customersSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
-  // `event` is how version 1 says it; its meta.id is the id of the changed object, not of the event
+  // version 1 names it `event`; its meta.id is the id of the changed object, not of the event
   {
     source: 'pipedrive',
     label: 'Pipedrive',

@@ -66,7 +66,7 @@ export const moneySenders: readonly Sender[] = [
       syntax: { separator: ';', joint: '=', field: 'h1' },
       template: '{timestamp}:{body}',
       timestamp: { in: 'field', name: 'ts', unit: 's' },
-      // its library allows 5, which a slow way through a proxy already uses up
+      // its library allows 5, which a slow proxy can already exceed
       toleranceSeconds: 60,
       retries: {
         time: 'limited',

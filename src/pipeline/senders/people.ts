@@ -66,8 +66,8 @@ export const peopleSenders: readonly Sender[] = [
       confidence: 'verified',
     },
   },
-  // Strava signs nothing: the subscription's id is all that can be held against a delivery, and a number can be guessed.
-  // Give its hook a path that cannot.
+  // Strava signs nothing: the id of the subscription is all that can be checked, and a number can be guessed. So give its hook a path that
+  // nobody can guess.
   {
     source: 'strava',
     label: 'Strava',

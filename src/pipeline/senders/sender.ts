@@ -1,4 +1,4 @@
-// A row of the table of senders: how the sender is recognised, where its requests have their facts, and how it proves them.
+// A row of the table of senders: how the sender is recognised, where its requests have their event and delivery id, and how it proves them.
 import type { Fact, Mark, SenderFacts } from '../../model/sender.ts'
 import { parsePath } from '../path.ts'
 import type { Scheme } from '../verifiers/scheme.ts'

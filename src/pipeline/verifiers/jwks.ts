@@ -8,7 +8,7 @@ import { toSettingProblem } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
 const hour = 3_600_000
-/** An unknown key fetches the key set again, but strangers must not cause a fetch with every request. */
+/** A key set is fetched again for an unknown key, at most once in this time: strangers must not cause a fetch with every request. */
 const soonestMs = 60_000
 
 type FoundKey =
@@ -99,7 +99,7 @@ function checkKey(key: KeyObject, algorithm: JwtScheme['algorithm']): KeyObject 
   const { asymmetricKeyType, asymmetricKeyDetails } = key
   const fits =
     algorithm === 'RS256'
-      ? // RFC 7518 asks for 2048 bits, and jose takes no shorter key
+      ? // RFC 7518 requires 2048 bits, and jose takes no shorter key
         asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048
       : asymmetricKeyDetails?.namedCurve === 'prime256v1'
   return fits ? key : undefined

@@ -108,7 +108,7 @@ export type AppendOptions = {
   readonly payload: string
   /** This gateway. */
   readonly node: string | undefined
-  /** The most time that the statement waits for one lock. */
+  /** The most time that the statement may wait for one lock. */
   readonly lockMs: number
 }
 

@@ -2,7 +2,7 @@
 import { Socket } from 'node:net'
 import { Client, type ClientConfig } from 'pg'
 
-/** The time that the server has to close a connection that says goodbye. The network may have lost it. */
+/** The time that the server has to close a connection after the goodbye. The network may have lost the connection. */
 const goodbyeMs = 1_000
 
 /** Throws if a file that the URL names, such as sslrootcert, cannot be read. */
@@ -18,7 +18,7 @@ export class DatabaseClient extends Client {
     this.on('error', () => {})
   }
 
-  /** What runs on it rejects. */
+  /** Closes the connection at once: the statements on it reject. */
   destroy(): void {
     this.#socket.destroy()
   }

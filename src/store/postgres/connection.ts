@@ -1,4 +1,4 @@
-// Calls of the database: each in time or refused, with a reason for the operator and none for the sender.
+// Calls of the database. Each is answered within its limit or refused. The operator gets the reason, and the sender does not.
 import { describeDatabase } from '../../base/postgres-url.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import { Problem } from '../../model/problem.ts'
@@ -23,12 +23,12 @@ import { type Limits, limits, readSettings, toBeginSql, toPatientLimits } from '
 /** Statements of one transaction. */
 type DatabaseSession = { readonly query: Query }
 
-/** `patient`: for what may visit many rows. It has more time. */
+/** `patient`: for calls that may visit many rows. They have more time. */
 type Pace = 'usual' | 'patient'
 
 type DatabaseConnections = {
   /**
-   * Connects, and prepares the database once: the first call of the others does it too. Rejects with `store-unavailable`, or with
+   * Connects, and prepares the database once: the first call of another function does it too. Rejects with `store-unavailable`, or with
    * `config-invalid` if this program must not use the database.
    */
   open(): Promise<void>
@@ -37,7 +37,7 @@ type DatabaseConnections = {
   readonly patientQuery: Query
   /** Several statements, all or none. A conflict with another transaction runs it again, so it must not act outside of the store. */
   transaction<Result>(run: (session: DatabaseSession) => Promise<Result>, pace?: Pace): Promise<Result>
-  /** The version of the server. Sees whether it can be written, unlike a statement that reads. */
+  /** The version of the server. Rejects if the server cannot be written, which a statement that reads does not notice. */
   check(): Promise<string>
   trouble(): string | undefined
   close(): Promise<void>
@@ -46,24 +46,24 @@ type DatabaseConnections = {
 type ConnectionOptions = {
   readonly url: string
   /**
-   * What happens before the first statement. Default `migrate`. With the others, each statement is a read-only transaction, and
-   * errors are for the operator and name the database.
+   * How the database is prepared before the first statement. Default `migrate`. With the others, each statement is a read-only transaction,
+   * and errors are for the operator and name the database.
    */
   readonly prepare?: 'migrate' | 'check' | 'nothing'
   /** The most connections. Default 8. */
   readonly maxConnections?: number
   /** For each transaction. Default: none, as for a copy, which holds its locks until it is complete. */
   readonly limits?: Limits | undefined
-  /** In place of the time that `limits` give to a statement. */
+  /** Replaces `limits.answerMs`. */
   readonly answerMs?: number
   readonly log?: Log
 }
 
-/** For a look at a database that does not answer, and for a new connection. */
+/** The limit of a look at a database that does not answer, and of a new connection. */
 const lookMs = 2_000
-/** A call that takes longer may wait for a lock, or for an answer that the network lost: a look tells. */
+/** A call that takes longer may wait for a lock, or for an answer that the network lost: a look finds out which. */
 const doubtMs = 2_000
-/** A server may reload its settings. */
+/** The settings are checked this often, because a server may reload them. */
 const checkEveryMs = 1_000
 const mostConflicts = 5
 
@@ -102,7 +102,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     return version
   }
 
-  /** By a new connection: those of the pool may wait for answers that the network lost. */
+  /** Looks with a new connection: those of the pool may wait for answers that the network lost. */
   async function look(): Promise<void> {
     try {
       await withNewClient({ url, limitMs: lookMs }, check)
@@ -168,7 +168,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     return storeUnavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
   }
 
-  /** A sender reads it: only the log names the database and what is wrong with it. */
+  /** A sender reads this problem, so only the log names the database and what is wrong with it. */
   function toSenderProblem(error: unknown): unknown {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)
@@ -176,7 +176,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     return storeUnavailable('The store cannot be used now.', 30, error)
   }
 
-  /** The settings, once a second, while calls are made. */
+  /** Checks the settings once a second while calls are made. */
   async function recheckSettings(): Promise<void> {
     if (readOnly || performance.now() - checkedAt < checkEveryMs) return
     await pool.withClient(lookMs, check)

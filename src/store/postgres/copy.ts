@@ -8,10 +8,10 @@ import type { Param, Query } from './pool.ts'
 
 const types: Readonly<Record<ColumnType, string>> = { integer: 'bigint', text: 'text', bytes: 'bytea' }
 const lockMs = 3_000
-/** To count a table of a large store takes minutes. */
+/** Counting a table of a large store takes minutes. */
 const answerMs = 600_000
 
-/** Where a table of the copy is in the database. Requests and the wide parts of jobs have tables of their own. */
+/** The SQL source of each table of the copy. Requests and the wide parts of jobs have tables of their own in Postgres. */
 const sources: Readonly<Record<string, string>> = {
   deliveries: 'deliveries t LEFT JOIN requests ON delivery_seq = t.seq',
   jobs: 'jobs t JOIN job_parts ON job_seq = t.seq',
@@ -100,7 +100,7 @@ async function withLock<Result>(
       })
       if (await isUsed(query)) throw isRunning
       const result = await run(query)
-      // one that started meanwhile, or that was paused for longer than its lease: what it waits to write is not in the copy
+      // a gateway may have started since, or been paused for longer than its lease: what it still writes is not in the copy
       if (await isUsed(query)) throw isRunning
       return result
     })

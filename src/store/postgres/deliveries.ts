@@ -77,7 +77,7 @@ export async function settle(
   return true
 }
 
-/** Drops a delivery with its queued and dead jobs. False if nothing of it was left. */
+/** Drops a delivery with its queued and dead jobs. Returns false if there was nothing left to drop. */
 export async function drop(query: Query, id: string, now: string): Promise<boolean> {
   const [row] = await query('SELECT seq FROM deliveries WHERE id = $1', id)
   return row !== undefined && (await dropBySeq(query, Number(row['seq']), { now, jobs: `'queued', 'dead'` }))
@@ -102,7 +102,7 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
 /** Rows that one step visits: locks are held for a short time, and vacuum follows. */
 const sweepRows = 500
 
-/** One step of a sweep, from `after` on. Deletes what ended before `before`, and drops what still waits since then. */
+/** One step of a sweep, from `after` on. Deletes what ended before `before`, and drops what was stored before then and still waits. */
 export async function sweepStep(
   query: Query,
   { before, after, now }: { before: number; after: number; now: string },
@@ -130,7 +130,10 @@ export async function sweepStep(
   return { count, after: end >= 0 || rows.length < sweepRows || !last ? undefined : Number(last['seq']) }
 }
 
-/** Those whose jobs ended before `before` still. A dead job may have been queued again meanwhile; from here on, that waits. */
+/**
+ * Locks the jobs of deliveries, and returns the deliveries whose jobs all ended before `before`. A dead job may have been queued again
+ * before the lock; while the lock is held, no job can be.
+ */
 async function lockEnded(query: Query, seqs: readonly number[], before: number): Promise<number[]> {
   const sql = 'SELECT delivery_seq, ended_at FROM jobs WHERE delivery_seq = ANY ($1::bigint[]) ORDER BY seq FOR UPDATE'
   const jobs = await query(sql, seqs)

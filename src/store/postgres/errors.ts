@@ -1,9 +1,10 @@
-// What an error of Postgres or of the connection says: to this program, to the operator, and never more than that to a log.
+// The meaning of errors of Postgres and of the connection: for this program, for the operator, and for the log, which gets no values of
+// rows.
 import { Problem } from '../../model/problem.ts'
 
 /** A server that became read-only, in a failover for example. */
 export const readOnlyCode = '25006'
-/** The server has as many connections as it may have. */
+/** The server has reached its maximum number of connections. */
 export const tooManyCode = '53300'
 
 /** Serialization failure, deadlock, and a unique index that another transaction filled first. */
@@ -27,7 +28,7 @@ export function isStatementError(error: unknown): boolean {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) && !/^(08|25006|25P03|28|3D|42|53|55P03|57|58|XX)/.test(code)
 }
 
-/** True: the connection, or the server behind it, may be gone. It is not a statement that was slow, or waited for a lock. */
+/** True: the connection, or the server behind it, may be gone. False for a statement that was slow or waited for a lock. */
 export function isConnectionError(error: unknown): boolean {
   const code = readSqlState(error)
   return code === undefined || !/^[0-9A-Z]{5}$/.test(code) || /^(08|25006|28|3D|53300|57P)/.test(code)

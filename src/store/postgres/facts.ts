@@ -1,4 +1,5 @@
-// What an operator should know about a database before it causes trouble: for `hookloom doctor`, read-only, even where no gateway has run yet.
+// Facts about a database that an operator should know before they cause trouble, for `hookloom doctor`. Read-only, even where no gateway
+// has run yet.
 import { describeDatabase } from '../../base/postgres-url.ts'
 import { Problem } from '../../model/problem.ts'
 import { createDatabaseConnections } from './connection.ts'
@@ -16,7 +17,7 @@ export type PostgresFacts = {
   readonly schema: Problem | undefined
   /** Settings that would lose deliveries, or prevent writing. */
   readonly faults: readonly string[]
-  /** What makes it slow in time. */
+  /** Conditions that slow the database down in the long run. */
   readonly warnings: readonly string[]
 }
 

@@ -1,4 +1,4 @@
-// Claims and tasks. The clock is the database's. No statement waits for a job that another gateway has in its hands.
+// Claims and tasks. The clock is the database's. No statement waits for a job that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost } from '../rules.ts'
 import type { NewTask } from '../records.ts'
@@ -119,7 +119,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   return true
 }
 
-/** Here and not in SQL: the functions of Postgres for JSON refuse texts with NUL. */
+/** In JavaScript, not in SQL: the JSON functions of Postgres refuse texts with NUL. */
 function toSentPosts(parts: Row | undefined): string {
   // as: only reports write it
   const posts = JSON.parse(String(parts?.['posts'] ?? '[]')) as readonly { readonly state: string }[]

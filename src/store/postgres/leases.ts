@@ -68,7 +68,7 @@ export async function noteFailures(query: Query, given: FailuresQuery, now: stri
   const names = clients.map(({ client }) => client)
   const counts = clients.map(({ count }) => count)
   await query(noteFailuresSql(now), scope, names, counts, failures, windowMs, lockMs)
-  // what is over is forgotten here: an attacker must not fill the table
+  // expired failures and locks are deleted here: an attacker must not fill the table
   await query(
     `DELETE FROM lockouts WHERE (scope, client) IN (SELECT scope, client FROM lockouts
       WHERE locked_until <= ${now} AND since <= ${now} - $1::bigint LIMIT 2000 FOR UPDATE SKIP LOCKED)`,

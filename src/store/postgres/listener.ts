@@ -8,9 +8,9 @@ import { DatabaseClient } from './client.ts'
 import type { Query } from './pool.ts'
 
 export type ListenerTimes = {
-  /** Between two pings. */
+  /** The time between two pings. */
   readonly pingMs: number
-  /** A ping that did not come back by then shows that the connection is dead, or that a pooler keeps the notifications. */
+  /** If a ping has not come back after this time, the connection is dead, or a pooler keeps the notifications. */
   readonly pongMs: number
   readonly pollMs: number
 }
@@ -40,7 +40,7 @@ const look = (now: string) => `SELECT
   EXISTS (SELECT 1 FROM deliveries WHERE state IN ('pending', 'parked'))::int AS waiting,
   EXISTS (SELECT 1 FROM events WHERE consumed_at IS NULL AND wakes = 1)::int AS wakes`
 
-/** One attempt to listen. Its identity tells late events of an earlier attempt apart. */
+/** One attempt to listen. Its identity distinguishes late events of an earlier attempt. */
 type Attempt = { client?: DatabaseClient }
 
 /**
@@ -76,7 +76,7 @@ export function createListener(parts: {
   const sender = randomBytes(4).toString('hex')
   const listeners = new Set<(signal: Signal) => void>()
   let state: State = { kind: 'unused' }
-  /** Pings do not come back: the operator knows. */
+  /** Pings do not come back, and the operator was told. */
   let isSilent = false
   let failures = 0
   let pong: (() => void) | undefined

@@ -4,12 +4,10 @@ import type { Row } from '../rows.ts'
 
 /**
  * `seq` is the order of arrival; times are milliseconds since the epoch. Identifiers are compared by their bytes.
- *
- * Rows that are claimed and updated are narrow, and their tables leave room on each page for new versions of a row. Requests,
- * plans, steps and posts are in tables of their own. The partial indexes have what is unfinished only, so their size does
- * not grow with the history. `jobs_running` makes two running jobs of a lane impossible. A row of
- * `task_names` is what two gateways lock that add the same task at once. A head without
- * characters means: the request was too large to be kept.
+ * Rows that are claimed and updated are narrow, and their tables leave room on each page for new versions of a row. Requests, plans, steps
+ * and posts are in separate tables. The partial indexes contain only unfinished rows, so their size does not grow with the history.
+ * `jobs_running` makes two running jobs of a lane impossible. Two gateways that add the same task at once lock its row of `task_names`. An
+ * empty head means that the request was too large to be kept.
  */
 const first = `
 CREATE TABLE deliveries (

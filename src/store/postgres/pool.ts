@@ -23,12 +23,12 @@ type ClientPool = {
   withClient<Result>(answerMs: number, run: (query: Query) => Promise<Result>): Promise<Result>
   /** The connections that there are, or that are being made. */
   count(): number
-  /** Rejects those who wait for a connection, and destroys all connections: what runs on them rejects. */
+  /** Rejects the calls that wait for a connection, and destroys all connections: the statements on them reject. */
   cut(error: unknown): void
   close(): Promise<void>
 }
 
-/** For a connection, new or free. */
+/** How long a call waits for a connection, new or free. */
 const connectMs = 5_000
 /** The statements that may wait for a connection. Each holds a request, whose body may be large. */
 const mostWaiting = 2_000
@@ -130,7 +130,7 @@ export function createClientPool(options: {
   }
 }
 
-/** Connects for one piece of work, beside the pool. Each of its steps has `limitMs`. */
+/** Connects for one piece of work, outside the pool. Each of its steps has `limitMs`. */
 export async function withNewClient<Result>(
   { url, limitMs }: { readonly url: string; readonly limitMs: number },
   run: (query: Query) => Promise<Result>,

@@ -1,13 +1,13 @@
 // Whether the database can be used. While it is lost, calls are refused at once, and one look a second finds it again.
 
 type Presence = {
-  /** Why the database is lost; undefined while it can be used, as far as anybody knows. */
+  /** Why the database is lost; undefined while it seems usable. */
   lost(): { readonly error: unknown } | undefined
-  /** Something failed or is late, which may have another reason: looks. */
+  /** Call it when something failed or is late. It looks, because there may be another reason. */
   doubt(): void
-  /** It cannot be used, for certain: calls are refused from now on, until a look succeeds. */
+  /** Call it when the database certainly cannot be used: calls are refused from now on, until a look succeeds. */
   lose(error: unknown): void
-  /** The database answered. A look that fails meanwhile has another reason, such as a server that is busy. */
+  /** Call it when the database answered. A look that fails at the same time has another reason, such as a busy server. */
   note(): void
   close(): void
 }

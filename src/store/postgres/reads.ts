@@ -37,7 +37,7 @@ const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.event, d.
 const newest = (sql: string, order: string, limit: string) =>
   `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ${limit}) n ORDER BY ${order}`
 
-/** Newest rows of before the moment $1, whole moments only: as many as it takes to have $2 rows. */
+/** At least the $2 newest rows before the moment $1, as whole moments: the rows of one moment stay together. */
 const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
   WHERE ${moment} < $1 AND ${moment} >= (SELECT min(${moment}) FROM
     (SELECT ${moment} FROM ${table} WHERE ${moment} < $1 ORDER BY ${moment} DESC LIMIT $2) n)
@@ -101,14 +101,14 @@ const free = (condition: string) => `WITH RECURSIVE ${heads}
 
 /** A gateway joins again every ten seconds. */
 const aliveMs = 30_000
-/** Behind every row and every moment. */
+/** Greater than every seq and every moment. */
 const end = Number.MAX_SAFE_INTEGER
 
 export async function waitingBytes(query: Query): Promise<number> {
   return Number((await query(selectBytes))[0]?.['bytes'] ?? 0)
 }
 
-/** `patientQuery`: for what may visit many rows. */
+/** `patientQuery`: for reads that may visit many rows. */
 export function createReads(
   { query, patientQuery }: { readonly query: Query; readonly patientQuery: Query },
   now: () => string,

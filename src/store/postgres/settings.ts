@@ -3,11 +3,11 @@
 import type { Row } from '../rows.ts'
 
 /**
- * A gateway that stops in the middle of a transaction keeps the others from the rows that it locked, so the server ends what waits, and
- * then nothing is committed that was refused. Set for one transaction at a time.
+ * The server ends a transaction that waits too long, because a gateway that stops in the middle of one keeps the rows locked for the
+ * others. So no call that was refused is committed later. Set for one transaction at a time.
  */
 export type Limits = {
-  /** Between two statements of a transaction. Less than `lockMs`, so that what waits for a gateway that stopped is served after all. */
+  /** Between two statements of a transaction. Less than `lockMs`, so that calls that wait for a stopped gateway are still served. */
   readonly idleMs: number
   /** For one lock. */
   readonly lockMs: number
@@ -17,7 +17,7 @@ export type Limits = {
   readonly answerMs: number
 }
 
-/** After an outage, the last of them ends before ten seconds are over. */
+/** After an outage, the last limit ends within ten seconds. */
 export const limits: Limits = { idleMs: 4_000, lockMs: 6_000, statementMs: 7_000, answerMs: 8_000 }
 
 /** For statements that may visit many rows. */
@@ -26,8 +26,8 @@ export function toPatientLimits(usual: Limits): Limits {
 }
 
 /**
- * In a transaction: its commit waits for the disk, whatever the server, the database and the user have set by then. A setting that waits
- * for the disk stays as it is.
+ * In a transaction: its commit waits for the disk, regardless of the settings of the server, the database and the user. A setting that
+ * already waits for the disk is not changed.
  */
 export const setDurable = `set_config('synchronous_commit',
   CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)`

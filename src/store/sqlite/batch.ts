@@ -103,7 +103,7 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
   }
 }
 
-/** The catalog finds what belongs to a deleted row, and a session that has just got an event is not old. */
+/** Completes the catalog first: it finds the rows that belong to a deleted row, and shows that a session with a new event is not old. */
 function deleteRows<Result>(db: Database, work: () => Result): Result {
   completeCatalog(db)
   const result = work()

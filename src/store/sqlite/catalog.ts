@@ -100,7 +100,7 @@ export function completeCatalog(db: Database): void {
 /** In SQL: the difference may be too large for a number of JavaScript. */
 const selectIsBehind = `SELECT max(${tables.map((table) => `${last(table)} - ${table}`).join(', ')}) > ${mostBehind} AS is_behind FROM catalog`
 
-/** The same, if enough rows are behind it that they are worth a few more pages. */
+/** Adds the rows behind the catalog, if they are enough to be worth a few more pages. */
 export function extendCatalog(db: Database): void {
   if (db.get(selectIsBehind)?.['is_behind'] === 1) completeCatalog(db)
 }

@@ -61,7 +61,7 @@ function toColumnSql(column: string): string {
   return '(SELECT n.id FROM nodes n WHERE n.first_seq <= deliveries.seq ORDER BY n.first_seq DESC, n.place DESC LIMIT 1) AS node'
 }
 
-/** Throws `conflict` if there is such a file. Until the end, the copy has another name. */
+/** Throws `conflict` if the file exists. The copy has another name until it is complete. */
 export async function writeSqlite<Result>(file: string, run: (target: CopyTarget) => Promise<Result>): Promise<Result> {
   const exists = () =>
     new Problem('conflict', `${file} exists already. Give --to the name of a file that does not exist.`)

@@ -8,7 +8,7 @@ import { toAnswered } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
 import type { Appended } from '../records.ts'
 
-/** Of a wake: the seq of the event that is inserted next. */
+/** The seq that the event of a wake gets: it is inserted next. */
 const wakeEvent = (wakeId: number) =>
   `CASE WHEN ?${wakeId} IS NOT NULL THEN (SELECT coalesce(max(seq), 0) + 1 FROM events) END`
 const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')}, wake_event)
@@ -91,13 +91,13 @@ export function forget(db: Database, { hook, key }: OperationOf<'forget'>): unde
   db.run('UPDATE deliveries SET dedupe_key = NULL WHERE hook = ? AND dedupe_key = ?', hook, key)
 }
 
-/** Drops a delivery with its queued and dead jobs. False if nothing of it was left. */
+/** Drops a delivery with its queued and dead jobs. Returns false if there was nothing left to drop. */
 export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
   const row = db.get('SELECT seq FROM deliveries WHERE id = ?', id)
   return row !== undefined && dropBySeq(db, Number(row['seq']), { at, jobs: `'queued', 'dead'` })
 }
 
-/** `jobs`: the states of the jobs that are dropped with the delivery. False if nothing of it was left. */
+/** `jobs`: the states of the jobs that are dropped with the delivery. Returns false if there was nothing left to drop. */
 export function dropBySeq(db: Database, seq: number, { at, jobs }: { at: number; jobs: string }): boolean {
   const left = db.all(`SELECT seq, lane FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`, seq)
   dropJobs(db, left, at)

@@ -9,9 +9,9 @@ import { countWaitingBytes } from './waiting-bytes.ts'
 type DirectWriter = {
   /** Undefined: nothing was written, and the operation is for the writer thread. Never throws. */
   run(operation: Operation): BatchResult | undefined
-  /** For each commit of the writer thread, with the milliseconds that it took. */
+  /** Called for each commit of the writer thread, with the milliseconds that it took. */
   noteCommit(tookMs: number): void
-  /** For each time that the writer thread opens the file. */
+  /** Called each time that the writer thread opens the file. */
   noteOpened(inodes: Inodes): void
   /** Closes the file. Nothing is written here until the writer thread has committed again. */
   reset(): void
@@ -19,13 +19,13 @@ type DirectWriter = {
 
 /** The share of the newest commit in the average. */
 const share = 0.2
-/** So often at most in a row: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
+/** The most commits in a row on this thread: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
 const mostInARow = 256
 
-/** A sweep takes long, no answer waits for a count of repetitions, and a probe is a question to the writer thread. */
+/** Always for the writer thread: a sweep takes long, no answer waits for a count of repetitions, and a probe tests that thread. */
 const long: ReadonlySet<Operation['kind']> = new Set(['sweep', 'prune', 'probe', 'appendAll', 'noteRepeats'])
 
-/** `fastMs`: the thread must not wait for a slow disk, so on average, commits take less than this. */
+/** `fastMs`: commits happen here only while they take less than this on average, because this thread must not wait for a slow disk. */
 export function createDirectWriter(file: string, fastMs: number): DirectWriter {
   let db: Database | undefined
   let inodes: Inodes | undefined

@@ -34,7 +34,7 @@ export function openMemory(): { readonly connection: ReadConnection; readonly wr
   }
 }
 
-/** Commits each operation on the calling thread, in a transaction of its own, before `run` returns. */
+/** Commits each operation on the calling thread, in a separate transaction, before `run` returns. */
 function createDirectWriter(use: Use): Pick<Writer, 'run' | 'state'> {
   let commits = 0
   let waitingBytes = 0

@@ -19,7 +19,7 @@ CREATE TABLE nodes (
 CREATE INDEX nodes_first ON nodes (first_seq, place);
 `
 
-/** Those that no stored delivery can name are deleted. */
+/** Deletes the gateways that no stored delivery can name. */
 const prune = `DELETE FROM nodes WHERE EXISTS (SELECT 1 FROM nodes later WHERE later.place > nodes.place
   AND later.first_seq <= coalesce((SELECT min(seq) FROM deliveries), later.first_seq))`
 
@@ -42,7 +42,7 @@ export function leave(db: Database, { id }: OperationOf<'leave'>): undefined {
   db.run('UPDATE nodes SET seen_at = NULL WHERE id = ?', id)
 }
 
-/** The owner. */
+/** The gateway that joined last, unless it left. */
 export function readNodes(db: Database): NodeRecord[] {
   const row = db.get('SELECT * FROM nodes ORDER BY place DESC LIMIT 1')
   return row === undefined || row['seen_at'] === null ? [] : [toNodeRecord(row)]

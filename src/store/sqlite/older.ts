@@ -1,7 +1,7 @@
 // Reads a file that an older gateway still owns: temporary views, which are in memory, give its tables the columns of this version.
 import type { Database } from './driver.ts'
 
-/** What the tables lack, with the migration that added it. */
+/** The columns and tables that an older file lacks, each with the migration that added it. */
 const views: readonly (readonly [migration: number, sql: string])[] = [
   [8, 'CREATE TEMP VIEW nodes AS SELECT NULL AS id, NULL AS first_seq, NULL AS place, NULL AS seen_at WHERE false'],
   [10, 'CREATE TEMP VIEW repeats AS SELECT NULL AS seq, NULL AS times, NULL AS last_at WHERE false'],

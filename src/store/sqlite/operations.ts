@@ -69,7 +69,7 @@ type AppendOperation = {
   readonly id: string
   readonly ring: RingValues | undefined
   readonly jobs: readonly JobValues[]
-  /** In place of `jobs`. */
+  /** The wake of the delivery, in place of `jobs`. */
   readonly wake: WakeValues | undefined
 }
 
@@ -172,14 +172,16 @@ export type Inodes = { readonly database: number | undefined; readonly lock: num
 export type Opened = {
   readonly facts: StoreHealth['facts']
   readonly inodes: Inodes
-  /** What waited in the file then. */
+  /** The bytes that waited in the file when it was opened. */
   readonly waitingBytes: number
   readonly isReplacement: boolean
 }
 
 /** `opened` is set if this batch opened the file. */
 export type BatchReply = { readonly opened: Opened | undefined; readonly tookMs: number; readonly result: BatchResult }
-/** `outcomes` is undefined if each operation is an append that was stored. `waitingChange`: of the bytes that wait in the store. */
+/**
+ * `outcomes` is undefined if each operation is an append that was stored. `waitingChange`: the change in the bytes that wait in the store.
+ */
 export type BatchResult =
   | { readonly outcomes: readonly OperationResult[] | undefined; readonly waitingChange: number }
   | { readonly failure: OperationFailure }

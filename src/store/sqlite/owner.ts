@@ -12,7 +12,7 @@ import { countWaitingBytes, sumWaitingBytes } from './waiting-bytes.ts'
 
 /** A commit checkpoints when the WAL has this many bytes. Rare long stalls raise the p99 less than frequent short ones. */
 const checkpointBytes = 64 * 1024 * 1024
-/** Of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
+/** The page size of a new file. Most rows have some hundred bytes, and a commit writes each page that it changes as a whole. */
 const pageBytes = 2_048
 
 const opensPerSecond = 10

@@ -67,7 +67,7 @@ type State =
   | { readonly kind: 'idle' }
   /** Operations of one turn of the event loop form one batch. */
   | { readonly kind: 'gathering' }
-  /** A batch is in the writer thread. What arrives waits for its end. `since`: milliseconds since the epoch. */
+  /** A batch is in the writer thread. New operations wait until it ends. `since`: milliseconds since the epoch. */
   | { readonly kind: 'committing'; readonly calls: readonly Waiting[]; readonly bytes: number; readonly since: number }
   | { readonly kind: 'closed' }
 
@@ -84,9 +84,9 @@ export function createWriterQueue(options: QueueOptions): Writer {
   let state: State = { kind: 'idle' }
   let worker: Worker | undefined
   let waiting: Waiting[] = []
-  /** Of the operations that wait here. */
+  /** The bytes of the operations that wait here. */
   let waitingBytes = 0
-  /** Of what waits in the store. */
+  /** The bytes that wait in the store. */
   let storedBytes: number | undefined
   let trouble: string | undefined
   let facts: StoreHealth['facts'] | undefined

@@ -54,7 +54,7 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 A
   UNION ALL SELECT wake_id, id FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
-/** The newest rows before a moment, whole moments only: as many as it takes to have `?2` rows. */
+/** At least the `?2` newest rows before a moment, as whole moments: the rows of one moment stay together. */
 const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
   WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
   ORDER BY e.at, e.seq`

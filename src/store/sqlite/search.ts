@@ -1,4 +1,5 @@
-// The list of deliveries: newest rows, by filters. A filter reads the catalog and, except for the newest, no row: a search of the whole store is quick.
+// The list of deliveries: newest rows, by filters. A filter reads the catalog and, except for the newest, no row: a search of the whole
+// store is quick.
 import { deliveryStates } from '../../model/delivery.ts'
 import type { DeliveriesQuery } from '../records.ts'
 import type { StoreReader } from '../store.ts'
@@ -31,11 +32,11 @@ const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
 const selectStep = `SELECT id FROM deliveries
   WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 ORDER BY seq DESC LIMIT 1`
 
-/** Before every row, and behind every row and every moment. */
+/** Less than every seq. `end` is greater than every seq and every moment. */
 const start = 0
 export const end = Number.MAX_SAFE_INTEGER
 
-/** The seq of a delivery, found by its id or by that of one of its jobs. Null if there is none: no row is before or behind it. */
+/** The seq of a delivery, found by its id or by the id of one of its jobs. Null if there is none: no seq is less or greater than null. */
 export function findSeq(db: Database, id: string): SqlValue {
   return db.get(selectPlace, id)?.['seq'] ?? findWake(db, id)
 }

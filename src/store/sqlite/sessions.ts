@@ -69,7 +69,7 @@ export function writeTurn(db: Database, operation: OperationOf<'report'>, { agen
 
 const selectTouched = `${touchedSessions} GROUP BY agent_id, session_key`
 const selectSession = 'SELECT * FROM sessions WHERE agent_id = ? AND session_key = ?'
-/** The newest rows before a moment, whole moments only: as many as it takes to have `?2` rows. */
+/** At least the `?2` newest rows before a moment, as whole moments: the rows of one moment stay together. */
 const selectSessions = `SELECT * FROM sessions
   WHERE updated_at < ?1 AND updated_at >= (SELECT min(updated_at) FROM
     (SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT ?2))

@@ -140,7 +140,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     appendAll: async (deliveries, move) => writer.run(toAppendAll(deliveries, move, clock())),
     settle: async (id, settlement) => writer.run(toSettle(id, settlement, clock())),
     noteRepeats: async (repeats) => writer.run({ kind: 'noteRepeats', repeats }),
-    // the writer counts: a scrape must not visit every row that waits
+    // the count of the writer: a scrape must not visit every row that waits
     waitingBytes: async () => writer.state().waitingBytes ?? reads.waitingBytes(),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
     claim: async ({ limit, leaseMs }) => {
@@ -154,7 +154,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     join: async (node) => {
-      // there is no other gateway that would have to know that this one is alive
+      // no other gateway needs to know that this one is alive
       if (JSON.stringify(node) === joined) return
       await writer.run({ kind: 'join', at: clock(), node })
       joined = JSON.stringify(node)

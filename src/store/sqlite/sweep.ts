@@ -51,7 +51,7 @@ export function prune(db: Database, operation: OperationOf<'prune'>): number {
   )
 }
 
-/** Deletes tasks that ended before `before`, and drops those that still wait since then. Returns how many. */
+/** Deletes tasks that ended before `before`, and drops those that were added before then and still wait. Returns how many. */
 function pruneTasks(db: Database, { at, before, limit }: OperationOf<'prune'>): number {
   const waiting = db.all(
     `SELECT seq, lane FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND created_at < ? LIMIT ?`,

@@ -108,8 +108,8 @@ function toWork({ state, jobs }: Settlement): Work {
 }
 
 /**
- * Undefined if it is not a wake whose event says what the wake says. A text that SQLite would read differently from JSON is stored with
- * its event.
+ * Undefined unless the job is a wake whose only event has its text and source. A text that SQLite would read differently from JSON is
+ * stored with its event.
  */
 function toWakeValues({ state, planned, events }: NewJob): WakeValues | undefined {
   const [event, ...others] = events

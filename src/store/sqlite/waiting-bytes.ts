@@ -41,7 +41,7 @@ CREATE ${temporary} TRIGGER ${table}_gone AFTER DELETE ON ${table} WHEN old.stat
 END;
 `
 
-/** The second migration, which a later one takes back: it kept the number in the file. */
+/** The second migration, which a later one undoes: it kept the number in the file. */
 export const storedWaitingBytes = `
 CREATE TABLE waiting_bytes (only INTEGER PRIMARY KEY CHECK (only = 1), bytes INTEGER NOT NULL) STRICT;
 INSERT INTO waiting_bytes SELECT 1,

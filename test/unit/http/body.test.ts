@@ -176,7 +176,7 @@ describe('the limit of a body', () => {
 
   test('a compression bomb is stopped long before its end', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000))
-    // its end is broken: whoever inflated it to there would call it invalid
+    // its end is broken: a reader that inflated all of it would call it invalid
     const broken = bomb.subarray(0, bomb.length - 1_000)
     expect((await post(broken, 'gzip', { limit: 100_000 })).problem?.code).toBe('body-too-large')
   })

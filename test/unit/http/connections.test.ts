@@ -12,7 +12,7 @@ afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
 
-/** A server that answers nothing by itself. `peers` are the clients of its connections, in their order; the last one goes on. */
+/** A server that answers nothing by itself. `peers`: the clients of its connections, in order; the last one is repeated. */
 async function serve(...peers: (Peer | undefined)[]) {
   const time = { now: 1_000_000 }
   const told: string[] = []

@@ -45,7 +45,7 @@ test('a refused sender reads the whole answer, even if it sent more than the gat
   const { socket, seen, closed } = dial(port, head(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
   expect(seen.text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close[^]*too large/i)
-  // a reset would have come instead of the end, or come at this
+  // a reset would have arrived instead of the end, or would arrive after this
   socket.end('a'.repeat(10_000))
   await closed
   expect(seen.error).toBeUndefined()

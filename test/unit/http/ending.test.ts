@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-/** A server that answers nothing by itself, and what it has heard. */
+/** A server that answers nothing by itself, and the requests that it got. */
 async function serve() {
   const heard: ServerResponse[] = []
   const server = await listen((_, res) => heard.push(res), {

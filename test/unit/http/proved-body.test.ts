@@ -69,7 +69,7 @@ test.each([[[]], [['text']], [['xml']], [['text', 'xml']]] as const)(
     await fc.assert(
       fc.asyncProperty(body, headers, async (text, given) => {
         const plain = await payloadOf(hook, text, {})
-        // an encoding that a proof cannot be checked with is refused
+        // an encoding under which a proof cannot be checked is refused
         expect([plain, 'encoding-unsupported']).toContainEqual(await payloadOf(hook, text, given))
       }),
       { numRuns: 500 },

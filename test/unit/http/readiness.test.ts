@@ -14,7 +14,7 @@ describe('readiness', () => {
       log: silentLog,
     })
     const check = (remoteAddress: string, headers = {}) =>
-      // as: what is read of a request
+      // as: the only fields of a request that are read
       readiness.check({ headers, socket: { remoteAddress } } as Parameters<typeof readiness.check>[0])
     let hasRetired = false
     const retire = () => void readiness.retire(10_000).then(() => (hasRetired = true))

@@ -1,4 +1,4 @@
-// What the README promises of a captured request that is sent again.
+// What the README promises about a captured request that is sent again.
 import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'
@@ -17,7 +17,7 @@ test.each([
   // the id is in the body, and nothing is signed
   ['telegram', 'by unsigned id'],
   ['azure-devops', 'by unsigned id'],
-  // the token ends, and is good for every body until then
+  // the token expires, and is valid for every body until then
   ['google-pubsub', 'refused by time · by unsigned id'],
   // no id is signed, but the text with its time is
   ['sendgrid', 'refused by time · by signed text'],

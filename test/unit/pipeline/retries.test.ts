@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'
 
-/** Seconds that the clocks of sender and gateway may differ, beside the time that passes between two attempts. */
+/** Seconds by which the clocks of sender and gateway may differ, in addition to the time between two attempts. */
 const skew = 60
 
 const timed = schemes.flatMap((scheme) => {

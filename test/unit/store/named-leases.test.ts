@@ -1,4 +1,4 @@
-// What a gateway keeps while it lives, what it gives back, and when it must stop because another one may have it.
+// A gateway keeps its leases while it lives, releases them when it stops, and gives them up when another gateway may have them.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { silentLog } from '../../../src/model/log.ts'
 import { createNamedLeases } from '../../../src/store/named-leases.ts'

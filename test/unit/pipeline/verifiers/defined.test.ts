@@ -3,7 +3,7 @@ import type { DefinedVerifier, VerifierDefinition } from '../../../../src/model/
 import { reasonOf, requestOf, verifierOf } from './stage.ts'
 
 function soundOf(verify: (...given: Parameters<VerifierDefinition['verify']>) => unknown): DefinedVerifier {
-  // what authors return is what this is about: their types say nothing at run time
+  // as: at run time, authors may return anything
   const definition = { scheme: 'acme', headers: ['X-Acme'], verify } as VerifierDefinition
   return { kind: 'sound', scheme: 'acme', definition, hash: 'h', describeThrown: () => 'a TypeError at acme.ts:3' }
 }

@@ -1,4 +1,4 @@
-// The senders' own libraries judge the same requests: what they sign is proven here, and nothing is proven here that they refuse.
+// The same requests go to the senders' own libraries: a request that they sign is proven here, and one that they refuse is not.
 import { sign as signGithub, verify as verifyGithub, verifyWithFallback } from '@octokit/webhooks-methods'
 import * as fc from 'fast-check'
 import { Webhook } from 'standardwebhooks'
@@ -13,7 +13,7 @@ const seconds = now / 1000
 beforeAll(() => void vi.useFakeTimers({ now, toFake: ['Date'] }))
 afterAll(() => void vi.useRealTimers())
 
-/** Bodies as senders send them, and as nobody does: line breaks, other scripts, emoji, controls. */
+/** Usual bodies and unusual ones: line breaks, other scripts, emoji, control characters. */
 const body = fc.oneof(
   fc.json(),
   fc.string({ minLength: 1, maxLength: 300 }),
@@ -23,11 +23,11 @@ const body = fc.oneof(
 const secret = fc.string({ minLength: 1, maxLength: 60 }).filter((text) => text.trim() === text && text !== '')
 const keyBytes = fc.uint8Array({ minLength: 1, maxLength: 64 })
 
-/** Where in a text another character is put, and which: a visible one, as a header could carry it. */
+/** The change of one character: its position, and the new character, which is visible, as in a header. */
 const change = fc.record({ at: fc.nat(), to: fc.integer({ min: 0x21, max: 0x7e }) })
 type Change = { at: number; to: number }
 
-/** The text with one character changed, always into another one. */
+/** The text with one character replaced by a different one. */
 function changed(text: string, { at, to }: Change): string {
   const place = at % text.length
   const character = String.fromCharCode(text.charCodeAt(place) === to ? (to === 0x7e ? 0x21 : to + 1) : to)
@@ -69,7 +69,7 @@ describe('GitHub’s library', () => {
         expect(await isOurs(key, other, signature)).toBe(Buffer.from(other).equals(Buffer.from(text)))
         expect(await isOurs(changed(key, one), text, signature)).toBe(false)
         const wrong = changed(signature, one)
-        // only the case of hex digits is free here; a digest in capitals proves as much
+        // the case of hex digits does not matter here: a digest in capitals is valid too
         const sameDigits = wrong.startsWith('sha256=') && wrong.toLowerCase() === signature
         expect(await isOurs(key, text, wrong)).toBe(sameDigits)
         expect(await isAccepted(() => verifyGithub(key, text, wrong))).toBe(false)
@@ -189,7 +189,7 @@ describe('the library of Standard Webhooks', () => {
 })
 
 describe('Stripe’s library', () => {
-  // it parses what it has verified
+  // the library parses the body that it has verified
   const json = fc.json()
   const toHeader = (key: string, payload: string, timestamp = seconds) =>
     webhooks.generateTestHeaderString({ payload, secret: key, timestamp })
@@ -214,7 +214,7 @@ describe('Stripe’s library', () => {
         const isSame = Buffer.from(other).equals(Buffer.from(text))
         expect([await isTheirs(key, other, header), await isOurs(key, other, header)]).toEqual([isSame, isSame])
         expect([await isTheirs(otherKey, text, header), await isOurs(otherKey, text, header)]).toEqual([false, false])
-        // the case of hex digits is free here, and only here
+        // only the case of hex digits does not matter here
         const sameDigits = bent.toLowerCase() === header && bent.startsWith('t=') && bent.includes(',v1=')
         expect([await isTheirs(key, text, bent), await isOurs(key, text, bent)]).toEqual([false, sameDigits])
       }),

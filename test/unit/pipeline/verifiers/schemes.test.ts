@@ -210,7 +210,7 @@ describe('Ed25519 and ECDSA', () => {
       expect(await isProven(settings, withHeader(request, scheme.timestamp.name, undefined))).toBe(false)
       const value = request.headers[scheme.header] ?? ''
       expect(await isProven(settings, withHeader(request, scheme.header, value.slice(0, -4)))).toBe(false)
-      // decoders skip what is no digit: the signature must not survive it
+      // decoders skip invalid digits: such a signature must be refused
       expect(await isProven(settings, withHeader(request, scheme.header, `${value}!`))).toBe(false)
     },
   )

@@ -1,4 +1,4 @@
-// A sender that signs as a row of the table says, written apart from what verifies it.
+// A sender that signs as a row of the table says, written independently of the verifier.
 import { createHmac } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../../../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../../../../src/model/verify.ts'
@@ -102,7 +102,7 @@ export function withHeader(request: VerifyRequest, name: string, value: string |
   return { ...request, headers }
 }
 
-/** One character of the signature is another one; what stands around it stays. */
+/** Replaces one character of the signature, and keeps the rest of the header. */
 export function withBrokenSignature(request: VerifyRequest, header: string): VerifyRequest {
   const value = request.headers[header] ?? ''
   const at = value.length - 8

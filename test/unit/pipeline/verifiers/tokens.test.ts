@@ -91,7 +91,7 @@ describe('tokens of Google', () => {
       tokenOf(claims, pem, { ...header, alg: 'HS256' }),
       tokenOf(claims, curve.privateKey, { ...header, alg: 'ES256' }),
       tokenOf(claims, stranger.privateKey, header),
-      // signed as it should be, and saying otherwise
+      // correctly signed, but the header names another algorithm
       tokenOf(claims, rsa.privateKey, { ...header, alg: 'none' }),
       tokenOf(claims, rsa.privateKey, { ...header, alg: undefined }),
     ]) {

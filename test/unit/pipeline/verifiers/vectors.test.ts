@@ -1,4 +1,4 @@
-// Signatures as the senders publish them, and changes of them, each at its own clock. They lie beside the corpus.
+// Signatures that the senders published, and changed ones, each checked at its own time. They are next to the corpus.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -35,7 +35,7 @@ function readVectors(path: string): Vector[] {
   return z.object({ vectors: z.array(Vector) }).parse(JSON.parse(readFileSync(path, 'utf8'))).vectors
 }
 
-/** Names by which the vectors tell apart what is one scheme here. */
+/** The vectors have several names for what is one scheme here. */
 const sameScheme: Record<string, string> = {
   'github-octokit': 'github',
   'slack-events': 'slack',
@@ -64,7 +64,7 @@ function toSettings(vector: Vector): VerifySettings {
   return VerifySettings.parse(settings)
 }
 
-/** The real guard, and behind it a world that has the vector's certificates and keys. */
+/** The real guard, over a transport that serves the certificates and keys of the vector. */
 function toFetch(vector: Vector): PinnedFetch {
   return createPinnedFetch({
     now: () => 0,
@@ -81,7 +81,7 @@ describe.skipIf(!hasVectors)(`published vectors (skipped when ${reason})`, () =>
   test.each(vectors.map((vector) => [`${vector.name} is ${vector.valid ? 'proven' : 'refused'}`, vector] as const))(
     'the published request %s',
     async (_, vector) => {
-      // a published example without a clock of its own is judged at the time that it was signed
+      // a published example without a time is checked at the time that it was signed
       const signedAt = /^\d+$/.exec(vector.headers['x-twilio-email-event-webhook-timestamp'] ?? '')?.[0]
       const now = (vector.now ?? Number(signedAt ?? 1_700_000_000)) * 1000
       const verifier = createVerifier(toSettings(vector), { fetch: toFetch(vector), now: () => now })
@@ -93,7 +93,7 @@ describe.skipIf(!hasVectors)(`published vectors (skipped when ${reason})`, () =>
         rawBody: Buffer.from(vector.body),
       })
       expect(result).toMatchObject({ ok: vector.valid })
-      // who is not a candidate is not asked
+      // a request that no verifier claims is not checked
       expect(verifier.isClaimed(vector.headers) || !vector.valid).toBe(true)
     },
   )

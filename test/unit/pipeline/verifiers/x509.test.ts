@@ -130,7 +130,7 @@ describe('requests of PayPal', () => {
     return (crc ^ 0xffffffff) >>> 0
   }
 
-  /** The text with four bytes behind it that bring it to a checksum: the register is run backwards through them. */
+  /** The text with four more bytes that give it a checksum: the register is run backwards through them. */
   function toFitting(text: string, wanted: number): Buffer {
     let register = wanted ^ 0xffffffff
     for (let bit = 0; bit < 32; bit++) {

@@ -1,4 +1,4 @@
-// What a network or a database that fails does to a gateway: it never ends the process, and never for longer than it lasts.
+// A failing network or database never ends the process, and delays it no longer than the failure lasts.
 import { expect, describe, onTestFinished, test } from 'vitest'
 import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { readPostgresFacts } from '../../../../src/store/postgres/facts.ts'

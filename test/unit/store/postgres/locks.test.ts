@@ -1,4 +1,4 @@
-// What one gateway holds in the database keeps the others waiting for seconds, not without limit.
+// A lock of one gateway keeps the others waiting for seconds, never without limit.
 import { Client } from 'pg'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
@@ -22,7 +22,7 @@ function openStore(url: string, short: Partial<Limits> = {}) {
   return store
 }
 
-/** A client that holds the row of the session `main`, as a gateway would that has no limit. */
+/** A client that locks the row of the session `main`, as a gateway without limits would. */
 async function holdMain(url: string): Promise<Client> {
   const client = new Client({ connectionString: url })
   await client.connect()
@@ -131,7 +131,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
 })
 
 describe.skipIf(whyNoPostgres)('the start of a gateway', { timeout: 20_000 }, () => {
-  /** What pg_dump holds on every table while it runs. */
+  /** Takes the locks that pg_dump has on every table while it runs. */
   async function holdAsDump(url: string, schema: string): Promise<void> {
     const client = new Client({ connectionString: url })
     await client.connect()

@@ -1,4 +1,4 @@
-// What an operator changes in a database, and what two gateways do at the same moment.
+// Settings that an operator changes in a database, and calls that two gateways make at the same moment.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createBatches } from '../../../../src/store/postgres/batches.ts'
@@ -31,7 +31,7 @@ function openStore(url: string) {
   return store
 }
 
-/** A user of its own, whose settings a test may change. */
+/** A separate user, whose settings a test may change. */
 async function newRole() {
   const { url, schema } = await newUrl()
   const role = `hookloom_${randomBytes(6).toString('hex')}`
@@ -88,7 +88,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
   test('are checked again while the same connections are used: a server may reload them', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
-    // what a reload does, too: the session has another value than at its start
+    // a reload does the same: the session has another value than at its start
     await connections.query(`SELECT set_config('default_transaction_isolation', 'serializable', false)`)
     const refused = async () => {
       try {
@@ -243,7 +243,7 @@ describe.skipIf(whyNoPostgres)('two gateways at the same moment', () => {
       const pruned = afterFirst(query, () => other.query(prune))
       const added = await addTask(pruned, task(), now)
       second = other.transaction((session) => addTask(session.query, task(), now))
-      // it waits for the first, or is done if nothing keeps it
+      // it waits for the first transaction, or is done if nothing stops it
       await Promise.race([second, one.query('SELECT pg_sleep(0.5)')])
       return added
     })

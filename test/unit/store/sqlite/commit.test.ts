@@ -1,4 +1,4 @@
-// What "durable" means: a call resolves after its commit, and a commit is synced.
+// Durability: a call resolves after its commit, and a commit is synced.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ describe('a commit', () => {
     await store.ready()
     const before = Number((await store.health()).facts['commits'])
     const first = store.append(small())
-    // the first one leaves with the next turn of the loop, alone
+    // the first operation is sent alone, with the next turn of the event loop
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
     await Promise.all([first, ...Array.from({ length: 200 }, () => store.append(small()))])
     expect(Number((await store.health()).facts['commits']) - before).toBe(2)
@@ -83,7 +83,7 @@ describe('a commit', () => {
     await reopened.ready()
     for (const { id } of deliveries) expect(await reopened.delivery(id)).toBeDefined()
     expect(await reopened.open({ limit: 100 })).toHaveLength(50)
-    // the lease was a dead process's: the job is due at once, and may have been the cause of that death
+    // the lease belonged to a dead process: the job is due at once, and the attempt counts, because the job may have crashed the process
     expect(await reopened.claim({ limit: 9, leaseMs: 1000 })).toMatchObject([
       { id: held?.id, lapsed: held?.fence, attempts: 1 },
     ])
@@ -169,7 +169,7 @@ describe('the queue', () => {
     await expect(lost).rejects.toMatchObject({ code: 'store-unavailable', message: /thread died/ })
     expect(await store.append(small())).toEqual({ kind: 'stored' })
     expect(spawned).toHaveLength(2)
-    // the process lives on, and so does the worker that holds this job
+    // the process survives, and so does the worker that runs this job
     expect(held && (await store.report(held, { outcome: { kind: 'done' } }))).toBe(true)
   })
 })

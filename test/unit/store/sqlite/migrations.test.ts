@@ -1,4 +1,4 @@
-// What an update makes of a file that an older version wrote.
+// An update migrates a file that an older version wrote.
 import { copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -36,7 +36,7 @@ const insert = (db: Database, table: string, row: Readonly<Record<string, SqlVal
     ...Object.values(row),
   )
 
-/** A file as the gateway before the slim rows left it after a kill: rows of every kind, a running job among them. */
+/** Writes a file as a killed gateway left it before the rows became slim: rows of every kind, and a running job. */
 function writeOld(file: string, deliveries = 60): void {
   const db = openDatabase(file, { readOnly: false, busyMs: 0 })
   db.exec('PRAGMA journal_mode = WAL')
@@ -142,7 +142,7 @@ function writeOld(file: string, deliveries = 60): void {
 
 const limit = 100_000
 
-/** Everything that people see. */
+/** Everything that a reader can show. */
 async function readAll(reader: StoreReader) {
   const deliveries = await reader.deliveries({ limit })
   const ids = await reader.idsFrom({ prefix: '', limit })
@@ -181,7 +181,7 @@ async function readFile(file: string) {
   }
 }
 
-/** Brings the file to the schema of this version, and changes nothing else: no owner takes the running job back. */
+/** Brings the file to the schema of this version, and changes nothing else: no owner queues the running job again. */
 function update(file: string): void {
   const db = openDatabase(file, { readOnly: false, busyMs: 1_000 })
   migrate(db, file)

@@ -1,4 +1,4 @@
-// What a commit writes before its answer: pages and bytes of the WAL, which do not depend on the machine.
+// A commit before its answer: pages and bytes of the WAL, which do not depend on the machine.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { newFolder, openStore } from './stage.ts'
 
 const middle = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)]
 
-/** What the text of an event of 1 kB is, rendered by a template. */
+/** The text of an event of 1 kB, as a template renders it. */
 const wake = (index: number) =>
   newDelivery({
     at: Date.now(),

@@ -1,4 +1,4 @@
-// How much may wait in a store: it refuses before it is over its limit, says so before it refuses, and forgets nothing that it has.
+// The limit on what waits in a store: it warns before it refuses, refuses before it is exceeded, and loses nothing that is stored.
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { silentLog } from '../../../../src/model/log.ts'

@@ -45,7 +45,7 @@ describe('trouble', () => {
     expect(await store.answered({ hook: 'github', key: 'k' })).toBeUndefined()
     rmSync(inTheWay)
     mkdirSync(inTheWay)
-    // nobody sends anything: health finds out by itself
+    // health finds out by itself, without another call
     expect(await store.health()).toMatchObject({ trouble: undefined, facts: { synchronous: 2 } })
     const delivery = small()
     expect(await store.append(delivery)).toEqual({ kind: 'stored' })
