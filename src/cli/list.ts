@@ -7,7 +7,14 @@ import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import { printOlder, cutLine, describeRepetitions, renderTable, formatTime } from './terminal/print.ts'
-import { toDeliveryFields, describeDifference, toJobFields, toIsoTime } from '../deliveries/records.ts'
+import {
+  describeContent,
+  isFailing,
+  toDeliveryFields,
+  describeDifference,
+  toJobFields,
+  toIsoTime,
+} from '../deliveries/records.ts'
 import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
@@ -45,7 +52,7 @@ export async function list(context: Context, options: ListOptions): Promise<numb
   if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
   else if (records.length === 0) context.print(describeEmptyList(`${state ?? ''} delivery`.trim(), before))
   else {
-    context.print(renderTable(['received', 'state', 'hook', 'from', 'mapping', 'became', 'id'], records.map(listCells)))
+    context.print(renderTable(['received', 'state', 'hook', 'from', 'mapping', 'about', 'id'], records.map(listCells)))
     const command = ['list', ...listFilterArguments({ state, hook, source, search: text })]
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
@@ -80,23 +87,13 @@ function listCells(record: DeliveryRecord): string[] {
 function describeOutcome(record: DeliveryRecord): string {
   const repeated = describeRepetitions(record)
   const notes = [...listFailures(record.jobs), ...(repeated === '' ? [] : [`repeated ${repeated}`])]
-  return `${describeActions(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
-}
-
-function describeActions({ jobs, problem }: DeliveryRecord): string {
-  const [only, ...others] = jobs
-  if (only === undefined) return problem?.code ?? ''
-  return others.length > 0 ? `${jobs.length} actions` : describeAction(only.planned)
+  return `${describeContent(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
 }
 
 function listFailures(jobs: readonly Job[]): string[] {
   const dead = jobs.filter(({ state }) => state === 'dead').length
-  const failing = jobs.filter(({ state, attempts }) => state === 'queued' && attempts > 0).length
+  const failing = jobs.filter(isFailing).length
   return [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
-}
-
-function describeAction({ kind, sessionKey }: Job['planned']): string {
-  return kind === 'wake' ? 'wake' : `agent ${sessionKey}`
 }
 
 async function listDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {

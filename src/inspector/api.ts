@@ -80,7 +80,7 @@ export async function post<T>(path: string, body?: object, signal?: AbortSignal)
   return (await answer.json()) as T
 }
 
-/** Parameters without the blank ones. */
+/** A query string without blank parameters. */
 export function toQuery(fields: Readonly<Record<string, string | number | undefined>>): string {
   const filled = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '')
   return new URLSearchParams(filled.map(([field, value]) => [field, String(value)])).toString()

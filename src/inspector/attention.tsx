@@ -13,10 +13,10 @@ import { Age, Line, useNow } from './text.tsx'
 const everyMs = 15_000
 /** An older moment is shown as a time of a day. */
 const recentMs = 12 * 3_600_000
-/** Changes of this time are one question. */
+/** Changes within this time cause one request. */
 const gatherMs = 1_000
 
-/** `version` grows with each change. The count is in the title and the icon of the tab. */
+/** Reads again when `version` changes. The count is in the title and the icon of the tab. */
 export function useAttention(version: number): AttentionFields | undefined {
   const [attention, setAttention] = useState<AttentionFields>()
   const [round, setRound] = useState(0)
@@ -142,7 +142,7 @@ function Group({ group, chosen, now }: { group: AttentionGroup; chosen: string; 
 
 type DropAllProps = { readonly count: number; readonly isBusy: boolean; readonly onDrop: () => void }
 
-/** Drops after some seconds. Whoever leaves the view before has not dropped anything. */
+/** Drops after some seconds. Leaving the view before then drops nothing. */
 function DropAll({ count, isBusy, onDrop }: DropAllProps): JSX.Element {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const [isWaiting, setWaiting] = useState(false)

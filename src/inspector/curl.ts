@@ -28,7 +28,7 @@ export function toCurl({ method, url, headers, body }: RequestFields, hooksUrl: 
   const lines = [
     `curl -sS --globoff --path-as-is -X ${quoteForShell(method)} ${quoteForShell(`${hooksUrl}/${hook}${search}`)}`,
     '-H "Authorization: Bearer $HOOKLOOM_TOKEN"',
-    // another key at each second: the sender's id of the delivery would make the copy a duplicate
+    // a new key each second: without it, the sender's delivery id would make the copy a duplicate
     '-H "Idempotency-Key: copy-$(date +%s)"',
     ...sent.map(([name, value]) => `-H ${quoteForShell(value.trim() === '' ? `${name};` : `${name}: ${value}`)}`),
     ...untyped,

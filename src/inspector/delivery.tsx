@@ -163,7 +163,7 @@ async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): 
   const [first, second] = isRefusal ? [readRefusal, readDelivery] : [readDelivery, readRefusal]
   return first(id, signal).catch((error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
-    // both may be unknown: the first sentence is about what was probably meant
+    // if neither exists, the error of the first request describes what was probably meant
     return second(id, signal).catch(() => Promise.reject(error))
   })
 }

@@ -42,7 +42,7 @@ const full = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'l
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 const formatDay = (at: Date) => `${at.getDate()} ${months[at.getMonth()]}`
 
-/** The time of a moment of today; day and time of an older one. */
+/** The time of day; for another day also the date. */
 export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }

@@ -132,7 +132,7 @@ function Queues({ health }: { health: HealthFields }): JSX.Element {
   const age = dueSince === null ? 'nothing waits' : formatDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
   const facts: readonly (readonly [string, string, string?])[] = [
     ['parked', String(deliveries.parked), 'parked'],
-    ['pending', String(deliveries.pending), 'pending'],
+    ['pending', String(deliveries.pending), 'waiting'],
     ['dead runs', String(jobs.dead), 'dead'],
     ['queued', String(jobs.queued)],
     ['running', String(jobs.running)],

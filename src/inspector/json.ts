@@ -1,6 +1,6 @@
-// JSON with the text of its numbers. JSON.parse makes 12345678901234567890 and 1.50 other numbers, which nobody sent.
+// A JSON parser that keeps the text of numbers: JSON.parse changes 12345678901234567890, and drops the zero of 1.50.
 
-/** `source`: the text of a value, as it came. */
+/** `source`: the text of the value in the payload. */
 export type JsonNode =
   | { readonly kind: 'object'; readonly source: string; readonly entries: readonly (readonly [string, JsonNode])[] }
   | { readonly kind: 'array'; readonly source: string; readonly items: readonly JsonNode[] }
@@ -124,7 +124,7 @@ export function findTime(name: PathStep | undefined, node: JsonNode): number | u
   return /^[1-4]\d{12}$/.test(node.source) ? Number(node.source) : undefined
 }
 
-/** The nodes that have a word in their key or value, with those above them. */
+/** The nodes whose key or value contains a word, and their ancestors. */
 export function findNodes(root: JsonNode, word: string): ReadonlySet<JsonNode> {
   const found = new Set<JsonNode>()
   const lower = word.toLowerCase()

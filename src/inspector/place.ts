@@ -1,4 +1,4 @@
-// What the page shows, in the fragment of its address: it can be kept as a bookmark, and never reaches a server or its log.
+// The state of the page, in the fragment of its address: a bookmark keeps it, and it never reaches a server or its log.
 import { useEffect, useState } from 'preact/hooks'
 import type { Filters } from './rows.ts'
 

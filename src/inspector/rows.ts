@@ -42,7 +42,7 @@ export function mergeRows(rows: readonly ListRow[], changed: readonly ListRow[],
   return [...added, ...kept].toSorted(compareByTime).slice(0, maxRows)
 }
 
-/** The newest first. Ids are in the order of their time, and break the ties of a millisecond. */
+/** The newest first. Ids sort by time, so they order the rows of one millisecond. */
 function compareByTime(one: ListRow, other: ListRow): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1)
 }
@@ -89,7 +89,7 @@ export function findRowState(row: ListRow): RowState {
   return row.kind === 'refusal' ? 'refused' : findState(row.delivery)
 }
 
-/** One word for what became of a delivery: what needs a person first. */
+/** The state of a delivery in one word. If several are true, the one that needs a person wins. */
 export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>): RowState {
   if (state === 'parked' || state === 'skipped' || state === 'dropped') return state
   if (jobs.dead > 0) return 'dead'
@@ -165,7 +165,7 @@ export function describeRow(row: ListRow): string {
   return `${summary}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-/** Until the last step of its last action; blank if it has not come to this end. */
+/** The time until the last step of its last action; blank before that. */
 export function formatTook(row: ListRow): string {
   return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
 }

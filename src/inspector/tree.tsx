@@ -24,7 +24,7 @@ type Choice = {
   readonly onChoose: (chosen: Chosen) => void
 }
 
-/** `onCopy` gets what was copied, in words, and the text. */
+/** `onCopy` gets the name of what is copied, and the text. */
 export function PayloadView({
   text,
   onCopy,

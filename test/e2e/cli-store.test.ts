@@ -75,9 +75,9 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     expect(listed[2]).toMatchObject({ hook: 'later', mappingId: 'later', actions: [] })
   })
 
-  test('list shows which problem parked a delivery', async () => {
+  test('list shows what each delivery is about, and of a parked one the error with its line', async () => {
     const { stdout } = await runCommand(['list'], { dir: gateway.dir })
-    expect(stdout).toMatch(new RegExp(`parked .* transform-failed +${String(parked['deliveryId'])}`))
+    expect(stdout).toMatch(new RegExp(`parked .* Error: not yet · later.ts:2 +${String(parked['deliveryId'])}`))
   })
 
   test('list shows the newest --limit deliveries, and only those of --state', async () => {
