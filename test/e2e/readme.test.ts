@@ -90,6 +90,31 @@ describe('first screen of the README', () => {
     await gateway.stop()
   })
 
+  test('behind a tunnel, a sender that signs the URL is proved, and a stranger who guesses locks out nobody else', async () => {
+    const secret = 'twilio-auth-token-0123456789'
+    const gateway = await startGateway({
+      config: { ...parse(block('jsonc', 'trustedProxies')), hooks: { mappings: [parse(block('jsonc', 'publicUrl'))] } },
+      env: { TWILIO_AUTH_TOKEN: secret },
+    })
+    const { publicUrl } = parse(block('jsonc', 'publicUrl')).verify
+    const signature = createHmac('sha1', secret).update(`${publicUrl}/hooks/twilioBodyhiFrom+1555`).digest('base64')
+    const send = async (from: string, headers: object) => {
+      const body = new URLSearchParams({ From: '+1555', Body: 'hi' })
+      const answer = await fetch(`${gateway.url}/twilio`, {
+        method: 'POST',
+        body,
+        headers: { 'x-forwarded-for': from, ...headers },
+      })
+      return answer.status
+    }
+    for (let guess = 0; guess < 20; guess++)
+      expect(await send('203.0.113.9', { authorization: `Bearer guess-${guess}` })).toBe(401)
+    expect(await send('203.0.113.9', { authorization: 'Bearer guess' })).toBe(429)
+    expect(await send('198.51.100.7', { authorization: 'Bearer guess' })).toBe(401)
+    expect(await send('198.51.100.7', { 'x-twilio-signature': signature })).toBe(200)
+    await gateway.stop()
+  })
+
   test('the two commands are those of the package', () => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
     expect(block('sh', 'npm start')).toBe('npm ci\nnpm start\n')
