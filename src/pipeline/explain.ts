@@ -28,8 +28,8 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
   const results: unknown[] = []
   let taken: CompiledMapping | undefined
   const hook = generation.hook(delivery.path)
-  const find: Hook['find'] = (input, isOpened) => {
-    const found = hook.find(input, isOpened)
+  const find: Hook['find'] = (input, findClosure) => {
+    const found = hook.find(input, findClosure)
     taken = found.mapping
     if (taken?.transform === undefined) return found
     return { ...found, mapping: { ...taken, transform: recordResults(taken.transform, results) } }

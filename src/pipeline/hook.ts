@@ -127,10 +127,17 @@ export function toHookLabel({ kind, isNamed }: Hook, path: string): string {
   return kind === 'built-in' || isNamed ? path : '*'
 }
 
-/** Whether the credentials of a request open this mapping. */
-function isMappingOpen({ identity, mapping, verifier }: CompiledMapping, { token, signedFor }: Admitted): boolean {
-  if (verifier === undefined) return token
-  return isProved(identity, signedFor) && (token || mapping.verify?.also === undefined)
+/** Why the credentials of a request do not open this mapping; undefined if they do. */
+function findClosure(
+  { identity, mapping, verifier }: CompiledMapping,
+  { token, signedFor }: Admitted,
+): string | undefined {
+  if (verifier !== undefined && !isProved(identity, signedFor)) return 'the request has no valid proof for this mapping'
+  if (token) return undefined
+  if (verifier === undefined)
+    return 'the request has no hook token, which this mapping requires because it has no verify'
+  if (mapping.verify?.also === undefined) return undefined
+  return 'the request has no hook token, which verify.also of this mapping requires'
 }
 
 function isProved(identity: Identity, signedFor: readonly string[]): boolean {
@@ -139,12 +146,12 @@ function isProved(identity: Identity, signedFor: readonly string[]): boolean {
 
 /** The first mapping that the credentials of a delivery open and whose conditions are true, and why those before it do not take it. */
 export function findMapping(hook: Hook, delivery: Delivery): ReturnType<Hook['find']> {
-  return hook.find(delivery, (mapping) => isMappingOpen(mapping, delivery.admitted))
+  return hook.find(delivery, (mapping) => findClosure(mapping, delivery.admitted))
 }
 
 /** Whether the credentials of a request open anything of this hook. The token opens a built-in hook. */
 export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolean {
-  return kind === 'built-in' ? admitted.token : mappings.some((mapping) => isMappingOpen(mapping, admitted))
+  return kind === 'built-in' ? admitted.token : mappings.some((mapping) => findClosure(mapping, admitted) === undefined)
 }
 
 /** The bodies that a hook accepts: only JSON for the built-in hooks; forms too for the others, and those of a mapping or a proved scheme. */

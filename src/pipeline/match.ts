@@ -18,10 +18,13 @@ export type MatchInput = Pick<Delivery, Word | 'path' | 'headers' | 'body'>
 /** The mappings that a hook name can reach, in order. Empty: no hook has this name. */
 export type HookMappings<T> = {
   readonly mappings: readonly T[]
-  /** The mapping that takes a delivery, and the mappings that were tried until then. */
+  /**
+   * The mapping that takes a delivery, and the mappings that were tried until then. `findClosure`: why the request may not use a mapping;
+   * undefined if it may. Without it, every mapping is open.
+   */
   readonly find: (
     delivery: MatchInput,
-    isOpened?: (mapping: T) => boolean,
+    findClosure?: (mapping: T) => string | undefined,
   ) => { mapping: T | undefined; trace: readonly TraceEntry[] }
 }
 
@@ -31,8 +34,6 @@ export type Router<T> = {
   /** Every mapping of the configuration, in order, each with its reason. */
   explain(delivery: MatchInput): TraceEntry[]
 }
-
-const unproved = 'the request has no valid proof for this mapping'
 
 /** The part of a mapping that decides whether it takes a delivery. */
 type Routable = { readonly id: string; readonly match: Match; readonly accept?: Mapping['accept'] }
@@ -75,10 +76,10 @@ export function createRouter<T extends Routable>(mappings: readonly T[]): Router
 function buildHookMappings<T extends { readonly id: string }>(rules: readonly Rule<T>[]): HookMappings<T> {
   return {
     mappings: rules.map(({ mapping }) => mapping),
-    find(delivery, isOpened = () => true) {
+    find(delivery, findClosure = () => undefined) {
       const trace: TraceEntry[] = []
       for (const { mapping, conditions, hit } of rules) {
-        const why = isOpened(mapping) ? findMiss(conditions, delivery) : unproved
+        const why = findClosure(mapping) ?? findMiss(conditions, delivery)
         if (why === undefined) {
           trace.push(hit)
           return { mapping, trace }

@@ -1,8 +1,10 @@
-// The rules for requests without a valid token, which are the same for every hook.
+// What the credentials of a request open, and the rules for requests without a valid token, which are the same for every hook.
 import { expect, test } from 'vitest'
 import { Config } from '../../../src/model/config.ts'
 import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { findMapping } from '../../../src/pipeline/hook.ts'
+import { toGeneration, toTestDelivery } from './decide.ts'
 
 function rulesOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[], name = 'unknown') {
   const generation = createGeneration({
@@ -50,4 +52,24 @@ test('only the headers of a scheme in use show a proof: a Bearer token and a pro
 
 test('no header shows a proof if no mapping is signed', () => {
   expect(rulesOf([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
+})
+
+test('the trace names the credential that a mapping misses: the token, the proof, or the token beside the proof', () => {
+  const signed = { ...github, id: 'signed', match: { path: 'x' } }
+  const generation = toGeneration([
+    { id: 'plain', match: { path: 'x' } },
+    { ...signed, id: 'other', verify: { scheme: 'stripe', secret: 's' } },
+    { ...signed, id: 'both', verify: { ...github.verify, secret: 't', also: 'token' } },
+    signed,
+  ])
+  const signedFor = generation.mappings.filter(({ id }) => id !== 'other').flatMap(({ identity }) => identity.proves)
+  const delivery = { ...toTestDelivery('x', {}), admitted: { token: false, signedFor } }
+  const { trace, mapping } = findMapping(generation.hook('x'), delivery)
+  expect(mapping?.id).toBe('signed')
+  expect(trace.map(({ mappingId, why }) => `${mappingId}: ${why}`)).toEqual([
+    'plain: the request has no hook token, which this mapping requires because it has no verify',
+    'other: the request has no valid proof for this mapping',
+    'both: the request has no hook token, which verify.also of this mapping requires',
+    'signed: path is "x"',
+  ])
 })
