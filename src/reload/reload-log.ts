@@ -30,6 +30,17 @@ export function isSameProblem(one: FoundProblem, other: FoundProblem): boolean {
 /** The number of parked deliveries that wait for a module. */
 type ParkedCounts = ReadonlyMap<string, number>
 
+type Reloaded = {
+  /** The earlier problems. */
+  readonly before: readonly FoundProblem[]
+  /** The problems now. */
+  readonly problems: readonly FoundProblem[]
+  readonly modules: readonly ModuleReport[]
+  readonly parked: ParkedCounts
+  /** `hooks.transforms.drain`. */
+  readonly drain: 'auto' | 'ask'
+}
+
 export type ParkedFor = (module: string) => Promise<number>
 
 /** Counts the parked deliveries of modules that went live or are broken. The count is 0 if the store cannot be read. */
@@ -64,14 +75,8 @@ export function listSavedFiles(dir: string, files: readonly string[], inputs: re
 
 const authored = /\.([cm]?[jt]s|json|txt)$/
 
-type Reload = {
-  readonly before: readonly FoundProblem[]
-  readonly problems: readonly FoundProblem[]
-  readonly modules: readonly ModuleReport[]
-}
-
 /** Whether the reload itself logs a line. */
-function hasNews({ before, problems, modules }: Reload): boolean {
+function hasNews({ before, problems, modules }: Reloaded): boolean {
   const isNew = problems.some((problem) => !before.some((other) => isSameProblem(other, problem)))
   const isOver = modules.some(
     (report) => report.problem === undefined && before.some(({ module }) => module === report.module),
@@ -80,7 +85,7 @@ function hasNews({ before, problems, modules }: Reload): boolean {
 }
 
 /** Every save gets a line, even one that changes nothing. */
-function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: readonly SavedFile[] }): void {
+function logSaved(log: Log, { saved, problems }: Reloaded & { readonly saved: readonly SavedFile[] }): void {
   // the imports of a broken module are unknown
   const used = problems.length > 0 ? saved : saved.filter(({ isUsed }) => isUsed)
   for (const { label } of used.length > 0 ? [] : saved) log.info({}, `${label} was saved; nothing uses it`)
@@ -91,14 +96,9 @@ function logSaved(log: Log, { saved, problems }: Reload & { readonly saved: read
   log.warn({}, `${names} was saved, but there is still a problem: ${toSentence(first.detail)}`)
 }
 
-/** `before`: the earlier problems. `problems`: the problems now. */
 export function logReload(
   log: Log,
-  reload: {
-    readonly before: readonly FoundProblem[]
-    readonly problems: readonly FoundProblem[]
-    readonly modules: readonly ModuleReport[]
-    readonly parked: ParkedCounts
+  reload: Reloaded & {
     readonly tookMs: number
     readonly recent: RecentChanges
     /** Files that were saved, if no generation was replaced. */
@@ -122,15 +122,7 @@ export function logReload(
   logProblems(log, reload)
 }
 
-export function logProblems(
-  log: Log,
-  reload: {
-    readonly before: readonly FoundProblem[]
-    readonly problems: readonly FoundProblem[]
-    readonly modules: readonly ModuleReport[]
-    readonly parked: ParkedCounts
-  },
-): void {
+export function logProblems(log: Log, reload: Reloaded): void {
   for (const problem of reload.problems) {
     if (reload.before.some((other) => isSameProblem(other, problem))) continue
     const frame = problem.frame === undefined ? {} : { frame: problem.frame }
@@ -150,14 +142,10 @@ function toSentence(detail: string): string {
   return /[.!?]$/.test(detail) ? detail : `${detail}.`
 }
 
-function describeConsequence(
-  { module, code }: FoundProblem,
-  { modules, parked }: { readonly modules: readonly ModuleReport[]; readonly parked: ParkedCounts },
-): string {
+function describeConsequence({ module, code }: FoundProblem, { modules, parked, drain }: Reloaded): string {
   if (module === undefined) return ' The last good configuration keeps serving.'
   const kind = modules.find((report) => report.module === module)?.kind
-  const waiting = countWaiting(parked.get(module) ?? 0)
-  const rest = waiting === '' ? '' : ` ${waiting} will run again when it is fixed.`
+  const rest = describeWaiting(parked.get(module) ?? 0, drain)
   if (kind === 'kept') return ` The last good version keeps serving.${rest}`
   if (kind === 'live') return ' It is live anyway, because there is no better version.'
   if (kind !== 'broken') return ''
@@ -165,9 +153,11 @@ function describeConsequence(
   return code === 'verifier-failed' ? ' Its deliveries are answered 503.' : ` Its deliveries park.${rest}`
 }
 
-function countWaiting(count: number): string {
+function describeWaiting(count: number, drain: Reloaded['drain']): string {
   if (count === 0) return ''
-  return count === 1 ? '1 parked delivery' : `${count} parked deliveries`
+  const waiting = count === 1 ? '1 parked delivery' : `${count} parked deliveries`
+  if (drain === 'auto') return ` ${waiting} will run again when it is fixed.`
+  return ` ${waiting} ${count === 1 ? 'waits' : 'wait'}. When it is fixed, run "hookloom retry --parked".`
 }
 
 function listFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {

@@ -138,7 +138,8 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     const isWhole = candidate?.modules.every(({ kind }) => kind === 'live' || kind === 'same') === true
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const { problems } = health
-    const line = { before, problems, modules, parked, tookMs, saved: next === undefined ? saved : [] }
+    const { drain } = current().config.hooks.transforms
+    const line = { before, problems, modules, parked, drain, tookMs, saved: next === undefined ? saved : [] }
     if (waits) logWaiting(log, changes)
     else if (!swapped || compareKept === undefined) logReload(log, { ...line, recent: none })
     // the swap does not wait for this comparison
@@ -189,7 +190,8 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
       const parked = await countParked(parkedFor, built.modules)
       recordProblems(built)
       swap(built)
-      logProblems(log, { before: [], problems: health.problems, modules: built.modules, parked })
+      const { drain } = current().config.hooks.transforms
+      logProblems(log, { before: [], problems: health.problems, modules: built.modules, parked, drain })
     },
     async watch() {
       const { dir } = options

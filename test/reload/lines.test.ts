@@ -89,3 +89,27 @@ test(
     expect((await stage.logged(/^x\.ts is live/)).text).toMatch(/^x\.ts is live \(\d+ ms\)$/)
   },
 )
+
+test(
+  'a broken save names the command that runs the parked deliveries if the drain waits to be asked',
+  { timeout: 30_000 },
+  async () => {
+    const config = { hooks: { ...baseConfig.hooks, transforms: { drain: 'ask' } } }
+    const stage = await createStage({ 'x.ts': 'export default (' }, { config, parkedFor: async () => 3 })
+    expect((await stage.logged(/does not build/)).text).toMatch(
+      / 3 parked deliveries wait\. When it is fixed, run "hookloom retry --parked"\.$/,
+    )
+    const before = stage.lines.length
+    await stage.write({ 'x.ts': says('1') })
+    await stage.logged(/^x\.ts is live/)
+    await stage.write({ 'x.ts': 'export default [' })
+    await expect
+      .poll(() =>
+        stage.lines
+          .slice(before)
+          .map(({ text }) => text)
+          .join('\n'),
+      )
+      .toMatch(/ keeps serving\. 3 parked deliveries wait\. When it is fixed, run "hookloom retry --parked"\.$/)
+  },
+)
