@@ -58,6 +58,13 @@ async function checkDisk(dir: string): Promise<CheckFinding> {
   }
 }
 
+const Outline = z.object({
+  ok: z.boolean(),
+  degraded: z.boolean(),
+  configuration: z.enum(['live', 'refused', 'held']),
+  modules: z.int(),
+})
+
 /** The answer of /readyz, with the gateway token and without it. */
 const Readiness = z.union([
   z.object({
@@ -66,7 +73,7 @@ const Readiness = z.union([
     proxies: z.array(z.string()),
     store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
   }),
-  z.object({ ok: z.boolean(), degraded: z.boolean(), modules: z.int() }),
+  Outline,
 ])
 
 async function checkGateway(dir: string, { gateway: { token } }: Config): Promise<CheckFinding[]> {
@@ -97,7 +104,7 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
 /** For a gateway without a token, which shows no details. */
 function describeReadiness(
   where: string,
-  { ok, degraded, modules }: { ok: boolean; degraded: boolean; modules: number },
+  { ok, degraded, configuration, modules }: z.infer<typeof Outline>,
 ): CheckFinding {
   const name = 'gateway'
   if (!ok) return buildFailure(name, `${where}: the store cannot take deliveries`, exitCodes.unavailable)
@@ -105,7 +112,7 @@ function describeReadiness(
   const more = 'Its log shows why. If gateway.token is set, this command shows it too.'
   return buildFailure(
     name,
-    `${where} is running, but degraded. Modules with a problem: ${modules}. ${more}`,
+    `${where} is running, but degraded. The saved configuration is ${configuration}. Modules with a problem: ${modules}. ${more}`,
     exitCodes.broken,
   )
 }

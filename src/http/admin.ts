@@ -114,9 +114,16 @@ async function readReadiness({ store, status, unnamedProxies, readiness }: Admin
 }
 
 /** The state for a request without the gateway token, such as a probe: without source lines, paths and hashes. */
-function toOutline({ ok, degraded, problems, warnings }: Awaited<ReturnType<typeof readReadiness>>) {
+function toOutline({ ok, degraded, held, problems, warnings }: Awaited<ReturnType<typeof readReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
-  return { ok, degraded, modules: modules.size, warnings }
+  const isRefused = problems.some(({ module }) => module === undefined)
+  return {
+    ok,
+    degraded,
+    configuration: isRefused ? 'refused' : held ? 'held' : 'live',
+    modules: modules.size,
+    warnings,
+  }
 }
 
 /** Reads `?hook=`, which selects one hook, and `?after=`, the `next` of the previous answer. */

@@ -1,5 +1,7 @@
 // The admin port: for the operator's own commands, and for no page in the operator's browser.
+import { writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
 import type { Log } from '../../src/model/log.ts'
@@ -189,7 +191,27 @@ describe('/readyz', () => {
   test('/readyz without a token shows the number of broken modules and not their names', async () => {
     const degraded = await startInside({ config: { hooks: { mappings: [mapping] } }, files: file })
     const reply = await send(toPort(degraded), { method: 'GET', target: '/readyz' })
-    expect(JSON.parse(reply.body)).toEqual({ ok: true, degraded: true, modules: 1, warnings: [] })
+    expect(JSON.parse(reply.body)).toEqual({
+      ok: true,
+      degraded: true,
+      configuration: 'live',
+      modules: 1,
+      warnings: [],
+    })
+  })
+
+  test('/readyz without a token shows that a saved configuration is not live, and not why', async () => {
+    const gateway = await startInside({ config: { hooks: { mappings: [{ ...mapping, transform: undefined }] } } })
+    const outline = async () => JSON.parse((await send(toPort(gateway), { method: 'GET', target: '/readyz' })).body)
+    expect(await outline()).toEqual({ ok: true, degraded: false, configuration: 'live', modules: 0, warnings: [] })
+    writeFileSync(join(gateway.dir, 'hookloom.jsonc'), '{ "secret-key": 1 }')
+    await expect.poll(outline, { timeout: 10_000 }).toEqual({
+      ok: true,
+      degraded: true,
+      configuration: 'refused',
+      modules: 0,
+      warnings: [],
+    })
   })
 
   test('/readyz with the gateway token shows the details', async () => {

@@ -63,6 +63,7 @@ test(
     expect((await runCommand(['publish'], { dir })).code).toBe(65)
     writeFiles(dir, { [file]: says('two') })
     await logged(/^x\.ts waits: 1 of the last 2 deliveries would differ\. "hookloom replay" shows them/)
+    expect(await (await fetch(`${adminUrl}/readyz`)).json()).toMatchObject({ degraded: true, configuration: 'held' })
     expect(await readiness()).toMatchObject({ ok: true, degraded: true, held: true })
     const replay = await runCommand(['replay', '--json'], { dir })
     expect(replay.json().at(-1)).toMatchObject({ compared: 'live', counts: { same: 1, changed: 1 } })
