@@ -1,4 +1,4 @@
-// Files that are written completely or not at all: a reader, and a power cut, find the old text or the new one.
+// Writes files completely or not at all: after a power cut, a reader finds the old text or the new one.
 import { randomUUID } from 'node:crypto'
 import { constants, copyFile, link, mkdir, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'

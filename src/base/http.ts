@@ -1,4 +1,4 @@
-// HTTP messages of others: their bodies up to a limit, and how long they ask us to wait.
+// HTTP messages from other programs: reads bodies up to a limit, and how long the sender asks us to wait.
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** Undefined for a body over the limit; the rest of it is not read. Throws if the connection breaks. */
@@ -43,10 +43,10 @@ function isNumber(text: string): boolean {
 }
 
 /**
- * True for a request that a browser sends on behalf of another site: it says `Sec-Fetch-Site: cross-site`, or its `Origin` is
- * not the host that it was sent to. An opaque origin (`null`) is foreign. The scheme may differ, since a proxy may end TLS.
- * Pages cannot change either header (Fetch, "forbidden request-header"). Callers refuse such a request before they count
- * failures: otherwise any page could lock out the person who reads it.
+ * True for a request that a browser sends on behalf of another site: `Sec-Fetch-Site` is `cross-site`, or the `Origin` is not the host that
+ * received the request. An opaque origin (`null`) is foreign. The scheme may differ, since a proxy may end TLS. Pages cannot change either
+ * header (Fetch, "forbidden request-header"). Callers refuse such a request before they count failures: otherwise any page could lock out
+ * the person who reads it.
  */
 export function isCrossSite(headers: IncomingHttpHeaders): boolean {
   if (isMarkedCrossSite(headers)) return true

@@ -26,7 +26,7 @@ export function describeValueKind(value: unknown): string {
   return `a ${typeof value}`
 }
 
-/** Whether two values are the same JSON, in whatever order their keys are. A field that is undefined is no field. */
+/** Whether two values are the same JSON. The order of keys does not matter, and an undefined field counts as missing. */
 export function isSameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true
   if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false

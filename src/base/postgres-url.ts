@@ -1,4 +1,4 @@
-// The URL of a Postgres database: whether it is one, and what of it may be shown.
+// The URL of a Postgres database: checks its form, and selects the parts that may be shown.
 
 const encoded = String.raw`(?:[^\s%@/?#\p{Cc}]|%[\da-f]{2})*`
 const host = String.raw`\[[\da-f:.]+\]|[\w.-]*`
@@ -13,7 +13,7 @@ export function isPostgresUrl(text: string): boolean {
   return form.test(text)
 }
 
-/** `host:port/database`: everything else in the URL may be secret. A text that is no such URL shows nothing of itself. */
+/** `host:port/database`: all other parts of the URL may be secret. No part of an invalid URL is shown. */
 export function describeDatabase(url: string): string {
   const { host: named = '', database = '', query = '' } = form.exec(url)?.groups ?? {}
   const socket = new URLSearchParams(query).get('host') ?? 'localhost'

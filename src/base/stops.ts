@@ -12,7 +12,7 @@ export type Stops = {
 
 const defaultLimitMs = 10_000
 
-/** The least time of a part, however late it is its turn. */
+/** The minimum time of a part, even if the total time is used up. */
 const minLimitMs = 1_000
 
 export function createStops(log: { error(fields: object, line: string): void }): Stops {

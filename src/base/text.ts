@@ -52,13 +52,13 @@ function countEdits(a: string, b: string): number {
 }
 
 /**
- * Characters that nobody sees, or that change how others are read: controls except tab and line feed, marks of direction, tags, fillers,
- * line separators, and joiners and variation selectors but where an emoji or a script needs one.
+ * Invisible characters, and characters that change how others are read: controls except tab and line feed, direction marks, tags, fillers
+ * and line separators. Joiners and variation selectors count only where no emoji or script needs them.
  */
 const unseenCharacter =
   /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
 
-/** The text with another text for each character that nobody sees. */
+/** Replaces each invisible character. */
 export function replaceUnseen(text: string, toOther: (character: string) => string): string {
   return text.replace(unseenCharacter, toOther)
 }
@@ -68,7 +68,7 @@ export function toPrintable(text: string): string {
   return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
 }
 
-/** The same, on one line. */
+/** `toPrintable` on one line. */
 export function toPrintableLine(text: string): string {
   return toPrintable(text).replace(/\s+/g, ' ').trim()
 }

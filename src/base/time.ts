@@ -5,7 +5,7 @@ export function within<T>(ms: number, work: PromiseLike<T>): Promise<T | undefin
   return race<T | undefined>(ms, undefined, () => work)
 }
 
-/** `thrown` may be any value. Reading a property of it may run code of the work, such as a getter. */
+/** `thrown` may be any value. Reading one of its properties may run foreign code, such as a getter. */
 export type Attempt<T = unknown> = { kind: 'ended'; value: T } | { kind: 'threw'; thrown: unknown } | { kind: 'late' }
 
 /** Starts the work and reports how it ends within `ms` milliseconds. Never rejects. Late work continues, and its result is dropped. */
@@ -80,14 +80,14 @@ export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   await withDeadline({ outer: signal, ms }, () => new Promise<never>(() => {}))
 }
 
-/** A moment of two clocks: the wall clock goes on while a machine sleeps, and the other one cannot be set. Milliseconds. */
+/** A moment on two clocks, in milliseconds: the wall clock runs while a machine sleeps, and the steady clock cannot be set. */
 export type Moment = { readonly wall: number; readonly steady: number }
 
 export function readClocks(wallClock: () => number = Date.now): Moment {
   return { wall: wallClock(), steady: performance.now() }
 }
 
-/** The milliseconds between two moments, by the clock that says more: for what must not be done too late. */
+/** The milliseconds between two moments, by the clock that shows more: for work that must not be late. */
 export function measureElapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.wall - from.wall, to.steady - from.steady)
 }

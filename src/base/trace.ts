@@ -1,5 +1,5 @@
-// Spans for OpenTelemetry. Without its SDK in the process, every call does nothing. All spans of a delivery are one trace, also
-// after a restart: the id of the delivery is the id of the trace.
+// Spans for OpenTelemetry. Without its SDK in the process, every call does nothing. All spans of a delivery belong to one trace, even after
+// a restart: the id of the delivery is the id of the trace.
 import {
   type Attributes,
   context,
@@ -13,20 +13,20 @@ import {
 
 const name = 'hookloom'
 
-/** Whether an SDK is registered. It may be later than the gateway. */
+/** Whether an SDK is registered. It may be registered after the gateway starts. */
 function isTraced(): boolean {
   const provider = trace.getTracerProvider()
   return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(name) !== undefined
 }
 
 type SpanOptions<T> = {
-  /** A UUID: of the delivery, or of a job that has none. */
+  /** A UUID: the id of the delivery, or of a job without a delivery. */
   readonly traceId: string
   /** Called only if an SDK is registered. Undefined values are left out. */
   readonly describeStart: () => Attributes
   /** The header `traceparent` of the request (W3C Trace Context): a link to the trace of the sender. */
   readonly traceparent?: string | undefined
-  /** What only the result shows. */
+  /** The attributes that only the result shows. */
   readonly describeResult: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
 }
 
@@ -41,7 +41,7 @@ async function runTraced<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const parent = toParentContext(traceId)
-  // asked each time: an SDK that is registered later belongs to another copy of the API than this bundle's
+  // asked each time: an SDK that registers later uses another copy of the API than the one in this bundle
   const span = trace
     .getTracer(name)
     .startSpan(spanName, { attributes: describeStart(), links: parseLinks(traceparent) }, parent)

@@ -1,6 +1,6 @@
-// The escapes of JSON and of HTML, read from the end of a list of signs. Every look back is bounded.
+// Reads JSON and HTML escapes from the end of a list of signs. The number of signs that it looks back is bounded.
 
-/** A plain sign, and the part of the text that it was read from. `depth`: how often that was unescaped. */
+/** An unescaped sign, and the part of the text that it was read from. `depth`: how often that part was unescaped. */
 export type Sign = { readonly sign: string; readonly start: number; readonly end: number; readonly depth: number }
 
 /** The last `length` signs are an escape of the code point `code`. */
@@ -46,7 +46,7 @@ const entities: Record<string, string> = {
   ZEROWIDTHSPACE: '\u200B',
 }
 
-/** Room for `&#x` with many leading zeros. It bounds the look back, and so the whole work. */
+/** Room for `&#x` with many leading zeros. It limits how far the search looks back, and so the total work. */
 export const longestEscape = 32
 
 export const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
@@ -69,7 +69,7 @@ export function joinLast(signs: readonly Sign[], count: number): string {
     .join('')
 }
 
-/** What follows the nearest `first`, to the newest sign; undefined if it is not near. */
+/** The text from the nearest `first` to the newest sign; undefined if `first` is too far away. */
 function joinSince(signs: readonly Sign[], first: string): string | undefined {
   for (let back = 2; back <= longestEscape; back += 1) {
     const sign = signs.at(-back)?.sign
@@ -105,8 +105,8 @@ const bare: readonly (readonly [name: string, sign: string])[] = [
 const hexDigits = new Set('0123456789ABCDEF')
 
 /**
- * The number without a semicolon that ends before `next`, as `&#60` in `&#60b`. Not before `&` and a backslash, which may begin the
- * escape of one more digit. `''`: the text ends here.
+ * The unterminated numeric escape that ends before `next`, such as `&#60` in `&#60b`. Not before `&` or a backslash, which may begin the
+ * escape of another digit. `''`: the text ends here.
  */
 export function findNumberBefore(signs: readonly Sign[], next: string): Escape | undefined {
   if (!hexDigits.has(signs.at(-1)?.sign ?? '') || next === '&' || next === '\\' || next === ';') return undefined

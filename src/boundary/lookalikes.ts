@@ -1,5 +1,5 @@
-// How a character looks to a reader who is not careful: a code point becomes its plain signs. The tables follow
-// confusables.txt of Unicode (UTS #39), for the signs of boundary markers and chat-template tokens only.
+// Maps a code point to the plain signs that a careless reader takes it for. The tables follow confusables.txt of Unicode (UTS #39), for the
+// signs of boundary markers and chat-template tokens only.
 
 /** Replaces a letter or digit that looks like none of A–Z and 0–9. */
 export const foreignLetter = '\uFFFD'
@@ -7,8 +7,8 @@ export const foreignLetter = '\uFFFD'
 const otherSign = '~'
 
 /**
- * Small and capital forms differ on purpose: `η` looks like n, but `Η` like H. Where a letter could be read as two, the
- * one that occurs in a marker wins.
+ * Small and capital forms differ on purpose: `η` looks like n, but `Η` like H. If a letter resembles two others, the one that occurs in a
+ * marker wins.
  */
 const letters: Record<string, string> = {
   A: 'АаΑαΛᴀɑᎪꓮӒ',
@@ -46,7 +46,7 @@ const signs: Record<string, string> = {
   '|': 'ǀ│┃∣❘⏐¦',
   '"': '“”„‟″',
   "'": '‘’‚‛′ʼ',
-  // U+2800, the empty braille cell, is blank and yet no white space to Unicode
+  // U+2800, the empty braille cell, looks blank but is not white space in Unicode
   ' ': '\u2800',
   _: '▁−─━ーㅡ一',
 }
@@ -65,7 +65,7 @@ export const opener = new RegExp(`[<\\[&\\\\${signs['<']}${signs['[']}${openerFo
 /** Letters in a dark circle or square, and regional indicators: A–Z in order, without a compatibility form in Unicode. */
 const enclosed = [0x1f150, 0x1f170, 0x1f1e6]
 
-/** More than any ligature of Latin letters has. A single Arabic sign (U+FDFA) would unfold to eighteen. */
+/** No ligature of Latin letters has more. A single Arabic sign (U+FDFA) would unfold to eighteen. */
 const maxUnfolded = 4
 
 const invisible = /^[\p{C}\p{M}\p{Default_Ignorable_Code_Point}]$/u
@@ -89,13 +89,13 @@ function foldPlain(char: string): string {
 }
 
 /**
- * The signs that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for a sign that joins
- * words, nothing for an invisible character or an accent, and the two replacements above.
+ * The signs that a code point looks like: capitals A–Z, digits, ASCII punctuation, `' '` for white space, `_` for a sign that joins words,
+ * an empty text for an invisible character or an accent, and the two replacements above.
  */
 export function foldCodePoint(code: number): string {
   const known = ascii[code] ?? table.get(code)
   if (known !== undefined) return known
-  // Han and Hangul: the bulk of much text, and slow to normalise for nothing
+  // Han and Hangul: frequent, slow to normalise, and never look-alikes
   if ((code >= 0x3400 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return foreignLetter
   for (const first of enclosed) {
     if (code >= first && code < first + 26) return String.fromCharCode(0x41 + code - first)

@@ -2,8 +2,8 @@
 import { joinLast, type Sign } from './escapes.ts'
 
 /**
- * How a reader treats such sequences: as text, without those that colour, or without all. A sequence can take a letter of the text with
- * it, so no reading replaces the others.
+ * How a reader treats terminal sequences: shows all, or hides the colour sequences, or hides all. A sequence can swallow a letter of the
+ * text, so every reading is checked.
  */
 export type Terminal = 'none' | 'colours' | 'all'
 
@@ -19,17 +19,17 @@ export const terminalCodes: readonly number[] = [bell, start, shortStart, string
 const written = ['\\033', '\\E', '^[']
 const writtenStart = /(?:\\033|\\E|\^\[)[[\]]/
 
-/** Whether a text has what may begin a sequence. `known`: the code points that were folded. */
+/** Whether a text has a character that may begin a sequence. `known`: the code points that were folded. */
 export function hasSequences(signs: string, known: ReadonlyMap<number, string>): boolean {
   return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || writtenStart.test(signs)
 }
 
 /** `signs`: the list that a skeleton is made in. */
 export function createSequences(signs: Sign[], terminal: Terminal) {
-  /** The place of the latest `ESC ]`, which opens a string up to its end: a title, a link. */
+  /** The position of the latest `ESC ]`, which opens a string up to its end: a title, a link. */
   let stringAt = -1
 
-  /** Replaces a written control before the newest sign with the control itself. */
+  /** Replaces an escaped control before the newest sign with the control itself. */
   const readWritten = () => {
     const before = joinLast(signs, 5).slice(0, -1)
     const word = written.find((each) => before.endsWith(each)) ?? ''
@@ -38,7 +38,7 @@ export function createSequences(signs: Sign[], terminal: Terminal) {
     if (word !== '' && first !== undefined) signs.splice(at, word.length, { ...first, sign: start })
   }
 
-  /** `ESC [ 1 ; 31 m`. Each look back ends at a letter, so all together are linear. */
+  /** `ESC [ 1 ; 31 m`. Each search back ends at a letter, so the total work is linear. */
   const removeCommand = () => {
     let at = signs.length - 2
     while (/[0-9:;<=>?]/.test(signs[at]?.sign ?? '')) at -= 1

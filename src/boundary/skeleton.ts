@@ -1,5 +1,5 @@
-// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to
-// what it looks like. Each sign has its place in the text. One pass, linear in the length of the text.
+// A text as it looks to a reader who undoes JSON and HTML escapes, to any depth and in any mixture, and folds every character to the sign
+// that it resembles. Each sign keeps its position in the text. One pass, linear in the length of the text.
 import {
   findEscapeAtEnd,
   type Escape,
@@ -16,11 +16,11 @@ import { createSequences, hasSequences, type Terminal, terminalCodes } from './s
 export type Skeleton = {
   readonly signs: string
   readonly places: readonly Pick<Sign, 'start' | 'end'>[]
-  /** Whether the text has what may begin a sequence for terminals. */
+  /** Whether the text has a character that may begin a terminal sequence. */
   readonly hasSequences: boolean
 }
 
-/** Half a surrogate pair waits for its other half, which may be escaped. */
+/** Half a surrogate pair is kept, because its other half may be escaped. */
 function fold(code: number, known: Map<number, string>): string {
   let folded = known.get(code)
   if (folded === undefined) {
@@ -39,9 +39,9 @@ export function toSkeleton(text: string, terminal: Terminal = 'none'): Skeleton 
   const known = new Map<number, string>()
   if (terminal !== 'none') for (const code of terminalCodes) known.set(code, String.fromCharCode(code))
   const sequences = createSequences(signs, terminal)
-  // The latest place where an escape may have begun; long after it, no search is needed
+  // The latest position where an escape may have begun; far behind it, no search is needed
   let opened = -longestEscape
-  /** Signs that are not read yet, the next one last: those of an escape that was undone come before the sign behind it. */
+  /** Signs that are not read yet, the next one last: an unescaped sign comes before the rest of the text. */
   const waiting: Sign[] = []
   const enqueue = (code: number, place: Omit<Sign, 'sign'>) => {
     const folded = fold(code, known)

@@ -8,9 +8,9 @@ type ChunkLimits = {
 }
 
 /**
- * The pieces of `markdown`, in order. Each fits, none is blank. A piece ends at a paragraph, a line, a sentence or a space: the
- * first of these that leaves it at least a third full. Without one, it ends between two graphemes.
- * An open code fence is closed at the end, and opened again in the next piece. A blank text is one piece.
+ * The pieces of `markdown`, in order. Each fits, and none is blank. A piece ends at a paragraph, a line, a sentence or a space: at the
+ * first of these that leaves it at least a third full. Otherwise it ends between two graphemes. An open code fence is closed at the end of
+ * a piece, and opened again in the next one. A blank text is one piece.
  */
 export function splitMarkdown(markdown: string, { limit, measure = (piece) => piece.length }: ChunkLimits): string[] {
   // providers treat half a surrogate pair differently
@@ -42,7 +42,7 @@ type Piece = {
   readonly text: string
   /** The new text in the piece. */
   readonly body: string
-  /** Where the next piece begins, and the fence that it must open. */
+  /** Where the next piece begins, and the fence that it must reopen. */
   readonly end: number
   readonly open: Fence | undefined
 }
@@ -50,7 +50,7 @@ type Piece = {
 /** The next piece: as much of the rest as fits, cut back to a break. */
 function takePiece(rest: Rest): Piece {
   const { limit, measure } = rest
-  // source that renders to nothing only makes a piece shorter than possible, so the work is bounded
+  // invisible source only makes a piece shorter than necessary, so the work stays bounded
   let room = limit
   for (;;) {
     const piece = cutPiece(rest, room)
@@ -91,7 +91,7 @@ function readLineAt(text: string, at: number): string {
   return end === -1 ? start : start.slice(0, end)
 }
 
-/** White space from a position on: its end, and the start of the line in which it ends, or the position itself. */
+/** The white space from a position on: where it ends, and the start of the line in which it ends, or the position itself. */
 type FindBlanks = (at: number) => { readonly end: number; readonly line: number }
 
 /** Two pieces in a row ask for the same white space, so the last answer is kept. */
@@ -122,7 +122,7 @@ function findLastBreak({
   max: number
   open: Fence | undefined
 }): number {
-  // includes the character at max: a piece may end just before it
+  // includes the character at max, because a piece may end just before it
   const window = text.slice(at, max + 1)
   const places = [
     ...findLineBreaks(window, open),
@@ -171,7 +171,7 @@ function findLastCharacter(text: string, max: number): number {
 
 type Fence = {
   readonly marks: string
-  /** The line that opens it again in another piece, with indentation and language. */
+  /** The line that reopens the fence in another piece, with indentation and language. */
   readonly opening: string
   readonly closing: string
 }

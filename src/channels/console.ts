@@ -1,5 +1,5 @@
-// Prints replies on the terminal of the operator. The text may be an attacker's, so control characters are removed. Where there is no
-// terminal, `write` gets a reply that it must not show, because a log contains no text of a payload.
+// Prints replies on the operator's terminal. The text may come from an attacker, so control characters are removed. Without a terminal,
+// `write` must not show the reply, because a log contains no text of a payload.
 import type { Channel } from '../model/channel.ts'
 import { toPrintable, toPrintableLine } from '../base/text.ts'
 

@@ -70,7 +70,7 @@ const named: Readonly<Record<string, string>> = {
   ApplyFunction: '\u2061',
 }
 
-/** Other names do not change. */
+/** Unknown names are not changed. */
 export function decodeEntities(text: string): string {
   const decoded = text.replace(/&(?:#(\d{1,7})|#x([\da-f]{1,6})|(\w{1,24}));/gi, (entity, decimal, hex, name) => {
     if (typeof name === 'string') return Object.hasOwn(named, name) ? (named[name] ?? entity) : entity

@@ -1,4 +1,5 @@
-// One HTTP request to a provider, and the meaning of its outcome. It never repeats a request and never follows a redirect. No detail quotes an answer: an answer may contain the text.
+// Sends one HTTP request to a provider and classifies the outcome. Never repeats a request or follows a redirect. No detail quotes an
+// answer: it may contain the text.
 import type { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
@@ -22,7 +23,7 @@ export type HttpRequest = {
 /**
  * - `answer`: the provider answered; `body` is its JSON, undefined if it is not JSON.
  * - `unsent`: the request certainly never arrived.
- * - `unknown`: a timeout, a stop or a cut connection after it may have arrived.
+ * - `unknown`: a timeout, a stop or a broken connection; the request may have arrived.
  *
  * A `detail` follows "Telegram: " in a sentence. It has no address, because an address can contain a token.
  */
@@ -63,12 +64,12 @@ export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {
   }
 }
 
-/** The body of an answer that accepts; undefined if it has another shape. */
+/** The body of a successful answer; undefined if it has another shape. */
 export function readSuccess<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && isAccepted(outcome.status) ? schema.safeParse(outcome.body).data : undefined
 }
 
-/** The body of an answer that refuses; undefined if it has another shape. */
+/** The body of an error answer; undefined if it has another shape. */
 export function readError<T>(outcome: HttpOutcome, schema: z.ZodType<T>): T | undefined {
   return outcome.kind === 'answer' && outcome.status >= 300 ? schema.safeParse(outcome.body).data : undefined
 }
@@ -102,7 +103,7 @@ async function readOutcome(response: Response): Promise<HttpOutcome> {
     const text = await readLimitedBody(response.body, maxAnswerBytes)
     return { kind: 'answer', status, headers, body: text === undefined ? undefined : tryParseJson(text) }
   } catch (thrown) {
-    // a refusal is valid without its reasons; the rest of an acceptance could say that it failed
+    // an error answer is valid without a body; the body of a success could still report a failure
     if (status < 400) throw thrown
     return { kind: 'answer', status, headers, body: undefined }
   }
@@ -124,7 +125,7 @@ export function explainUnsent(thrown: unknown): string | undefined {
 type Fault = { readonly code?: string; readonly syscall?: string; readonly message?: string }
 
 function readFault(cause: unknown): Fault {
-  // a host with several addresses fails once for each; if the connect failed, all failed in this way
+  // a host with several addresses has one error for each; all of them are connection failures
   if (cause instanceof AggregateError) return readFault(cause.errors[0])
   // Node's errors have more fields than Error declares; each field is only compared or shown
   return cause instanceof Error ? (cause as Fault) : {}
@@ -132,7 +133,7 @@ function readFault(cause: unknown): Fault {
 
 export type SendFailure = Exclude<SendResult, { kind: 'sent' }>
 
-/** What an error of a provider means. A field that is undefined follows from the status and the headers. */
+/** The meaning of a provider's error. An undefined field is derived from the status and the headers. */
 export type ErrorMeaning = {
   readonly kind?: SendFailure['kind'] | undefined
   /** The cause and the next move, as sentences. */
@@ -143,7 +144,7 @@ export type ErrorMeaning = {
 type Refusal<Body> = {
   readonly status: number
   readonly headers: Headers
-  /** Undefined: it has another shape. */
+  /** Undefined if the body has another shape. */
   readonly body: Body | undefined
   /** The provider's error code, if it is safe in a detail. */
   readonly code: string | undefined
@@ -153,10 +154,10 @@ type Refusal<Body> = {
 type Refusals<Body> = {
   /** The name for people: `Telegram`. */
   readonly provider: string
-  /** What has the address in the configuration. Default: `baseUrl`. */
+  /** The part of the configuration that has the address. Default: `baseUrl`. */
   readonly address?: string
   readonly schema?: z.ZodType<Body>
-  /** True: it refuses with the status 200. Default: with 300 and more. */
+  /** True if the provider also refuses with status 200. By default a refusal has status 300 or higher. */
   readonly refusesWith200?: boolean
   readCode?(body: Body): unknown
   explain?(refusal: Refusal<Body>): ErrorMeaning | undefined
@@ -219,7 +220,7 @@ export function toFailureBeforePost(failed: SendFailure): SendFailure {
   return failed.kind === 'ambiguous' ? { kind: 'transient', detail: failed.detail } : failed
 }
 
-/** `expected` names the valid forms. The recipient may be outside text, so it is shown folded and cut. */
+/** `expected` names the valid forms. The recipient may come from outside, so it is shown folded and cut. */
 export function describeWrongRecipient(channel: string, to: string | undefined, expected: string): string {
   if (to === undefined) {
     return `No recipient on ${channel}: set channels.${channel}.to, or "to" of the mapping or the request, to ${expected}.`
@@ -231,7 +232,7 @@ export type DirectMessage = { readonly kind: 'open'; readonly id: string } | Sen
 
 const maxCached = 1_000
 
-/** Opens a direct message once per person and keeps its id while the process lives; the oldest is dropped first. A failure is not kept. */
+/** Opens a direct message once per person and caches its id in memory; the oldest id is dropped first. A failure is not cached. */
 export function createDirectMessages(
   open: (person: string, signal: AbortSignal) => Promise<DirectMessage>,
 ): (person: string, signal: AbortSignal) => Promise<DirectMessage> {

@@ -16,10 +16,10 @@ import {
 import { plainText } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** Messages shows longer texts badly. */
+/** Messages displays longer texts badly. */
 const maxLength = 4_000
 
-/** The answer to a text is its message; the answer to a new chat is the chat and its first message. */
+/** The answer to a text is the message; the answer to a new chat is the chat with its first message. */
 const SuccessAnswer = z.object({
   data: z.union([
     z.object({ guid: z.string(), messages: z.tuple([z.object({ guid: z.string() })]).rest(z.unknown()) }),
@@ -32,14 +32,14 @@ const ErrorAnswer = z.object({
   data: z.object({ error: z.number() }).optional().catch(undefined),
 })
 
-/** The error of a message in Apple's database. */
+/** The error code of a message in Apple's database. */
 const noIMessage = 22
 
 type Target = { readonly kind: 'chat'; readonly guid: string } | { readonly kind: 'person'; readonly address: string }
 
 /**
- * The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The password is in the
- * query, where the server requires it, so no detail shows a URL.
+ * The server drops a repeated `tempGuid` only while it sends the first message, so `dedupes` is false. The server requires the password in
+ * the query, so no detail shows a URL.
  */
 export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: ChannelTools = {}): Channel {
   const { timeoutMs } = config
@@ -66,7 +66,7 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
         if (known.kind === 'answer' && known.status === 404) {
           return toSendResult(await post('chat/new', { addresses: [target.address], ...content }, signal))
         }
-        // nothing was posted yet, whatever the result of this question
+        // nothing was posted yet, whatever this request returned
         if (known.kind !== 'answer' || known.status !== 200) return toFailureBeforePost(readFailure(known))
       }
       return toSendResult(await post('message/text', { chatGuid: guid, ...content }, signal))

@@ -1,7 +1,7 @@
 // The links of a reply: only http, https and mailto, and the text of a link never names another host than its target.
 import { decodeEntities } from './entities.ts'
 
-/** Look-alikes of the signs of an address that NFKC leaves as they are. */
+/** Look-alikes of the signs of an address that NFKC does not change. */
 const lookalikes: readonly (readonly [RegExp, string])[] = [
   [/[\u2044\u2215\u29F8]/g, '/'],
   [/[\u29F5\u2216]/g, '\\'],
@@ -22,12 +22,12 @@ export function foldForReading(text: string): string {
   return decodePercent(plain).toLowerCase()
 }
 
-/** The visible characters of ASCII alone. */
+/** Decodes only the visible characters of ASCII. */
 function decodePercent(text: string): string {
   return text.replace(/%([2-7][\da-e])/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 }
 
-/** `address` is one of `toSafeHref`. */
+/** `address` is a result of `toSafeHref`. */
 export function isMisleading(text: string, address: string): boolean {
   const read = foldForReading(text)
   // an unknown entity may be any character
@@ -35,13 +35,13 @@ export function isMisleading(text: string, address: string): boolean {
   const { host, mailbox, protocol } = toTarget(new URL(address))
   const named = read
     .split(/[^\p{L}\p{N}\p{M}.\-_~:/\\?#@%&=+[\]]+/u)
-    // a host name in another alphabet is registered under a name other than the one that people read
+    // a host name in another alphabet is registered under another name than the one that people see
     .filter((word) => word !== mailbox && !(/^[!-~]*$/.test(word) && toSafeHref(word) === address))
     .flatMap(findHosts)
   return named.some((name) => name !== host && name !== `${host}${defaultPorts[protocol] ?? ''}`)
 }
 
-/** `mailbox`: that of a mail link with one recipient. A link with several has none, and no host. */
+/** `mailbox`: the address of a mail link with one recipient. A link with several recipients has no mailbox and no host. */
 function toTarget({ protocol, host, pathname, search }: URL) {
   if (protocol !== 'mailto:') return { protocol, host, mailbox: undefined }
   const others = /[?&](?:to|b?cc)=/i.test(decodePercent(search))
@@ -51,7 +51,7 @@ function toTarget({ protocol, host, pathname, search }: URL) {
 
 const defaultPorts: Readonly<Record<string, string>> = { 'http:': ':80', 'https:': ':443' }
 
-/** The host that a reader sees in a word: that of an authority, or a bare name with a dot. The path does not count. */
+/** The hosts that a reader sees in a word: of an authority, or a bare name with a dot. The path does not count. */
 function findHosts(word: string): string[] {
   const [scheme = ''] = /^(?:.*:[/\\]+|.*\b(?:https?|ftp):|[/\\]{2,})/.exec(word) ?? []
   const [authority = ''] = word.slice(scheme.length).split(/[/\\?#]/, 1)
@@ -70,10 +70,10 @@ function looksLikeHost(name: string): boolean {
 }
 
 const schemes = new Set(['http:', 'https:', 'mailto:'])
-/** A name or an IP address, and a port. Anything else is no host, and could read as something else where it is decoded. */
+/** A name or an IP address, and a port. Any other text is not a host, and could be read differently after decoding. */
 const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
-/** The address, normalised and safe inside quotes and angle brackets; undefined where a link may not lead. */
+/** The address, normalised and safe inside quotes and angle brackets; undefined if a link must not lead there. */
 export function toSafeHref(href: string): string | undefined {
   const url = parseUrl(href)
   // https://bank.example@evil.example leads to evil.example
@@ -81,7 +81,7 @@ export function toSafeHref(href: string): string | undefined {
   return toText(url)
 }
 
-/** The address without the user name before its host; undefined if it has none, or if a link may not lead there. */
+/** The address without the user name before its host; undefined if it has none, or if a link must not lead there. */
 export function toAddressWithoutUser(href: string): string | undefined {
   const url = parseUrl(href)
   if (url === undefined || (url.username === '' && url.password === '')) return undefined

@@ -1,5 +1,5 @@
-// Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so only the markup
-// that we write becomes active. HTML and pictures are shown as text and links, never interpreted.
+// Writes the Markdown of a reply in the markup of a channel. The model may have read an attacker's text, so only markup that is written
+// here becomes active. HTML and pictures are shown as text and links, never interpreted.
 import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
 import { isMisleading, toSafeHref, toAddressWithoutUser, foldForReading } from './links.ts'
 import { decodeEntities, removeBidiControls } from './entities.ts'
@@ -21,11 +21,11 @@ export type Markup = {
   readonly rule: string
 }
 
-/** The deepest nesting: more than people write, and little enough for the lexer. */
+/** The deepest nesting: deeper than people write, and safe for the lexer. */
 const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 
-// The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work on a text is the
-// product of two lengths, so one of them has a bound; then the work grows with the text, not with its square.
+// The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work is the product of two lengths.
+// One of them is bounded, so the work is linear in the length of the text.
 const delimiter = /[\\<![*_]|[`~]+/g
 /** The most delimiters in one paragraph, item or cell. */
 const maxDelimiters = 600
@@ -34,7 +34,7 @@ const longestWord = 2_048
 /** The most lines without a blank line. */
 const maxLines = 2_000
 
-/** A text beyond the bounds is shown as plain text. */
+/** Shows a text beyond the bounds as plain text. */
 class BoundedLexer extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
     const isBounded =
@@ -69,7 +69,7 @@ function tryRender(markdown: string, markup: Markup): string | undefined {
       .replace(/^\n+/, '')
       .trimEnd()
   } catch (thrown) {
-    // too deep after all
+    // nested too deep for the lexer
     if (thrown instanceof RangeError) return undefined
     throw thrown
   }
@@ -166,7 +166,7 @@ function renderText({ text: written, raw }: Pick<Tokens.Text, 'text' | 'raw'>, m
   return decoded === raw ? markup.text(breakUsers(written), breakUsers(raw)) : markup.text(breakUsers(decoded))
 }
 
-/** Chats make links of addresses themselves. https://bank.example@evil.example must not become one: it leads to evil.example. */
+/** Chats turn addresses into links. https://bank.example@evil.example must not become one: it leads to evil.example. */
 function breakUsers(plain: string): string {
   return plain.replace(/https?:[/\\]*[^\s/\\?#]+/gi, (start) => start.replaceAll('@', '@\u200B'))
 }
@@ -197,7 +197,7 @@ function renderLink(
   return address === undefined ? inner : markup.link(inner, address)
 }
 
-/** How much of the text next to a link is checked: a host name has at most 253 characters. */
+/** How much of the neighbouring text is checked: a host name has at most 253 characters. */
 const longestNeighbour = 300
 
 /** The text, completed to whole words at both ends. */

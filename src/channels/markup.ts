@@ -15,7 +15,7 @@ function quoteLines(inner: string): string {
   return inner.replace(/^/gm, '> ')
 }
 
-/** Three back ticks in code would end the block in a chat that knows no longer fences. */
+/** Three back ticks in code would end the block in a chat that supports no longer fences. */
 function breakTicks(code: string): string {
   return code.replaceAll('```', '`\u200B`\u200B`')
 }
@@ -59,7 +59,7 @@ export const telegramHtml: Markup = {
   rule: '———',
 }
 
-/** docs.slack.dev, "Formatting message text": the three escapes are what keeps <!channel> and <@U…> from being calls. */
+/** docs.slack.dev, "Formatting message text": the three escapes keep <!channel> and <@U…> from becoming mentions. */
 export const slackMrkdwn: Markup = {
   text: (plain) => escapeXml(plain),
   strong: (inner) => `*${inner}*`,
@@ -74,7 +74,7 @@ export const slackMrkdwn: Markup = {
   rule: '———',
 }
 
-/** faq.whatsapp.com, "How to format your messages". It makes links itself, of addresses that it sees. */
+/** faq.whatsapp.com, "How to format your messages". WhatsApp turns addresses into links itself. */
 export const whatsappText: Markup = {
   ...plainText,
   strong: (inner) => `*${inner}*`,
@@ -90,7 +90,7 @@ export const safeMarkdown: Markup = {
   text: (plain, source = plain.replace(/[[\]!*_`~\\|]/g, '\\$&')) =>
     breakMentions(source)
       .replaceAll('![', '!\u200B[')
-      // an entity would be decoded here, and was not checked
+      // the chat would decode an entity that was not checked
       .replace(/&(?=#?\w{1,40};)/g, '&\u200B')
       // Discord's own: <@id>, <#id>, </command:id>, <t:time>, <id:guide>, <:emoji:id>, <a:emoji:id>
       .replace(/<(?=[@#/:]|(?:a|t|id):)/g, '<\u200B'),

@@ -16,7 +16,7 @@ import {
 import { safeMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** The limit that every server accepts: new servers allow 16,383, databases from before 5.0 allow 4,000. */
+/** The limit that every server accepts: new servers allow 16,383 characters, databases from before 5.0 allow 4,000. */
 const limit = 4_000
 
 const recipient = /^(?:(?:channel:)?([a-z0-9]{26})|user:([a-z0-9]{26})|(@[a-z][a-z0-9._-]{0,63}))$/
@@ -31,7 +31,7 @@ const hints: Readonly<Record<number, string>> = {
   404: 'The channel or the user does not exist. Check the id, and baseUrl.',
 }
 
-/** Only the server that accepted a post drops repeats, for 30 seconds: an ambiguous attempt is not repeated. */
+/** Only the server that accepted a post drops a repeat, and only for 30 seconds, so an ambiguous attempt is not repeated. */
 export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { fetch }: ChannelTools = {}): Channel {
   const call = (path: string, body: object | undefined, signal: AbortSignal) =>
     sendJson({

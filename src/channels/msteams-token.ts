@@ -1,4 +1,4 @@
-// The access token of a bot: fetched once at a time, kept until shortly before it expires.
+// The access token of a bot: one request at a time, and the token is cached until shortly before it expires.
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication
 import { z } from 'zod'
 import type { ChannelConfig } from '../model/channels-config.ts'
@@ -12,7 +12,7 @@ import {
   toFailureBeforePost,
 } from './http.ts'
 
-/** A token that expires during the request is refused. */
+/** Renewed this long before it expires: Microsoft refuses a token that expires during the request. */
 const marginMs = 60_000
 
 type AccessToken =

@@ -1,4 +1,5 @@
-// Microsoft Teams, through the Bot Connector. https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference
+// Microsoft Teams, through the Bot Connector.
+// https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
 import type { ChannelConfig } from '../model/channels-config.ts'
@@ -16,7 +17,7 @@ import { teamsMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
 import { createTokenCache } from './msteams-token.ts'
 
-/** Teams accepts activities of about 28 kB, and shows longer texts badly. */
+/** Teams accepts activities of about 28 kB, and displays longer texts badly. */
 const maxLength = 4_000
 
 const SuccessAnswer = z.object({ id: z.string().min(1) })

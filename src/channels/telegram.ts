@@ -14,7 +14,7 @@ import {
 import { telegramHtml } from './markup.ts'
 import { render } from './markdown.ts'
 
-/** "1-4096 characters after entities parsing", in UTF-16 units like all lengths there. */
+/** "1-4096 characters after entities parsing", in UTF-16 units, as everywhere in this API. */
 const limit = 4_096
 
 const recipient = /^(-?\d{1,15}|@[a-z]\w{3,31})(?::topic:(\d{1,10}))?$/i

@@ -1,4 +1,5 @@
-// A signed HTTP request to the operator's own receiver. https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
+// A signed HTTP request to the operator's own receiver.
+// https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 import { createHmac } from 'node:crypto'
 import type { Channel } from '../model/channel.ts'
 import type { ChannelConfig } from '../model/channels-config.ts'
@@ -13,12 +14,12 @@ const hints = new Map([
 
 type Endpoint = ChannelConfig<'webhook'>['endpoints'][string]
 
-/** `webhook-id` is the nonce, by which receivers drop repeats: an ambiguous attempt may be repeated. */
+/** `webhook-id` is the nonce by which receivers drop repeats, so an ambiguous attempt may be repeated. */
 export function createWebhookChannel(
   config: ChannelConfig<'webhook'>,
   { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
 ): Channel {
-  // a Map: a name from a request finds only configured endpoints
+  // a Map, because a name from a request must find configured endpoints only
   const endpoints = new Map<string, Endpoint>(Object.entries(config.endpoints))
   const [only] = endpoints.size === 1 ? endpoints.values() : []
 

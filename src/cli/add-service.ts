@@ -1,4 +1,4 @@
-// Writes what runs the gateway as a service into the config directory. Overwrites nothing.
+// Writes the files that run the gateway as a service into the config directory. Overwrites nothing.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
@@ -65,7 +65,7 @@ function renderFiles(kind: ServiceKind, facts: ServiceFacts): Readonly<Record<st
   return { ...image, 'compose.yaml': renderCompose(facts), Caddyfile: renderCaddyfile(facts) }
 }
 
-/** The mount points, which Docker would create as root, and the password of the database. */
+/** Creates the mount points, which Docker would create as root, and the password of the database. */
 async function prepareCompose(dir: string): Promise<void> {
   for (const folder of ['state', 'agents', ...gateways])
     await mkdir(join(dir, folder), { recursive: true, mode: 0o700 })
@@ -76,7 +76,7 @@ async function prepareCompose(dir: string): Promise<void> {
   await writeFileAtomic(file, text.replace(/([^\n])$/, '$1\n') + line, privateMode)
 }
 
-/** A configuration that is invalid, because its variables are set in the service only, has the defaults. */
+/** The defaults replace an invalid configuration, because its variables may be set in the service only. */
 function readFacts(context: Context): ServiceFacts {
   const { dir } = context
   const { uid, gid } = statSync(dir)
@@ -94,7 +94,7 @@ function readFacts(context: Context): ServiceFacts {
 function findUserName(uid: number): string {
   try {
     const own = userInfo()
-    // a number has no character that a service file could misread
+    // a numeric id has no character that a service file could misread
     return own.uid === uid && /^[a-z_][\w.-]*$/i.test(own.username) ? own.username : String(uid)
   } catch {
     // a user without an entry in passwd

@@ -98,7 +98,7 @@ function findTransform<T extends { readonly name: string }>(name: string, all: r
   throw new Problem('usage-invalid', `There is no bundled transform "${name}". ${next}`)
 }
 
-/** For a key that the sender makes: a placeholder that admits no request. */
+/** For a key that only the sender can create: a placeholder that admits no request. */
 function createKey(key: PresetSetup['key']): string {
   return key?.from === 'sender' ? generatePlaceholder() : randomBytes(32).toString('hex')
 }
@@ -164,7 +164,7 @@ function findHookUrl(dir: string, config: Config, path: string): string {
   }
 }
 
-/** The numbered steps of the preset's page, else its title. */
+/** The numbered steps of the preset's page, or its title. */
 function readSteps({ name, preset, origin }: Pack): string {
   const file = origin === undefined ? inPackage('presets', name, 'README.md') : origin.page
   if (file === undefined || !existsSync(file)) return preset.title
@@ -173,7 +173,7 @@ function readSteps({ name, preset, origin }: Pack): string {
   return section === '' ? preset.title : section.trimEnd()
 }
 
-/** The condition of its mapping, from the page of the transforms. */
+/** The condition of the transform's mapping, from the page of the transforms. */
 function readMatch(module: string): string {
   const page = readFileSync(inPackage('transforms', 'README.md'), 'utf8')
   const row = page.split('\n').find((line) => line.startsWith(`| [${module}]`))

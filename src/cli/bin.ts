@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// The program `hookloom`: the command line of this process, its streams and its exit code.
+// The program `hookloom`: connects the command line to this process, its streams and its exit code.
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
 import { exitCodes } from '../model/problem.ts'
 
-// Node 22 can keep compiled code from one start to the next. The folder belongs to the package: a user who can write there can change
-// the code too. Node's own default is a folder that all users of the machine share. If it cannot be written, nothing is kept.
+// Node 22 can keep compiled code from one start to the next. The folder belongs to the package: a user who can write there can change the
+// code too. Node's default is a folder that all users of the machine share. If the folder is not writable, nothing is kept.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') {
   nodeModule.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/hookloom'))
 }

@@ -18,7 +18,7 @@ export async function capture(context: Context, options: CaptureOptions): Promis
   const bench = createBench(context)
   try {
     const asked = options.module ?? (await findModuleOf(kept))
-    // the module of a mapping may not exist yet: its fixture may come first
+    // the module of a mapping may not exist yet, because its fixture can be made first
     const loaded = await withProgress(context, 'Loading the transform', () => bench.load([asked]))
     const { root, parts, modules, env: own } = loaded
     const [module = asked] = modules

@@ -1,4 +1,5 @@
-// Whether this installation works: the checks of `check`, and the store, the disk, the running gateway, the runners and the channels.
+// Whether this installation works: runs the checks of `check`, and checks the store, the disk, the running gateway, the runners and the
+// channels.
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { assemble } from '../reload/assemble.ts'
@@ -22,7 +23,7 @@ import { checkStore } from './checks/store.ts'
 
 const minFreeBytes = 200 * 1024 * 1024
 
-/** `isAsking`: each model of an agent is asked for one word. */
+/** `isAsking`: asks each model of an agent for one word. */
 export async function doctor(context: Context, { ask: isAsking = false }: { ask?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)

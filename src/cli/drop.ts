@@ -1,4 +1,4 @@
-// Cancels what is left of a delivery, or drops all parked deliveries.
+// Cancels the unfinished jobs of a delivery, or drops all parked deliveries.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'

@@ -34,7 +34,7 @@ export async function init(context: Context, { from }: { from?: string | undefin
   return 0
 }
 
-/** A config directory from the file of another program, with what "hookloom check" says of it. */
+/** Imports the file of another program into a new config directory, and prints what "hookloom check" finds there. */
 async function initFrom(context: Context, from: string): Promise<number> {
   await (await import('./import/import.ts')).importFrom(context, from)
   context.print(`\n${formatInvocation(context, ['check'])}`)

@@ -18,7 +18,7 @@ import {
 import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 
-/** `before`: the id of a delivery; with `dead` of a run, with `refused` of a request. */
+/** `before`: the id of a delivery; with `dead`, of a run; with `refused`, of a request. */
 export type ListOptions = {
   limit: number
   before?: string
@@ -127,7 +127,7 @@ function listDeadCells({ createdAt, planned, id, lastError = '' }: Job): string[
   return [formatTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
-/** Characters of a line that every terminal has room for. */
+/** The line length that every terminal can show. */
 const maxLineChars = 100
 
 async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {

@@ -54,7 +54,7 @@ function createProgram(act: Act, { writeOut }: CommandIo): Command {
     .helpOption('--help', 'show this help')
     .addHelpText('after', firstSteps)
     .exitOverride()
-    // a wrong command line is a sentence of ours: see toUsageProblem
+    // toUsageProblem turns a wrong command line into a sentence
     .configureOutput({ writeOut, writeErr: () => {}, outputError: () => {} })
   addServingCommands(program, act)
   addAuthoringCommands(program, act)

@@ -20,7 +20,7 @@ import { type Redacted, withoutSecrets } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
 import { listConfigSecrets } from '../model/config-secrets.ts'
 
-/** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: of the sender. */
+/** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: an event of that sender. */
 type NewOptions = { name: string; from: string | undefined; event: string | undefined }
 
 /** Throws `usage-invalid` for an invalid name and for an unknown sender, `config-invalid` if a file exists. */
@@ -33,7 +33,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const module = `${name}.ts`
   const { path, edited } = addMapping(loaded, name, module)
   const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload })
-  // the fixture before its module, and both before the mapping, so that a watching gateway never loads a part
+  // the fixture before its module, and both before the mapping, so that a watching gateway never loads incomplete files
   const fixture = join(root, `${name}.fixtures`, 'first.json')
   const files = [
     [fixture, text.fixture],
@@ -86,7 +86,7 @@ function isId(from: string): boolean {
   return from === 'last' || /^[\da-f]{6,8}(-[\da-f-]*)?$/.test(from)
 }
 
-/** Not an id, and not a file: a path, a name with an extension, or a file that exists. */
+/** Whether the word is neither an id nor a file: not a path, not a name with an extension, and not an existing file. */
 function isSender(from: string): boolean {
   return !isId(from) && /^[\w-]+$/.test(from) && from !== '-'
 }
@@ -102,7 +102,7 @@ function checkName(name: string): void {
   )
 }
 
-/** The hook of the module, and the configuration with its mapping; undefined if a mapping names the module already. */
+/** The hook of the module, and the configuration with its mapping; undefined if a mapping already names the module. */
 function addMapping(
   { config, env, text }: LoadedConfig,
   name: string,
@@ -119,7 +119,7 @@ function addMapping(
   })
 }
 
-/** Order is priority: an earlier mapping of the same path may take every request. */
+/** Order is priority: an earlier mapping of the same path may match every request. */
 function describeShadowing({ config }: LoadedConfig, path: string, module: string): string {
   const before = config.hooks.mappings.find(
     ({ match, transform }) =>

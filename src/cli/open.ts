@@ -1,4 +1,4 @@
-// Prints a link to the page of the running gateway, and opens it where there is a browser.
+// Prints a link to the page of the running gateway, and opens it if there is a browser.
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -23,7 +23,7 @@ export async function open(context: Context, { browser }: { browser: boolean }):
   return exitCodes.ok
 }
 
-/** `BROWSER`, else the opener of the desktop; undefined where nobody would see a window. */
+/** `BROWSER`, or the opener of the desktop; undefined without a terminal or a display. */
 function findBrowser(env: Env): string | undefined {
   if (env['BROWSER'] !== undefined && env['BROWSER'] !== '') return env['BROWSER']
   if (!process.stdout.isTTY) return undefined
@@ -33,8 +33,8 @@ function findBrowser(env: Env): string | undefined {
 }
 
 /**
- * The browser gets a file that only its owner can read, and the file leads to the link: other users of the machine see the arguments
- * of each process, and one of them could use the code first.
+ * The browser gets a file that only its owner can read, and that file leads to the link. Other users of the machine can see the arguments
+ * of each process, so one of them could use the code first.
  */
 async function launch(dir: string, url: string, command: string): Promise<void> {
   const file = join(dir, 'state', 'open.html')

@@ -1,4 +1,4 @@
-// Makes a save live that `hooks.transforms.hold` keeps from going live.
+// Publishes a save that `hooks.transforms.hold` keeps from going live.
 import { z } from 'zod'
 import { askAdmin } from './gateway/gateway.ts'
 import { type Context, withProgress } from './terminal/context.ts'

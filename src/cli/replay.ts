@@ -1,4 +1,4 @@
-// Kept requests through the live code and through an edit: what would be different. Stores and sends nothing.
+// Runs kept requests through the live code and through an edit, and shows the differences. Stores and sends nothing.
 import { resolve } from 'node:path'
 import colors from 'picocolors'
 import { z } from 'zod'
@@ -30,7 +30,7 @@ export type ReplayOptions = {
   readonly failOn?: 'changed'
 }
 
-/** The time of a replay in this process. */
+/** The time limit of a replay in this process. */
 const limitMs = 600_000
 
 export async function replay(context: Context, options: ReplayOptions): Promise<number> {
@@ -57,7 +57,7 @@ function askReplay(context: Context, { limit, hook, source, since }: KeptQuery):
   return askAdmin(context, { method: 'POST', path: `/api/replay?${query}`, answer: ReplayReportSchema })
 }
 
-/** The edit runs in this process. What runs in a gateway is asked of it; without one, what was recorded takes its place. */
+/** Runs the edit in this process. A running gateway returns the outcomes of its live code; without one, the records replace them. */
 async function replayHere(
   context: Context,
   query: KeptQuery,
@@ -90,7 +90,7 @@ async function replayHere(
   }
 }
 
-/** A folder with an edit, such as a checkout, seldom has the secrets. */
+/** A folder with an edit, such as a checkout, rarely has the secrets. */
 function readEnv(dir: string): Env {
   return parseEnv(readConfigText(dir, envFile) ?? '').values
 }
@@ -103,7 +103,7 @@ async function askLive(context: Context, ids: readonly string[]): Promise<Readon
   return new Map(Object.entries(outcomes))
 }
 
-/** A line for each delivery, and at the end one with the rest. */
+/** Prints a line for each delivery, and a last line with the rest of the report. */
 function printJson(context: Context, { deliveries, ...rest }: ReplayReportSchema): void {
   for (const delivery of deliveries) context.printJson(delivery)
   context.printJson(rest)

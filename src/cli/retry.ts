@@ -1,4 +1,4 @@
-// Runs one or all parked deliveries again, or queues the dead jobs of one delivery or of all deliveries again.
+// Runs parked deliveries again, or queues dead jobs again: of one delivery or of all.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
@@ -81,7 +81,7 @@ function askRetry(context: Context, id: string): Promise<Retried> {
   return askAdmin(context, { method: 'POST', path, answer: Retried })
 }
 
-/** Another command retried it, or it was deleted because of its age. */
+/** Another command may have retried the run, or retention may have deleted it. */
 function ignoreIfGone(error: unknown): undefined {
   if (error instanceof Problem && (error.code === 'conflict' || error.code === 'not-found')) return undefined
   throw error

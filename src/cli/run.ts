@@ -100,7 +100,7 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
 
 const lastGoodNote = '; a running gateway keeps its last good version'
 
-/** Code that does not load never goes live. Code that throws on this delivery may be live. */
+/** Code that does not load never goes live, but code that throws on this delivery may be live. */
 function isLoadFailure({ code }: Problem): boolean {
   return code === 'transform-missing' || code === 'transform-build-failed' || code === 'transform-load-failed'
 }

@@ -79,7 +79,7 @@ async function buildRequest(
   return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
 }
 
-/** A proof in the `Authorization` header is kept. */
+/** Adds the hook token. A proof in the `Authorization` header is not replaced. */
 function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
   return { authorization: `Bearer ${findToken(config)}`, ...headers }
 }

@@ -6,7 +6,7 @@ import { printOlder, cutLine, indent, renderTable, formatTime } from './terminal
 import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-/** A key is searched in all stored sessions. */
+/** The limit when one key is searched in all stored sessions. */
 const maxSessions = 1_000_000
 /** Messages read of each session in a list. A session named by its key is shown whole. */
 const maxMessages = 1_000

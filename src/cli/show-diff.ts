@@ -1,4 +1,4 @@
-// Two deliveries, one against the other: what came in, and what was decided.
+// Compares two deliveries: their requests, and the decisions on them.
 import type { JsonValue } from '../base/json.ts'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { readRecorded } from '../replay/replay.ts'
@@ -14,7 +14,7 @@ import { cutLine } from './terminal/print.ts'
 /** Differences of two payloads that are shown. */
 const maxChanges = 100
 
-/** Throws `not-found` for an id that no delivery has. */
+/** Throws `not-found` for an unknown id. */
 export async function showDiff(context: Context, ids: readonly [string, string]): Promise<number> {
   const [one, other] = [await find(context, ids[0]), await find(context, ids[1])]
   const changes = [...compareFields(one, other), ...compareDecisions(one, other), ...compareRequests(one, other)]

@@ -25,7 +25,7 @@ export async function show(context: Context, { id: given }: { id: string }): Pro
   return 0
 }
 
-/** A run without a delivery, such as a heartbeat, or a refusal of the running gateway. */
+/** A run without a delivery, such as a heartbeat; otherwise a refusal of the running gateway. */
 async function showOther(context: Context, id: string): Promise<number> {
   const job = await readStore(context, undefined, (store) => store.job(id))
   const { findRefusal, renderRefusal } = await import('./gateway/refusals.ts')

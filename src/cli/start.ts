@@ -1,4 +1,4 @@
-// The gateway in production. Its standard output has only JSON lines.
+// Runs the gateway in production. Its standard output has only JSON lines.
 import type { Context } from './terminal/context.ts'
 import { createJsonLog } from './gateway/log.ts'
 import { readVersion } from './scaffold/package.ts'

@@ -1,4 +1,4 @@
-// Moves a store to another engine or another place, while no gateway runs.
+// Copies a store to another engine or another place, while no gateway runs.
 import { isSameJson } from '../base/json.ts'
 import { resolve } from 'node:path'
 import { isPostgresUrl } from '../base/postgres-url.ts'
@@ -10,7 +10,7 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import { copyStore } from '../store/open.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 
-/** `to`: a URL, or a file relative to the config directory. `${NAME}` in it reads the environment or `.env`, because a command line is visible to other users. */
+/** `to`: a URL, or a file relative to the config directory. `${NAME}` keeps a secret off the command line, which other users can see. */
 export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
   const { config, env } = loadConfig(context)
   const from = toStorePlace(context.dir, config)

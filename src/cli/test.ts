@@ -11,7 +11,7 @@ import { type Context, withProgress } from './terminal/context.ts'
 import { describeFailure, indent } from './terminal/print.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
-/** `modules`: none means all modules of the configuration. */
+/** `modules`: an empty list means all modules of the configuration. */
 type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }
 
 /** The exit code is 0 if every fixture passes or was updated, else that of `broken`. */
@@ -61,10 +61,10 @@ async function runModules(
   return { code: counts.failed + counts.broken === 0 ? exitCodes.ok : exitCodes.broken, written }
 }
 
-/** Writes the current result as the expectation. Resolves with the new text; undefined: nothing was written. */
+/** Writes the current result as the expectation. Resolves with the new text; undefined if nothing was written. */
 async function update({ file, outcome }: ModuleResult['fixtures'][number]): Promise<string | undefined> {
   if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
-  // an exception is a fault to fix: as an expectation, it would never be noticed again
+  // an exception must be fixed: as an expectation, it would never be noticed again
   if (outcome.actual.decision === 'park' && file.fixture.expect.decision !== 'park') return undefined
   const before = (await readFile(file.file, 'utf8')).replace(/^\uFEFF/, '')
   const text = updateFixture(before, outcome.actual)
@@ -81,7 +81,7 @@ type Line =
       diff: readonly string[]
       isUpdated: boolean
       fault: ProblemRecord | undefined
-      /** Of the transform, if the fixture fails. */
+      /** The log lines of the transform, if the fixture fails. */
       log: readonly string[]
     }
 

@@ -20,7 +20,7 @@ import { indent, renderTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
 
-/** Lets a mapping of the running gateway accept the secret of its sender for ten minutes. */
+/** Lets a mapping of the running gateway accept a secret from its sender for ten minutes. */
 export async function arm(context: Context, { mappingId }: { mappingId: string }): Promise<number> {
   const path = `/api/mappings/${encodeURIComponent(mappingId)}/arm`
   const armed = await askAdmin(context, { method: 'POST', path, answer: Armed })
@@ -30,7 +30,7 @@ export async function arm(context: Context, { mappingId }: { mappingId: string }
   return exitCodes.ok
 }
 
-/** `ok` is false if the mapping is no candidate: its key was not tried. */
+/** `candidate` is false if the request has no proof of this scheme. Then `ok` is false, and the key was not tried. */
 type Verdict = {
   readonly mappingId: string
   readonly scheme: string
@@ -209,7 +209,7 @@ async function checkProof({ id, mapping, verifier }: CompiledMapping, request: V
   }
 }
 
-/** An operator's template may sign a header, and a header may have the secret. */
+/** An operator's template may sign a header, and that header may contain the secret. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
 }

@@ -1,4 +1,4 @@
-// The file in the config directory that says where this gateway listens. Commands read it.
+// The file in the config directory with the address of this gateway. Commands read it.
 import { rmSync } from 'node:fs'
 import { writeStateFile } from '../base/files.ts'
 import { toGatewayFile } from '../model/places.ts'
@@ -8,7 +8,7 @@ type Address = {
   readonly url: string
   readonly adminUrl: string
   readonly startedAt: string
-  /** The store of the configuration; absent if another one was handed in. */
+  /** The store of the configuration; absent if the program passed another one. */
   readonly store?: string
 }
 
@@ -18,7 +18,7 @@ export async function writeAddress(dir: string, address: Address): Promise<() =>
   try {
     await writeStateFile(file, `${JSON.stringify(address)}\n`)
   } catch {
-    // the store is in this folder too, and reports that it cannot be written
+    // the store is in this folder too, and reports that it is not writable
   }
   return () => rmSync(file, { force: true })
 }

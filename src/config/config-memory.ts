@@ -1,11 +1,11 @@
-// What a gateway notes about its configuration, so that commands that only read the store need not check it again.
+// Stores facts about a valid configuration, so that commands that only read the store need not check it again.
 import { toMemoryFile, toStorePlace } from '../model/places.ts'
 import type { LoadedConfig } from './config.ts'
 import { writeStateFile } from '../base/files.ts'
 import type { Env } from './env.ts'
 import { computeFingerprint } from './recall.ts'
 
-/** Notes a valid configuration: the file of the store, and a hash of all that was read. The URL of a database is a secret, and not noted. */
+/** Stores the file of the store, and a hash of all that was read. The URL of a database is a secret, so it is not stored. */
 export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (loaded: LoadedConfig) => void {
   let noted: string | undefined
   return ({ config, text, envText }) => {
@@ -15,7 +15,7 @@ export function createConfigMemory({ dir, env }: { dir: string; env: Env }): (lo
     if (place.kind === 'url') return
     noted = fingerprint
     const known = { fingerprint, store: place.file }
-    // without the note the commands check the configuration themselves
+    // without the file, the commands check the configuration themselves
     void writeStateFile(toMemoryFile(dir), `${JSON.stringify(known)}\n`).catch(() => undefined)
   }
 }

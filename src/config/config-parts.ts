@@ -1,4 +1,4 @@
-// The few keys that commands need while a gateway runs. They are read also if other keys of the configuration are invalid.
+// The few keys that commands need while a gateway runs. They are read even if other keys of the configuration are invalid.
 import { parse } from 'jsonc-parser'
 import { isPostgresUrl } from '../base/postgres-url.ts'
 import { Config } from '../model/config.ts'
@@ -9,15 +9,15 @@ import { type Env, parseEnv, substituteEnv } from './env.ts'
 
 export type ConfigParts = {
   readonly store: Pick<Config['store'], 'file' | 'url'>
-  /** False: `store.url` is set and cannot be read, so nobody knows where the store is. */
+  /** False: `store.url` is set but unreadable, so the place of the store is unknown. */
   readonly isStoreKnown: boolean
   readonly server: Pick<Config['server'], 'adminPort'>
   readonly gateway: Config['gateway']
-  /** Why the rest cannot be used. Undefined: all of the configuration is valid. */
+  /** Why the rest is invalid. Undefined: all of the configuration is valid. */
   readonly problem: Problem | undefined
 }
 
-/** A key that cannot be read has its default; the token has no default. Does not throw because of the configuration. */
+/** An unreadable key gets its default; the token has no default. Does not throw because of the configuration. */
 export function loadConfigParts({ dir, env }: { dir: string; env: Env }): ConfigParts {
   try {
     return { ...loadConfig({ dir, env }).config, isStoreKnown: true, problem: undefined }

@@ -19,7 +19,7 @@ export type LoadedConfig = {
   readonly text: string
   /** The text of .env on disk. Undefined if it does not exist. */
   readonly envText: string | undefined
-  /** The files of the configuration, also those that do not exist. A watcher watches them. */
+  /** The files of the configuration, including those that do not exist. A watcher watches them. */
   readonly files: readonly string[]
 }
 
@@ -38,7 +38,7 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
   return { config, env: all, text, envText, files }
 }
 
-/** The configuration in a text, or every reason why it is invalid. Exactly one of the two is set. */
+/** The configuration in a text, or every reason why it is invalid. */
 export function parseConfig(text: string, env: Env): ConfigResult<string> {
   const { config, problems } = findProblems(text, env)
   return config === undefined ? { config, problems: problems.map((one) => one.text) } : { config, problems: [] }
@@ -54,7 +54,7 @@ export function formatPlacedIssue({ path, text: sentence }: PlacedProblem, text:
   return path === undefined ? sentence : `${locateKey(text, configFile, path)} ${sentence}`
 }
 
-/** A problem that was found after the load, such as a template that does not parse, with the place of the key that its text names. */
+/** Adds the place of the key to a problem that was found after the load, such as an invalid template. Its text names the key. */
 export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConfig, 'config' | 'text'>): Problem {
   const { code, message, frame, cause } = problem
   if (code !== 'config-invalid') return problem
@@ -65,7 +65,7 @@ export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConf
   })
 }
 
-/** The path of the key that a line names, also as the id of a mapping and its field. */
+/** The path of the key that a line names. The line may name it by the id of a mapping and its field. */
 function findNamedPath(line: string, config: Config): ConfigPath | undefined {
   const [, id, field = ''] = /\bmappings?\b[^"]*"([^"]*)"(?:: ([\w.]+):)?/i.exec(line) ?? []
   const index = config.hooks.mappings.findLastIndex((mapping, at) => (mapping.id ?? `mapping-${at + 1}`) === id)
@@ -154,7 +154,7 @@ function isSamePath(one: ConfigPath, other: ConfigPath): boolean {
   return toDottedPath(one) === toDottedPath(other)
 }
 
-/** A variable whose value is undefined counts as not set. */
+/** Removes variables whose value is undefined. */
 function dropUnset(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined))
 }

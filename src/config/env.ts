@@ -1,4 +1,4 @@
-// `.env`, `${NAME}` and `${file:/path}`. A value never enters a message, because most of them are secrets.
+// Reads `.env`, `${NAME}` and `${file:/path}`. A value never enters a message, because most of them are secrets.
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { cut } from '../base/text.ts'
@@ -51,9 +51,8 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
 }
 
 /**
- * A copy whose string leaves have `${NAME}` and `${file:/path}` replaced; `$${` is a literal `${`. A leaf with an issue is not changed. `values`:
- * what was put in.
- * A file is read each time: at the start of the gateway and at each reload.
+ * Returns a copy in which `${NAME}` and `${file:/path}` are replaced in all strings; `$${` is a literal `${`. A string with an issue is not
+ * changed. `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload.
  */
 export function substituteEnv(
   value: unknown,
@@ -104,7 +103,7 @@ function substituteText(
   return isWhole ? result : text
 }
 
-/** Bytes. A private key in PEM has a few thousand. */
+/** In bytes. A private key in PEM has a few thousand. */
 export const maxSecretBytes = 65_536
 
 type SecretResult = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly why: string }

@@ -1,5 +1,5 @@
-// Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and
-// which kind of value was found. It never shows the value, which may be secret.
+// Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and which kind
+// of value was found. It never shows the value, because it may be a secret.
 import type { z } from 'zod'
 import { type ConfigIssue, describeConfigIssue, toDottedPath } from '../model/issue.ts'
 import { describeValueKind } from '../base/json.ts'
@@ -10,7 +10,7 @@ import { listKeysAt, listWordsAt } from './schema.ts'
 type SchemaIssue = z.core.$ZodIssue
 type UnionIssue = z.core.$ZodIssueInvalidUnion
 
-/** One or more issues, because an object may have several unknown keys. `input` is the parsed value. */
+/** Returns one or more issues, because an object may have several unknown keys. `input` is the parsed value. */
 export function describeSchemaIssue(issue: SchemaIssue, input: unknown): ConfigIssue[] {
   const path = toPath(issue.path)
   if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => describeUnknownKey(path, key))

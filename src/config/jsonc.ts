@@ -29,8 +29,8 @@ const words: Record<ReturnType<typeof printParseErrorCode>, string> = {
 }
 
 /**
- * The value of the text, with plain own properties only. `problems` has the first syntax error
- * (`hookloom.jsonc:4:7 expected ","`), or a sentence for each duplicate key; the value is then undefined.
+ * The value of the text. Its objects have plain own properties only. `problems` has the first syntax error (`hookloom.jsonc:4:7 expected
+ * ","`), or a sentence for each duplicate key; then the value is undefined.
  */
 export function parseJsonc(text: string, file: string): { value: unknown; problems: string[] } {
   const source = text.replace(/^\uFEFF/, '')
@@ -116,7 +116,7 @@ function buildValue(node: Node, reportDuplicate: (name: string, offset: number) 
     if (entries.has(name)) reportDuplicate(name, key.offset)
     entries.set(name, buildValue(item, reportDuplicate))
   }
-  // fromEntries defines properties, so a key `__proto__` becomes a property, and is refused as unknown
+  // fromEntries defines properties, so `__proto__` becomes a key, and is refused as unknown
   return Object.fromEntries(entries)
 }
 

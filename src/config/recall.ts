@@ -1,4 +1,4 @@
-// The store of a configuration that a gateway has found valid: for commands that only read, without the schema.
+// Finds the store of a configuration that a gateway has found valid. Commands that only read call it, so it loads no schema.
 import { hash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
@@ -7,8 +7,8 @@ import { type Env, maxSecretBytes, readRegularFile } from './env.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
 
 /**
- * The store of the configuration that is on disk, without a check of that configuration: a gateway has found it valid. Undefined
- * if anything of it has changed since, or if no gateway has run.
+ * The store of the configuration on disk. The configuration is not checked, because a gateway has found it valid. Undefined if any part of
+ * it has changed since then, or if no gateway has run.
  */
 export function recallStore({ dir, env }: { dir: string; env: Env }): string | undefined {
   try {
@@ -26,8 +26,8 @@ export function recallStore({ dir, env }: { dir: string; env: Env }): string | u
 }
 
 /**
- * A hash of all that decides whether a configuration is valid: its text, `.env`, and the variables and files that the text names, also
- * in comments. Undefined if an escape in the text may hide a name.
+ * A hash of all that decides whether a configuration is valid: its text, `.env`, and the variables and files that the text names, even in
+ * comments. Undefined if an escape in the text may hide a name.
  */
 export function computeFingerprint(read: { text: string; envText: string | undefined; env: Env }): string | undefined {
   const { text, envText, env } = read

@@ -10,7 +10,7 @@ function buildConfigSchema(): Schema {
     io: 'input',
     target: 'draft-7',
     override: ({ jsonSchema }) => {
-      // zod writes the limits of integers in JavaScript, which are not limits of the key
+      // zod adds the integer limits of JavaScript, which are not limits of the key
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum
     },

@@ -1,4 +1,4 @@
-// The files of the configuration as text.
+// Reads the files of the configuration.
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
 import { readRegularFile, describeReadFault } from './env.ts'

@@ -22,7 +22,7 @@ export function readFileModes(files: readonly string[], platform: NodeJS.Platfor
   })
 }
 
-/** Every check, passed or not, in a fixed order. `text` is the text of the file, for places. No detail shows a token. */
+/** Runs every check, in a fixed order. `text` is the text of the file, for places. No detail shows a token. */
 export function checkRisks(
   config: Config,
   { files, text = '{}' }: { files: readonly FileMode[]; text?: string },
@@ -63,7 +63,7 @@ export function checkRisks(
   ]
 }
 
-/** What several gateways on one database do not share through it. */
+/** The features that several gateways on one database do not share through it. */
 function checkSharing({ store, agents, runners, hooks }: Config): ConfigFinding[] {
   if (store.url === undefined) return []
   const used = [agents.defaults.runner, ...agents.list.map(({ runner }) => runner)]

@@ -25,7 +25,7 @@ const Listed = z.object({
   messages: z.array(z.object({ id: z.string() })).default([]),
 })
 
-/** A part of a mail, and its parts. */
+/** A part of a mail, with its own parts. */
 export type MailPart = {
   mimeType?: string | undefined
   filename?: string | undefined
@@ -65,7 +65,7 @@ export type GmailApi = {
   /** Starts or renews notifications. They end at `expiration`, in milliseconds since the epoch. */
   watch(topic: string, labelIds: readonly string[]): Promise<z.infer<typeof Watched>>
   stop(): Promise<void>
-  /** The changes since then; 'expired' if Gmail no longer has them. */
+  /** The changes since a position; 'expired' if Gmail no longer has them. */
   history(
     since: string,
     pageToken?: string,
@@ -77,9 +77,9 @@ export type GmailApi = {
     ids: string[]
     next?: string | undefined
   }>
-  /** The text of a part that Gmail stores separately, in base64url. Undefined: Gmail has it no longer, or does not give it. */
+  /** The text of a part that Gmail stores separately, in base64url. Undefined if Gmail no longer has it or does not return it. */
   storedText(messageId: string, attachmentId: string): Promise<string | undefined>
-  /** Undefined: it was deleted. A mail whose body is too large, too deep or malformed comes without its body. */
+  /** Undefined if the mail was deleted. A mail whose body is too large, too deep or malformed comes without its body. */
   message(id: string, format: 'full' | 'metadata'): Promise<GmailMessage | undefined>
 }
 
@@ -95,7 +95,7 @@ export function createGmailApi({ call, base }: { call: GoogleCall; base: string 
     return answer.status < 300 ? (tryParse(answer) ?? message(id, 'metadata')) : message(id, 'metadata')
   }
 
-  /** Undefined where the parts do not parse. Parts in parts, a thousand deep, exhaust the stack. */
+  /** Undefined if the parts do not parse. A thousand nested parts exhaust the stack. */
   function tryParse(answer: GoogleAnswer): GmailMessage | undefined {
     try {
       return parseAnswer(GmailMessage, answer, 'messages.get')

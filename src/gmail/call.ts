@@ -1,4 +1,5 @@
-// One request to a Google API: authorised, limited in time and size, repeated when Google asks to wait. A failure is a sentence with the next move, in Google's own vocabulary only.
+// One request to a Google API: authorised, limited in time and size, repeated when Google asks to wait. A failure becomes a sentence with
+// the next move, in Google's own vocabulary only.
 import { toBackoffMs } from '../base/retry.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
@@ -9,7 +10,7 @@ import type { Pause } from './pace.ts'
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
 export type AccessTokens = {
-  /** The credentials of the tokens. */
+  /** The kind of credentials behind the tokens. */
   readonly kind: Credentials['kind']
   token(): Promise<string>
   /** Called when Google refuses the token: the next call fetches a new one. */
@@ -21,7 +22,7 @@ export type CallTools = { readonly pause: Pause; readonly random: () => number; 
 /** Longer than the long poll of a pull, which Google ends after about 90 s. */
 const timeoutMs = 120_000
 const maxBytes = 32 * 1024 * 1024
-/** After these tries a sync fails, and is retried as a whole. */
+/** After this many tries a sync fails, and is retried as a whole. */
 const tries = 5
 const longestWaitMs = 60_000
 const backoff = { firstMs: 1_000, capMs: longestWaitMs }
@@ -47,7 +48,7 @@ export function createCall({ tokens, pause, random, signal }: CallTools & { toke
           : toNetworkProblem(request, answer.cause)
       }
       const asked = answer.kind === 'answer' ? answer.retryAfterMs : undefined
-      // random, so that clients that were refused together do not return together
+      // random, so that clients that were refused together do not retry together
       await pause(Math.min(longestWaitMs, asked ?? toBackoffMs(attempt - 1, backoff) * (0.5 + random())), signal)
     }
   }
@@ -81,7 +82,7 @@ async function sendOnce(request: GoogleRequest, token: string | undefined, signa
   }
 }
 
-/** For a request without a token: a service account sends an assertion to the token endpoint. */
+/** A request without a token is the assertion of a service account to the token endpoint. */
 function chooseCredentialKind({ body }: GoogleRequest): Credentials['kind'] {
   return body instanceof URLSearchParams && body.has('assertion') ? 'service-account' : 'consent'
 }
@@ -90,7 +91,7 @@ function isAccepted(status: number, { allow }: GoogleRequest): boolean {
   return (status >= 200 && status < 300) || allow?.includes(status) === true
 }
 
-/** Whether a retry may succeed: Gmail uses 429 and 403 for "too many". */
+/** Whether a retry may succeed. Gmail answers "too many requests" with 429 or 403. */
 function isTransient({ status, body }: GoogleAnswer): boolean {
   if (status === 429 || status >= 500) return true
   return status === 403 && readReasons(body).some((reason) => throttles.has(reason))

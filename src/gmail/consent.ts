@@ -17,7 +17,7 @@ type ConsentParts = {
   readonly call: GoogleCall
   /** Shows the URL to the person, or opens it. */
   readonly show: (url: string) => void
-  /** The address to which the browser was sent, if the person copies it by hand; otherwise it never resolves. */
+  /** Resolves with the address to which the browser was sent, if the person copies it by hand. */
   readonly pasted: Promise<string>
 }
 
@@ -92,7 +92,7 @@ function readCode(answer: string, state: string): string {
 
 type Redirect = { readonly uri: string; readonly arrived: Promise<string>; close(): void }
 
-/** A listener on loopback for one visit of the browser. Any page can reach it; only the right one has the state. */
+/** Listens on loopback for one visit of the browser. Any page can reach it, but only the right one has the state. */
 async function listenForRedirect(state: string): Promise<Redirect> {
   let arrive: (url: string) => void = () => {}
   const arrived = new Promise<string>((resolve) => (arrive = resolve))

@@ -43,7 +43,7 @@ function toConsentFile(dir: string): string {
   return join(dir, 'state', 'gmail-consent.json')
 }
 
-/** Throws `gmail-consent-missing` if there is none, or if it belongs to another account. */
+/** Throws `gmail-consent-missing` if there is no consent, or if it belongs to another account. */
 export function readCredentials(dir: string, { account, serviceAccountKey }: WatchedGmail): Credentials {
   if (serviceAccountKey !== undefined) return readServiceAccount(resolve(dir, serviceAccountKey))
   const consent = readConsent(dir)

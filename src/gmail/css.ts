@@ -1,9 +1,9 @@
-// The declarations of styles, as a browser reads them (CSS Syntax 3): without comments, escapes and quotes, in one pass.
+// Reads the declarations of styles as a browser does (CSS Syntax 3): without comments, escapes and quotes, in one pass.
 
 /**
- * The values of each property, the strongest first: `!important` before all others, and later before earlier. A browser uses the first valid
- * one. `styles`: the declarations of the rules and of the style attribute, the weakest first. Names and values are in lower case, and white
- * space is one space.
+ * The values of each property, the strongest first: `!important` before all others, and later before earlier ones. A browser uses the first
+ * valid value. `styles`: the declarations of the rules and of the style attribute, the weakest first. Names and values are in lower case,
+ * and white space is one space.
  */
 export function rankDeclarations(styles: readonly CssDeclarations[]): ReadonlyMap<string, readonly string[]> {
   const found = new Map<string, { important: string[]; normal: string[] }>()
@@ -19,7 +19,7 @@ export function rankDeclarations(styles: readonly CssDeclarations[]): ReadonlyMa
   )
 }
 
-/** `background` sets the colour and the picture. If it names none, there is none. */
+/** `background` sets the colour and the picture. A missing colour or picture means none. */
 function splitShorthand(declaration: Declaration): Declaration[] {
   if (declaration.name !== 'background') return [declaration]
   return ['background-color', 'background-image'].map((name) => ({ name, value: declaration.value }))
@@ -40,7 +40,7 @@ export function readDeclarations(style: string): CssDeclarations {
   let word = ''
   let quote = ''
   let depth = 0
-  /** White space since the last sign of `word`: none at its beginning and at its end. */
+  /** White space after the last sign of `word`. It is dropped at both ends of the word. */
   let hasBlank = false
   const append = (sign: string) => {
     word += hasBlank && word !== '' ? ` ${sign}` : sign
@@ -80,7 +80,7 @@ export function readDeclarations(style: string): CssDeclarations {
   return found.flatMap(splitShorthand)
 }
 
-/** `\70` and `\p` are p. A line break after a backslash is nothing. */
+/** `\70` and `\p` are p. A line break after a backslash disappears. */
 function decodeEscape(sign: string): string {
   const code = /^\\[\da-f]/.test(sign) ? Number.parseInt(sign.slice(1), 16) : (sign.codePointAt(1) ?? 0)
   if (code === 10 || code > 0x10ffff) return ''

@@ -1,16 +1,16 @@
-// Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text
-// a hundred pixels outside the page.
+// Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text a hundred pixels
+// outside the page.
 import { black, type Colour, isSameColour, parseBackground, parseColour, white } from './colours.ts'
 import { type CssDeclarations, rankDeclarations } from './css.ts'
 
 /** The inherited style of an element. */
 export type Look = {
   readonly fontPx: number
-  /** `visibility`, which an element inside may set again. */
+  /** `visibility`, which a nested element may override. */
   readonly isVisible: boolean
   readonly isTransparent: boolean
   readonly colour: Colour
-  /** The colour behind the text. Undefined: there is a picture. */
+  /** The colour behind the text. Undefined if it is a picture. */
   readonly background: Colour | undefined
 }
 
@@ -29,7 +29,7 @@ const farOffPx = 5_000
 
 type Style = ReturnType<typeof rankDeclarations>
 
-/** `styles`: the weakest first. Undefined: nothing in the element is visible. */
+/** `styles`: the weakest first. Undefined if nothing in the element is visible. */
 export function readLook(styles: readonly CssDeclarations[], parent: Look): Look | undefined {
   if (styles.length === 0) return parent
   const declared = rankDeclarations(styles)
@@ -77,7 +77,7 @@ function isHidden(style: Style, fontPx: number): boolean {
   if (is('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
   if (['margin-left', 'margin-right', 'margin-top'].some((name) => (px(name) ?? 0) <= -farOffPx / 5)) return true
   const position = read(style, 'position', readPosition)
-  // a relative position begins where the text would be, which may be far inside the page
+  // a relative position starts where the text would be, which may be far inside the page
   const isAway = position === 'relative' ? isFarOff : isOff
   if (position !== undefined && position !== 'static' && ['left', 'right', 'top', 'bottom'].some(isAway)) return true
   if (position === 'absolute' && is('clip', isClippedAway)) return true
@@ -92,7 +92,7 @@ function isHidden(style: Style, fontPx: number): boolean {
 const displays =
   /^(?:block|inline|flex|grid|table|list-item|flow-root|contents|run-in|ruby|inherit|initial|unset|revert|-\w+-\w)/
 
-// The functions below read the value of one property. Undefined: a browser ignores the value, because it is invalid.
+// The functions below read the value of one property. Undefined: the value is invalid, so a browser ignores it.
 
 function readDisplayNone(value: string): boolean | undefined {
   return value === 'none' ? true : displays.test(value) ? false : undefined
@@ -119,7 +119,7 @@ function isFilteredOut(value: string): boolean {
   return parseCalls(value).some(({ name, words }) => name === 'opacity' && readFaint(words[0] ?? '') === true)
 }
 
-/** Named colours, and all others without an alpha value, are opaque. */
+/** A colour without an alpha value is opaque. */
 function readTransparent(value: string): boolean | undefined {
   if (value === 'transparent') return true
   if (/^#[\da-f]+$/.test(value)) {
@@ -156,7 +156,7 @@ function isClippedAway(value: string): boolean {
   return [0, 1].some((axis) => new Set(corners.filter((_, index) => index % 2 === axis)).size === 1)
 }
 
-/** An inset of an edge, in percent: a thousand pixels count as 100 %. */
+/** How far an inset moves an edge, in percent: a thousand pixels count as 100 %. */
 function toInsetPercent(word: string): number {
   return word.endsWith('%') ? Number.parseFloat(word) : (toPx(word, plainLook.fontPx) ?? 0) / 10
 }

@@ -2,7 +2,7 @@
 import { compile, type DomNode, type FormatCallback } from 'html-to-text'
 import { removeHidden } from './shown.ts'
 
-/** More than a real mail has; the parser needs a second for a few megabytes. */
+/** Longer than a real mail. The parser needs a second for a few megabytes. */
 const longestInput = 200_000
 
 /** The element around the whole mail, which no mail can close. */
@@ -46,7 +46,7 @@ function isTooDeep(element: DomNode): boolean {
   return levels >= maxLevels
 }
 
-/** Written by the converter, or as a plain block if it is nested too deep. */
+/** Writes a block with the converter, or as plain text if it is nested too deep. */
 function limitLevels(format: FormatCallback): FormatCallback {
   return (element, walk, builder, options) => {
     if (isTooDeep(element)) findBuiltIn(builder, 'block')(element, walk, builder, {})
@@ -71,7 +71,7 @@ const headings = ['h1', 'h2', 'h3', 'h4', 'h5', 'h6']
 const convert = compile({
   wordwrap: false,
   baseElements: { selectors: [root] },
-  // not U+200B: a word with it inside is still one word
+  // not U+200B: it does not separate words
   whitespaceCharacters: ' \t\r\n\f',
   formatters: {
     mail,
@@ -105,10 +105,10 @@ export function toVisibleText(html: string): { text: string; isCut: boolean } {
   return { text: removeInvisible(convert(whole)).trim(), isCut: read.length < html.length }
 }
 
-/** Deeper nesting than a real mail has. For each new element the parser moves all open ones. */
+/** Deeper nesting than a real mail has. The parser moves all open elements for each new one. */
 const maxOpen = 2_000
 
-/** The part that is read: up to the longest input, which the library would cut with a console message, or up to the deepest nesting. */
+/** Where the read part ends: at the longest input, which the library would cut with a console message, or at the deepest nesting. */
 function findEnd(html: string): number {
   let open = 0
   for (const { 1: slash, index } of html
@@ -128,7 +128,7 @@ export function removeInvisible(text: string): string {
   return (
     text
       .replace(unseen, '')
-      // if it started in the middle of a run, the search would take quadratic time
+      // a search that starts in the middle of a run would be quadratic
       .replace(/(?<![ \t\u00A0])[ \t\u00A0]+$/gm, '')
       .replace(/\n{3,}/g, '\n\n')
   )

@@ -45,7 +45,7 @@ export async function readMailboxState(file: string, account: string): Promise<G
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined
   const parsed = Kept.safeParse(tryParseJson(text))
-  // a fresh start would skip every mail since then, so a person must decide
+  // a new position would skip all mails since then, so a person must decide
   if (!parsed.success) {
     throw new Problem(
       'config-invalid',
@@ -56,7 +56,7 @@ export async function readMailboxState(file: string, account: string): Promise<G
   return of === account ? { historyId, syncedAt } : undefined
 }
 
-/** Invalid, too large, or of a shape that a transform refuses. */
+/** The statuses for an invalid mail, a mail that is too large, and a mail that a transform refuses. */
 const refusalsOfOne = new Set([400, 413, 422])
 
 /** Returns the status of the answer. Throws if no gateway answers. */

@@ -13,7 +13,7 @@ export type Mail = {
   readonly snippet: string
   /** Plain text; empty if bodies are turned off. */
   readonly body: string
-  /** True: the mail has more text than this. */
+  /** True if the text was cut. */
   readonly bodyTruncated: boolean
   /** The ids of its labels. */
   readonly labels: readonly string[]
@@ -32,12 +32,11 @@ export type GmailState = { readonly historyId: string; readonly syncedAt: number
 
 /** Receives mails, and keeps the position in the mailbox. */
 export type MailSink = {
-  /** Undefined: the mailbox has never been read. */
+  /** Undefined if the mailbox was never read. */
   state(): Promise<GmailState | undefined>
   /**
-   * Resolves when every mail is durable and the state has moved; the state never moves before the mails. If it rejects, all mails
-   * come again, and known mails are dropped by their key. `payload-invalid`: some mails were refused, and the others
-   * are durable.
+   * Resolves when every mail is durable and the state has moved; the state never moves before the mails are durable. If it rejects, all
+   * mails come again, and known mails are dropped by their key. `payload-invalid`: some mails were refused, and the others are durable.
    */
   deliver(payloads: readonly GmailPayload[], state: GmailState): Promise<void>
 }

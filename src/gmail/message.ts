@@ -9,7 +9,7 @@ const maxHeaderBytes = 2_000
 
 type MailOptions = { readonly maxBytes: number; readonly includeBody: boolean }
 
-/** Reads mail by mail. Each takes milliseconds, and requests are answered in between. */
+/** Reads the mails one by one. Each takes milliseconds, so requests are answered in between. */
 export async function readMails(messages: readonly GmailMessage[], options: MailOptions): Promise<Mail[]> {
   const mails: Mail[] = []
   for (const message of messages) {
@@ -78,7 +78,7 @@ function readHeader(part: MailPart | undefined, name: string): string | undefine
   return part?.headers?.find((header) => header.name.toLowerCase() === name)?.value
 }
 
-/** What a mail client shows: the parts one after the other, and of alternatives the last one that it can show. */
+/** The text that a mail client shows: all parts in order, and the last readable one of several alternatives. */
 function readBody(payload: MailPart | undefined): { text: string; isCut: boolean } {
   const shown = findShownParts(payload, 0).map((part) => {
     if (isStoredApart(part)) return { text: '', isCut: true }
@@ -140,8 +140,8 @@ function decodePart(part: MailPart | undefined): string {
 }
 
 /**
- * Non-ASCII text that is valid UTF-8 is UTF-8, whatever the header says: Gmail has usually recoded it. Seven-bit bytes
- * follow the header, because of ISO-2022-JP.
+ * Non-ASCII text that is valid UTF-8 is read as UTF-8, whatever the header says: Gmail has usually recoded it. Seven-bit bytes follow the
+ * header, because of ISO-2022-JP.
  */
 function decodeText(bytes: Uint8Array, charset = 'utf-8'): string {
   const isSevenBit = bytes.every((byte) => byte < 0x80)

@@ -40,7 +40,7 @@ export function singleFlight<T>(work: () => Promise<T>): () => Promise<T> {
   return () => (running ??= work().finally(() => (running = undefined)))
 }
 
-/** Calls during a run share one further run, which starts after them. */
+/** Calls during a run share one further run, which starts after the current one. */
 export function coalesce<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined
   let next: Promise<T> | undefined

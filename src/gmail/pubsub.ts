@@ -5,7 +5,7 @@ import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 
-/** The account of Gmail, which needs access to the topic. */
+/** Gmail's service account, which needs access to the topic. */
 const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }
 
 const Policy = z.looseObject({
@@ -50,14 +50,14 @@ export type PubSubApi = {
   acknowledge(subscription: string, ackIds: readonly string[]): Promise<void>
 }
 
-/** Names are whole: `projects/<project>/topics/<topic>`. */
+/** Names are complete: `projects/<project>/topics/<topic>`. */
 export function createPubSubApi({ call, base }: { call: GoogleCall; base: string }): PubSubApi {
   const toUrl = (name: string) => `${base}/v1/${name}`
   return {
     async ensureTopic(topic) {
       const found = await call({ method: 'GET', url: toUrl(topic), allow: [404] })
       if (found.status !== 404) return 'ok'
-      // 409: somebody else created it first
+      // 409: another program created it first
       const made = await call({ method: 'PUT', url: toUrl(topic), body: {}, allow: [409] })
       return made.status === 409 ? 'ok' : 'changed'
     },

@@ -21,7 +21,7 @@ const Envelope = z.object({ message: z.object({ data: z.string() }) })
 /** Counts refused pushes by client, as the hook endpoints count failed signatures. A push with a valid token always passes. */
 export type PushGate = {
   clientOf(request: IncomingMessage): string
-  /** Seconds until the client is answered again; undefined if it is not locked out. */
+  /** Seconds until the lockout of the client ends; undefined if it is not locked out. */
   lockedFor(client: string): number | undefined
   fail(client: string): void
 }
@@ -31,7 +31,7 @@ type PushParts = {
   /** Fetches the keys that verify the tokens, without authorisation. */
   readonly call: GoogleCall
   readonly clock: () => number
-  /** Called before the answer. After a crash, the sync at the start does its work. */
+  /** Called before the answer. If the process crashes, the sync at the next start replaces it. */
   readonly notified: () => void
   readonly gate: PushGate
   readonly log: Log
@@ -113,7 +113,7 @@ function answerRefusal(gate: PushGate, client: string): Answer {
 const minute = 60_000
 type LogRefusal = (reason: string) => void
 
-/** Logs the first useless push, then their number once a minute, so that outsiders cannot fill the log. */
+/** Logs the first invalid push, then their number once a minute, so that outsiders cannot fill the log. */
 function createRefusalLog({ clock, log }: PushParts): LogRefusal {
   let loggedAt = -Infinity
   let pushes = 0

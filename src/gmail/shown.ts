@@ -1,4 +1,4 @@
-// Removes the text that the reader of a mail does not see because of its style, class, attributes or element.
+// Removes text that its style, class, attributes or element hide from the reader of a mail.
 import type { DomNode } from 'html-to-text'
 import { readDeclarations } from './css.ts'
 import { type Look, plainLook, showsText, readLook } from './hidden.ts'

@@ -33,7 +33,7 @@ export type WatcherPart = 'start' | 'consent' | 'sync' | 'watch' | 'pull' | 'pus
 type StatusBoard = {
   current(): GmailStatus
   update(change: Partial<Pick<GmailStatus, 'syncedAt' | 'mails' | 'gapAt' | 'watchExpiresAt' | 'topic'>>): void
-  /** `undefined`: the part works again. */
+  /** `undefined` if the part works again. */
   setProblem(part: WatcherPart, problem: string | undefined): void
   end(): void
   /** Resolves when the file has the latest status. */

@@ -1,5 +1,5 @@
-// The rules of `<style>` elements, as far as a mail client applies them: which declarations an element gets from its tag, classes,
-// id and attributes. Where a selector is too hard to decide, it applies: text that may be hidden is left out.
+// Decides which rules of the `<style>` elements apply to an element, by its tag, classes, id and attributes. A selector that is too complex
+// counts as applied, so text that may be hidden is left out.
 import type { DomNode } from 'html-to-text'
 import { type CssDeclarations, readDeclarations } from './css.ts'
 
@@ -10,17 +10,17 @@ type Compound = {
 }
 
 type Rule = {
-  /** The last one is the element, the others are around it. `>`: directly. */
+  /** The last compound is the element, and the others are its ancestors. `>` means the direct parent. */
   readonly compounds: readonly Compound[]
   readonly isDirect: readonly boolean[]
   readonly weight: number
   readonly style: CssDeclarations
 }
 
-/** More than a real mail has. Only the end of a longer selector is read. */
+/** More than a real mail has. A longer selector is read only at its end. */
 const maxCompounds = 12
 const longestSelector = 500
-/** Comparisons of an element with a part of a selector, for a whole mail. After that, nothing is shown. */
+/** The limit of comparisons between elements and selectors in one mail. After that, nothing is shown. */
 const maxSteps = 1_000_000
 
 const nothingShown = readDeclarations('display:none!important')
@@ -103,7 +103,7 @@ function hasAttribute({ attribs }: DomNode, { name, operator, value }: Compound[
 const part =
   /\/\*[^]*?(?:\*\/|$)|<!--|-->|\\[^]|"(?:[^"\\\n]|\\[^])*"?|'(?:[^'\\\n]|\\[^])*'?|[{};]|[^{};"'\\/<-]+|[^]/g
 
-/** A rule is written in one piece; blocks of `@media` and `@supports` may be around it. */
+/** Reads the rules of a sheet, including those in blocks of `@media` and `@supports`. */
 function parseSheet(sheet: string): Rule[] {
   const rules: Rule[] = []
   const around: boolean[] = []
@@ -166,7 +166,7 @@ export function isShownMedium(query: string): boolean {
     })
 }
 
-/** Pseudo-elements, and pseudo-classes that the reader of a mail does not cause. */
+/** Pseudo-elements, and pseudo-classes that need an action of the reader. */
 const neverTrue = /::|:(?:hover|active|focus[\w-]*|visited|target|checked|disabled|before|after|first-l[a-z]+)\b/
 
 function parseRule(prelude: string, text: string): Rule[] {
@@ -174,7 +174,7 @@ function parseRule(prelude: string, text: string): Rule[] {
   const plain = decodeEscapes(prelude.toLowerCase())
     .replaceAll(':root', 'html')
     .replace(/:(?:is|where)\(([^(),]*)\)/g, '$1')
-    // the condition of another pseudo-class, which counts as true
+    // the condition of any other pseudo-class counts as true
     .replace(/\([^()]*\)?/g, '')
   return plain.split(',').flatMap((whole) => {
     const selector = whole.slice(-longestSelector)
@@ -197,7 +197,7 @@ function parseSelector(selector: string): Pick<Rule, 'compounds' | 'isDirect'> {
   const isDirect: boolean[] = []
   for (const word of words) {
     if (word === '>') isDirect[compounds.length - 1] = true
-    // the siblings before it count as present
+    // preceding siblings count as present
     else if (word === '+' || word === '~') compounds.pop()
     else compounds.push(parseCompound(word))
   }

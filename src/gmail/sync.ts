@@ -1,5 +1,5 @@
-// One sync of a mailbox: every new mail since the stored position, once and in order; the position moves with the last mail.
-// No mail blocks another: if one cannot be fetched, the position stays, and all others are delivered.
+// One sync of a mailbox: delivers every new mail since the stored position, once and in order. The position moves with the last mail. No
+// mail blocks another: if one cannot be fetched, the position stays, and all others are delivered.
 import type { Log } from '../model/log.ts'
 import type { WatchedGmail } from '../model/gmail-config.ts'
 import { Problem } from '../model/problem.ts'
@@ -85,7 +85,7 @@ async function catchRefusal(delivering: Promise<void>): Promise<Problem | undefi
 
 type NewMessages = { readonly added: readonly AddedMessage[]; readonly historyId: string }
 
-/** Every message that was added since then, once; undefined if the history has expired. */
+/** Every message that was added since the position, once; undefined if the history has expired. */
 async function listSince(api: GmailApi, since: string): Promise<NewMessages | undefined> {
   const added = new Map<string, AddedMessage>()
   for (let pageToken: string | undefined; ;) {
@@ -97,7 +97,7 @@ async function listSince(api: GmailApi, since: string): Promise<NewMessages | un
   }
 }
 
-/** The mails since the last sync and an hour before it; a known mail is dropped by its key. */
+/** The mails since an hour before the last sync; a known mail is dropped by its key. */
 async function listRecent({ api, gmail }: SyncParts, { syncedAt }: GmailState): Promise<NewMessages> {
   // the position first: the next sync finds the mails that arrive during this one
   const { historyId } = await api.profile()
@@ -146,7 +146,7 @@ async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], his
   return { payloads, failed, isDown }
 }
 
-/** Undefined: it was deleted after it was listed, or is not new for its owner. */
+/** Undefined if the mail was deleted after it was listed, or is not new for its owner. */
 async function fetchMessage(id: string, { api, gmail }: SyncParts): Promise<GmailMessage | undefined> {
   const message = await api.message(id, gmail.includeBody ? 'full' : 'metadata')
   if (message === undefined || isNotNew(message.labelIds)) return undefined
@@ -183,7 +183,7 @@ function isNotNew(labels: readonly string[]): boolean {
   return labels.some((label) => notNew.includes(label))
 }
 
-/** Checked by the labels at arrival: a mail that its owner has archived since is still new. */
+/** Checks the labels at arrival: a mail that its owner has archived since then is still new. */
 function isWanted(labels: readonly string[], { labels: wanted }: WatchedGmail): boolean {
   return labels.some((label) => wanted.includes(label))
 }

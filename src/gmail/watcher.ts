@@ -16,7 +16,7 @@ type WatcherParts = {
   readonly dir: string
   readonly gmail: WatchedGmail
   readonly sink: MailSink
-  /** For the mode push: the clients that are locked out. */
+  /** The clients that are locked out, for the mode `push`. */
   readonly gate: PushGate
   readonly log: Log
   readonly clock: () => number
@@ -39,7 +39,7 @@ const fallbackSyncMs = 15 * minute
 /** The pause after a pull that returned at once without a message. */
 const idleMs = 1_000
 const consentCheckMs = 10_000
-/** The interval at which the same credentials are tried again: a service account may have got its delegation. */
+/** The interval at which the same credentials are tried again: the domain may have delegated its rights to the service account. */
 const consentRetryMs = 5 * minute
 
 export function startWatcher(parts: WatcherParts): MailWatcher {
@@ -198,7 +198,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
     if (part === 'consent' && board.current().problems.includes(said)) return
     board.setProblem(part, said)
     const fields = { account: gmail.account, part, cause: describeCause(error) }
-    // first the file: a reader of this line may run "hookloom gmail status" at once
+    // writes the file first: a reader of this line may run "hookloom gmail status" at once
     void board.written().then(() => log.error(fields, `Gmail: ${said}`))
   }
 
@@ -212,7 +212,7 @@ export function startWatcher(parts: WatcherParts): MailWatcher {
   }
 }
 
-/** The error code behind a sentence, such as ECONNREFUSED. */
+/** The error code in the cause, such as ECONNREFUSED. */
 function describeCause(error: unknown): string | undefined {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && typeof cause.code === 'string' && cause !== error) return cause.code

@@ -19,10 +19,10 @@ const channelNames = [
   'console',
 ] as const
 
-/** The session of each agent that gets an event about everything, and whose turns are the heartbeats. */
+/** The session of each agent that receives all events. Its turns are the heartbeats. */
 export const mainSessionKey = 'main'
 
-/** Other names of two channels, which senders use. */
+/** Aliases of two channels, which senders use. */
 const channelAliases: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
 
 export const WakeMode = z.enum(wakeModes)
@@ -44,7 +44,7 @@ export const ChannelName = z.preprocess(
     })
     // editors complete the names that are known
     .meta({ anyOf: [{ enum: channelNames }, { pattern: ownChannel.source }] })
-    // as: the check above lets only channel names through
+    // as: the check above accepts only channel names
     .transform((name) => name as ChannelName),
 )
 
@@ -81,7 +81,7 @@ export const AgentPayload = z.object({
   timeoutSeconds: TimeoutSeconds.optional(),
 })
 
-/** The same, as a request to the hook `agent`. `sessionMode`: `persistent` continues the session, which needs `hooks.allowRequestSessionKey`. */
+/** A request to the hook `agent`. `sessionMode`: `persistent` continues the session, which needs `hooks.allowRequestSessionKey`. */
 export const AgentRequest = AgentPayload.extend({ sessionMode: SessionMode.optional() })
 export type AgentRequest = z.infer<typeof AgentRequest>
 
@@ -103,7 +103,7 @@ export type AgentAction = z.infer<typeof AgentAction>
 export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction])
 export type Action = z.infer<typeof Action>
 
-/** The sender of an action's text, for the lines above it in a prompt. All of it is text from outside. */
+/** The origin of an action's text, for the lines above it in a prompt. All of its fields come from outside. */
 export type Origin = { hook: string; source?: string; from?: string; subject?: string }
 
 /**
@@ -121,7 +121,7 @@ export type PlannedAction =
       origin: Origin
     } & JobKeys)
 
-/** A turn of an agent's main session. `wake`: an event asked for it. `interval`: it is the regular one. */
+/** A turn of an agent's main session. `wake`: an event requested it. `interval`: it is the regular one. */
 export type Heartbeat = {
   readonly kind: 'heartbeat'
   readonly agentId: string
@@ -129,7 +129,7 @@ export type Heartbeat = {
   readonly reason: 'wake' | 'interval'
 }
 
-/** A message to the operator about a failure. `event`: the main session of the agent gets it as well. Without a channel it is only that event. */
+/** A failure message to the operator. `event`: the agent's main session gets it too. Without a channel, only that event exists. */
 export type Alert = {
   readonly kind: 'alert'
   readonly agentId: string
@@ -140,5 +140,5 @@ export type Alert = {
   readonly to?: string | undefined
 }
 
-/** The work of a job. No delivery makes a heartbeat or an alert. */
+/** The work of a job. Heartbeats and alerts have no delivery. */
 export type Planned = PlannedAction | Heartbeat | Alert

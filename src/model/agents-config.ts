@@ -1,4 +1,4 @@
-// `agents`, `models` and `runners` of the configuration: who runs a turn, with which model, and how.
+// `agents`, `models` and `runners` of the configuration: what runs a turn, with which model, and how.
 import { z } from 'zod'
 import { Thinking, thinkingLevels, TimeoutSeconds } from './action.ts'
 import { duration, filePath, nonBlank, httpUrl, RetryConfig } from './values.ts'

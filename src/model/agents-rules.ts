@@ -36,7 +36,7 @@ export function findAgentIssues(config: Config): ConfigIssue[] {
   ]
 }
 
-/** The runner and the model of an agent, or of all. */
+/** Checks the runner and the model of an agent, or of `agents.defaults`. */
 function findRunnerIssues(
   { model, runner }: Pick<Config['agents']['defaults'], 'model' | 'runner'>,
   config: Config,
@@ -58,7 +58,7 @@ function findRunnerIssues(
   return [...issues, ...findModelNameIssues(model, config, [...at, 'model'])]
 }
 
-/** A model, or an alias of one, without a configured provider. */
+/** Reports a model, or an alias of one, without a configured provider. */
 export function findModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
   const name = resolveModelName(model, models.aliases)
   if (!isModelName(name)) {
@@ -87,7 +87,7 @@ function readProviderName(model: string): string {
   return model.slice(0, model.indexOf('/'))
 }
 
-/** The runner of an agent's turns. Until there is a model, it is `echo`, which asks none. */
+/** The runner of an agent's turns. Without a configured model it is `echo`, which calls no model. */
 export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
   const own = list.find(({ id }) => id === agentId)
   const model = own?.model ?? defaults.model
@@ -95,8 +95,8 @@ export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agent
 }
 
 /**
- * Why no turn of an agent can use a model. A command and OpenClaw have model names of their own. `echo` asks no model, so the provider
- * only counts once one is configured.
+ * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so the provider counts
+ * only when one is configured.
  */
 export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
   const runner = chooseRunner(config, agentId)
@@ -108,15 +108,15 @@ export function findModelFault(model: string, agentId: string, config: Config): 
   return Object.hasOwn(providers, readProviderName(name)) ? undefined : 'provider'
 }
 
-/** Whether another gateway runs the turns of an agent and delivers the replies, to channels of its own. */
+/** Whether another gateway runs the turns of an agent and delivers the replies through its own channels. */
 export function isForwarded(agentId: string, config: Config): boolean {
   const runner = chooseRunner(config, agentId)
   return Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
 }
 
 /**
- * The models that a hook may name: aliases and the allowed models. Only checked if `ai` performs every
- * turn: a command has its own model names, and `echo` asks no model.
+ * Checks the model of a hook against the aliases and the allowed models. Only if `ai` performs every turn: a command has its own model
+ * names, and `echo` calls no model.
  */
 export function findAllowedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents, models } = config
@@ -168,7 +168,7 @@ export function isChannelConfigured(name: ChannelName, { channels }: Pick<Config
     : Reflect.get(channels, name) !== undefined
 }
 
-/** No channel has a section, and the console was not chosen either: replies have nowhere to go. */
+/** Whether no channel has a section and the console was not chosen either. Then replies cannot be delivered. */
 export function hasNoChannel(config: Config): boolean {
   const { default: route, own } = config.channels
   if (Object.keys(own).length > 0 || (route !== undefined && route.channel !== 'last')) return false
@@ -178,7 +178,7 @@ export function hasNoChannel(config: Config): boolean {
 export const noChannelWarning =
   'no channel is configured: replies are kept and not sent. Set channels.default and the section of its channel.'
 
-/** A channel that has no section. */
+/** Reports a channel that has no section. */
 export function findChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
   if (name === undefined || isChannelConfigured(name, config)) return []
   const missed = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]

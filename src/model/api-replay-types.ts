@@ -1,6 +1,6 @@
 // The answers of the admin API about kept requests, as types only: replays, and fixtures of deliveries.
 
-/** What an edit does to a request. */
+/** How an edit changes the outcome of a request. */
 export type ReplayClass =
   | 'same'
   | 'changed'
@@ -10,16 +10,16 @@ export type ReplayClass =
   | 'now works'
   | 'another mapping'
 
-/** Long texts begin shortly before the place where they differ. Null: the field is not there. */
+/** A long text begins shortly before the first difference. Null if the field is missing. */
 export type ChangeFields = {
   readonly path: string
   readonly before: unknown
   readonly after: unknown
-  /** The value when the request arrived, if the live code gives another one now. */
+  /** The value when the request arrived, if the live code now returns another one. */
   readonly recorded?: unknown
 }
 
-/** Requests that change at the same paths, with the first of them as the example. */
+/** Requests that change at the same paths. The first of them is the example. */
 export type GroupFields = {
   readonly paths: readonly string[]
   readonly count: number
@@ -35,7 +35,7 @@ export type GroupFields = {
 }
 
 export type ReplayReport = {
-  /** What the edit is compared with. `live`: the code that serves. `recorded`: the records, because the edit is live already or no gateway runs. */
+  /** The base of the comparison. `live`: the serving code. `recorded`: the records, if the edit is already live or no gateway runs. */
   readonly compared: 'live' | 'recorded'
   readonly total: number
   readonly counts: { readonly [Name in ReplayClass]: number }
@@ -47,11 +47,11 @@ export type ReplayReport = {
   readonly drift: readonly GroupFields[]
   /** Ids of deliveries whose requests were too large to keep. */
   readonly tooLarge: readonly string[]
-  /** Deliveries that were not reached in time. */
+  /** The number of deliveries that the time limit left out. */
   readonly notRun: number
   /**
    * Modules of the edit that do not load, with the code frame of the reason. They do not go live, so the deliveries that they would park
-   * are in no class: `notCompared` counts them.
+   * belong to no class: `notCompared` counts them.
    */
   readonly problems: readonly {
     readonly module: string
@@ -79,9 +79,9 @@ export type CapturedFields = {
   readonly file: string
   readonly module: string
   readonly deliveryId: string
-  /** Where a secret was removed, at most 100 places. */
+  /** The places where secrets were removed, at most 100. */
   readonly removed: readonly string[]
-  /** What the fixture expects. */
+  /** The expected decision of the fixture. */
   readonly decision: string
   readonly note: string | null
 }

@@ -12,7 +12,7 @@ export type DeliverySummary = {
   readonly source: string | null
   readonly event: string | null
   readonly mappingId: string | null
-  /** How often it was sent again. `repeatedAt`: the last time. */
+  /** How often the delivery was repeated. `repeatedAt`: the last time. */
   readonly repeats: number
   readonly repeatedAt: string | null
   readonly state: State
@@ -21,23 +21,23 @@ export type DeliverySummary = {
 /** One delivery in a list. */
 export type DeliveryRow = DeliverySummary & {
   /**
-   * What it is about, in one line: the first line of its message or text; the error of a parked, dead or failing one; why it was
-   * skipped.
+   * The subject of the delivery in one line: the first line of its message or text; the error of a parked, dead or failing one; the reason
+   * for a skip.
    */
   readonly summary: string
-  /** What people call the source, such as "GitHub"; null if it is no known sender. */
+  /** The name of the source for people, such as "GitHub"; null for an unknown sender. */
   readonly sourceName: string | null
   /** The code of its problem. */
   readonly code: string | null
   /** `<file>:<line>` of its problem. */
   readonly place: string | null
-  /** Its first actions. `jobs` counts all of them. */
+  /** The first of its actions. `jobs` counts all of them. */
   readonly became: readonly { readonly kind: string; readonly sessionKey: string }[]
   readonly jobs: { readonly [Name in JobState]: number } & {
     /** Queued jobs whose last attempt failed. */
     readonly failing: number
   }
-  /** Milliseconds until the last step of its jobs; null while one of them is not done. */
+  /** Milliseconds until the last step of its jobs; null until all of them are done. */
   readonly doneMs: number | null
 }
 
@@ -96,7 +96,7 @@ export type ShownFields = DeliveryFields & {
   readonly transformHash: string | null
   readonly bodyDiffered: boolean
   readonly settledAt: string | null
-  /** What the sender got. */
+  /** The answer that the sender received. */
   readonly answer: { readonly status: number; readonly body: string }
   readonly jobs: readonly JobFields[]
   readonly problem: Fault | null
@@ -105,8 +105,8 @@ export type ShownFields = DeliveryFields & {
 }
 
 /**
- * One delivery. `admitted`: what let it in; null if neither its request is kept nor its mapping exists any more. `madeBy`: its
- * mapping, as it is configured now.
+ * One delivery. `admitted`: the credentials that let it in; null if neither its request is kept nor its mapping still exists. `madeBy`: its
+ * mapping, as configured now.
  */
 export type ShownDelivery = ShownFields & {
   readonly sourceName: string | null
@@ -122,8 +122,8 @@ export type MadeBy =
   | { readonly kind: 'transform'; readonly module: string; readonly file: string | null; readonly line: number }
 
 /**
- * A kept request. `encoding`: of `body`; base64 if it is not UTF-8. `hasSignedId`: its signature covers the id of the delivery, so
- * every copy of it is a duplicate.
+ * A kept request. `encoding`: the encoding of `body`, which is base64 if it is not UTF-8. `hasSignedId`: the signature covers the id of the
+ * delivery, so every copy of the request is a duplicate.
  */
 export type RequestFields = {
   readonly method: string
@@ -149,11 +149,11 @@ export type RefusalFields = {
   readonly code: string
   readonly error: string
   readonly trace: readonly TriedMapping[]
-  /** It had no hook token, and no mapping tried to verify it. */
+  /** True if the request had no hook token and no mapping tried to verify it. */
   readonly isStranger: boolean
 }
 
-/** What needs a person, for one reason. `ids`: the newest deliveries, or the request ids of refusals. `since`: the oldest. */
+/** Items that need a person for one reason. `ids`: the newest deliveries, or request ids of refusals. `since`: the oldest. */
 export type AttentionGroup = {
   readonly kind: 'parked' | 'dead' | 'failing' | 'refused'
   /** The error of the newest one. */
@@ -195,7 +195,7 @@ export type EventFields = {
   readonly consumedAt: string | null
 }
 
-/** `events`: those that wait for the next turn. */
+/** `events`: the events that wait for the next turn. */
 export type ShownSession = SessionFields & {
   readonly messages: readonly MessageFields[]
   readonly events: readonly EventFields[]
@@ -218,7 +218,7 @@ export type ProblemFields = {
   readonly module?: string | undefined
   /** Milliseconds since the epoch. */
   readonly since?: number
-  /** Of the module: absolute. */
+  /** The absolute path of the module. */
   readonly file: string | null
   readonly line: number
 }
@@ -238,9 +238,9 @@ export type HealthFields = {
     readonly address: string
     readonly seenAt: string
   }[]
-  /** A sentence that names the gateways whose generations differ; null if they do not. */
+  /** A sentence that names the gateways whose generations differ; null if all are the same. */
   readonly different: string | null
-  /** A sentence about a configuration in which replies have nowhere to go; null if a channel is configured. */
+  /** A sentence about a configuration that cannot deliver replies; null if a channel is configured. */
   readonly withoutChannels: string | null
   /** Base of the hooks, with `hooks.path`; null before the port listens. */
   readonly hooksUrl: string | null
@@ -255,11 +255,11 @@ export type HealthFields = {
     readonly since: string
     readonly running: boolean
   }[]
-  /** Since the start of the gateway, at most the last 60. */
+  /** The last 60 minutes at most, since the start of the gateway. */
   readonly minutes: readonly MinuteFields[]
 }
 
-/** What `event: status` of the stream carries. */
+/** The data of `event: status` in the stream. */
 export type StatusFields = {
   readonly generation: string
   readonly degraded: boolean

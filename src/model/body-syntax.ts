@@ -1,4 +1,4 @@
-// Decides how a body is read: once, for the proof in it and for the payload alike.
+// Decides how a body is read: once, for both the proof and the payload.
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from './problem.ts'
 
@@ -10,14 +10,14 @@ export type Accepts = {
   plain?: boolean
   /** Whether XML becomes a string. */
   xml?: boolean
-  /** Whether a body of no bytes is the payload null, as channel pings send it. */
+  /** Whether an empty body is the payload null, as channel pings send it. */
   empty?: boolean
 }
 
 /** The syntax of a body. */
 export type BodySyntax = 'json' | 'form' | 'text' | 'xml'
 
-/** A body as it came. `isProved`: a proof let the request in, and not the hook token alone. */
+/** A body as received. `isProved`: a proof let the request in, and not only the hook token. */
 export type SentBody = {
   readonly bytes: Uint8Array
   readonly contentType: string | undefined
@@ -25,8 +25,8 @@ export type SentBody = {
 }
 
 /**
- * How a body is read. A sender signs bytes, and not the media type: with another media type a captured request would be another
- * payload. So the bytes decide about a proved body, and the media type about any other. Throws `media-type-unsupported`.
+ * How a body is read. A sender signs the bytes but not the media type: with another media type, a captured request would be another
+ * payload. So the bytes decide for a proved body, and the media type for any other. Throws `media-type-unsupported`.
  */
 export function chooseSyntax({ bytes, contentType, isProved }: SentBody, accepts: Accepts): BodySyntax | 'multipart' {
   return isProved ? detectSyntax(bytes, accepts) : readDeclaredSyntax(contentType, accepts)
@@ -36,8 +36,8 @@ const [quote, less, equals, brace, bracket] = Buffer.from('"<={[')
 const blanks: ReadonlySet<number | undefined> = new Set(Buffer.from(' \t\r\n'))
 
 /**
- * An object, an array or a string of JSON is never anything else, unless the hook accepts text and it is not complete. So no text
- * in signed JSON can pass for a form, and no signed form for JSON.
+ * An object, an array or a string of JSON is always read as JSON, unless the hook accepts text and the JSON is incomplete. So no text in
+ * signed JSON can pass for a form, and no signed form for JSON.
  */
 function detectSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }: Accepts): BodySyntax | 'multipart' {
   const first = bytes[findStart(bytes)]
@@ -49,12 +49,12 @@ function detectSyntax(bytes: Uint8Array, { forms, plain = false, xml = false }: 
   return plain ? 'text' : 'json'
 }
 
-/** Whether every hook that accepts forms reads a proved body as URL-encoded fields, whatever else it accepts. */
+/** Whether every hook that accepts forms reads a proved body as URL-encoded fields, whatever other types it accepts. */
 export function isUrlEncoded(bytes: Uint8Array): boolean {
   return detectSyntax(bytes, { forms: true, plain: true, xml: true }) === 'form'
 }
 
-/** Behind a byte order mark and the blanks of JSON. */
+/** Skips a byte order mark and the white space of JSON. */
 function findStart(bytes: Uint8Array): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   while (blanks.has(bytes[at])) at++
@@ -65,7 +65,7 @@ function isJson(bytes: Uint8Array): boolean {
   return tryParseJson(new TextDecoder().decode(bytes)) !== undefined
 }
 
-/** Whether every byte is a visible character of ASCII, as URL-encoding leaves no other. */
+/** Whether every byte is a visible ASCII character: URL-encoding leaves no others. */
 function isGraphic(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte > 0x20 && byte < 0x7f)
 }

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { ProblemRecord } from './problem.ts'
 
 export type Outgoing = {
-  /** Recipient in the form of the channel. Undefined: none is named. */
+  /** Recipient in the form of the channel. Undefined if none is named. */
   readonly to: string | undefined
   /** One piece of the reply, as `split` returned it, in Markdown. */
   readonly text: string
@@ -11,12 +11,12 @@ export type Outgoing = {
   readonly nonce: string
   /** Aborted when the attempt takes too long, or when the message must no longer be sent. */
   readonly signal: AbortSignal
-  /** The run that this replies to. `name` is external text on one line. */
+  /** The run whose reply this is. `name` is external text on one line. */
   readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
 }
 
 /**
- * - `sent`: accepted. `id` is that of the provider.
+ * - `sent`: accepted. `id` is the provider's id.
  * - `rate-limited`: not accepted for now. It does not count as an attempt.
  * - `transient`: certainly not accepted. A later attempt may succeed.
  * - `ambiguous`: a timeout or reset after the text was sent, so it may have been accepted.
@@ -40,12 +40,12 @@ export interface Channel {
   readonly repeatsUnknown?: boolean
   /** The recipient of the configuration, for messages without one. */
   readonly to: string | undefined
-  /** Why the recipient is impossible, as one sentence. Undefined: it is possible. */
+  /** Why the recipient is impossible, in one sentence. Undefined if it is possible. */
   whyNot(to: string | undefined): string | undefined
-  /** Splits a reply into the pieces to send, in order. At least one piece, and the same for the same text. */
+  /** Splits a reply into the pieces to send, in order. Returns at least one piece, and always the same pieces for the same text. */
   split(markdown: string): readonly string[]
   send(message: Outgoing): Promise<SendResult>
-  /** Asks the provider without posting anything. */
+  /** Checks the provider without posting anything. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
 
@@ -60,14 +60,14 @@ export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
   readonly maxChars?: number
   /** True: the provider drops a repeated nonce, so an ambiguous attempt may be repeated. Default: false. */
   readonly dedupes?: boolean
-  /** Why the recipient is impossible, as one sentence. Undefined: it is possible. Default: every recipient is. */
+  /** Why the recipient is impossible, in one sentence. Undefined if it is possible. Default: every recipient is possible. */
   whyNot?(to: string | undefined, options: Options): string | undefined
   /**
    * Makes one attempt. An exception counts as `transient` if no connection was made yet, and else as `ambiguous`. So does an invalid
    * result, and an attempt of more than 60 seconds.
    */
   send(message: Outgoing, options: Options): SendResult | Promise<SendResult>
-  /** Asks the provider without posting anything, for `hookloom doctor`. */
+  /** Checks the provider without posting anything, for `hookloom doctor`. */
   probe?(options: Options, signal: AbortSignal): Probe | Promise<Probe>
 }
 
@@ -77,7 +77,7 @@ export type OwnChannel =
       readonly kind: 'sound'
       readonly name: string
       readonly definition: ChannelDefinition<unknown>
-      /** As its schema parsed them. */
+      /** The options that the schema returned. */
       readonly options: unknown
       /** The hash of its code. */
       readonly hash: string

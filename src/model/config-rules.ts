@@ -42,7 +42,7 @@ export function findConfigIssues(config: Config): ConfigIssue[] {
   ]
 }
 
-/** The rules of one mapping, of `hooks.mappings` or of a preset. `at` is its path. */
+/** The rules for one mapping of `hooks.mappings` or of a preset. `at` is its path. */
 export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { hooks } = config
   const issues: ConfigIssue[] = []
@@ -79,7 +79,7 @@ export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPa
   return [...issues, ...findModelIssues(mapping, config, [...at, 'model']), ...findReplyIssues(mapping, config, at)]
 }
 
-/** A channel that no reply could reach. A transform may still choose another one. */
+/** Reports a channel that cannot deliver a reply. A transform may still choose another one. */
 function findReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const isSent = mapping.action === 'agent' && mapping.deliver && mapping.transform === undefined
   return isSent && !isForwarded(findMappingAgentId(mapping, config), config)
@@ -109,7 +109,7 @@ function findTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
       const make = 'Make one with: openssl rand -hex 32'
       issues.push(toIssue(at, `must differ from gateway.token, found the same value. ${make}`))
     }
-    // a header cannot carry anything else, so every request would be refused
+    // a header allows no other characters, so every request would be refused
     if (!/^[\x20-\x7e]+$/.test(token) || token !== given) {
       issues.push(toIssue(at, 'must be ASCII without spaces around it, because a header carries it.'))
     }
@@ -117,7 +117,7 @@ function findTokenIssues({ hooks, gateway }: Config): ConfigIssue[] {
   })
 }
 
-/** Secrets that the operator chooses. Those of senders are checked where their schemes are known. */
+/** Checks secrets that the operator chooses. Those of senders are checked where their schemes are known. */
 function findSecretIssues({ hooks, gateway, channels }: Config): ConfigIssue[] {
   const endpoints = Object.entries(channels.webhook?.endpoints ?? {})
   const chosen: readonly [ConfigPath, string | undefined, SecretEncoding?][] = [
@@ -149,7 +149,7 @@ function findDefaultKeyIssues(config: Config): ConfigIssue[] {
   return findSessionKeyIssues(key, config, at)
 }
 
-/** Checks a fixed key. Of a template, only the fixed text at its beginning is checked. */
+/** Checks a fixed key. For a template, only the fixed text at its beginning is checked. */
 function findSessionKeyIssues(key: string | undefined, { hooks }: Config, at: ConfigPath): ConfigIssue[] {
   if (key === undefined) return []
   const [beginning = '', ...rest] = key.trimStart().split('{{')
@@ -178,7 +178,7 @@ function findModelIssues(mapping: Pick<Mapping, 'agentId' | 'model'>, config: Co
     : findModelNameIssues(model, config, at)
 }
 
-/** The agent of a mapping. An unknown one is the default agent. */
+/** The agent of a mapping. The default agent replaces an unknown one. */
 export function findMappingAgentId({ agentId }: Pick<Mapping, 'agentId'>, config: Config): string {
   const named = agentId?.trim()
   return config.agents.list.find(({ id }) => id === named)?.id ?? findDefaultAgentId(config)

@@ -1,4 +1,4 @@
-// The secrets in a configuration: what no fixture and no message may have.
+// Finds the secrets in a configuration, which must not appear in a fixture or a message.
 import type { Config } from './config.ts'
 
 const secretWords: ReadonlySet<string> = new Set(
@@ -9,8 +9,8 @@ const secretWords: ReadonlySet<string> = new Set(
 const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'secret', 'signing', 'auth', 'encryption'])
 
 /**
- * Whether a value is a secret, by the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` is
- * none. A plural such as `tokens` can be the name of a count too.
+ * Whether a value is a secret, by the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` is not.
+ * A plural such as `tokens` may also name a count.
  */
 export function isSecretName(key: string): 'yes' | 'plural' | 'no' {
   const words = key
@@ -24,17 +24,17 @@ export function isSecretName(key: string): 'yes' | 'plural' | 'no' {
   return last.endsWith('s') && secretWords.has(last.slice(0, -1)) ? 'plural' : 'no'
 }
 
-/** What each configuration got from `${NAME}` and `${file:…}`. */
+/** The values that each configuration got from `${NAME}` and `${file:…}`. */
 const substituted = new WeakMap<object, readonly string[]>()
 
-/** Notes the values of variables and files that became a part of a configuration. */
+/** Remembers the values of variables and files that became part of a configuration. */
 export function noteSubstituted(config: Config, values: readonly string[]): void {
   substituted.set(config, values)
 }
 
 /**
- * Every secret of a configuration and of `verify` in its mappings: values under the name of a secret, headers, URLs that may have one,
- * and all that came from a variable or a file.
+ * Every secret of a configuration and of `verify` in its mappings: values whose key names a secret, headers, URLs that may contain a
+ * secret, and all values from a variable or a file.
  */
 export function listConfigSecrets(config: Config, mappings: readonly { readonly verify?: unknown }[]): string[] {
   const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
@@ -44,7 +44,7 @@ export function listConfigSecrets(config: Config, mappings: readonly { readonly 
 
 type Leaf = { readonly path: readonly string[]; readonly text: string }
 
-/** `path`: the names of keys, without the places in lists. */
+/** `path`: the names of the keys, without list indexes. */
 function findLeaves(value: unknown, path: readonly string[]): Leaf[] {
   if (typeof value === 'string') return [{ path, text: value }]
   if (Array.isArray(value)) return value.flatMap((item) => findLeaves(item, path))
@@ -55,9 +55,9 @@ function findLeaves(value: unknown, path: readonly string[]): Leaf[] {
 function findSecretsAt(path: readonly string[], text: string): string[] {
   const name = path.at(-1) ?? ''
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(text)) return findSecretsOfUrl(name, text)
-  // of a model's API: each may be its key
+  // headers of a model's API: each may be its key
   if (path.at(-2) === 'headers') return [text, text.replace(/^\w+ +/, '')]
-  // `user:password`, `whsec_…`: the part behind it is a secret too
+  // `user:password`, `whsec_…`: the part after it is a secret too
   return isSecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
 }
 

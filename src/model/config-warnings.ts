@@ -1,4 +1,4 @@
-// What a valid configuration names in vain. Nothing here stops a gateway: `check` and `doctor` print it.
+// Reports parts of a valid configuration that have no effect. They do not stop a gateway: `check` and `doctor` print them.
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
 import { isOwnChannel } from './action.ts'
@@ -10,7 +10,7 @@ import type { Mapping } from './mapping.ts'
 import { normalizeHookName } from './mapping-rules.ts'
 
 /**
- * Names in a valid configuration that lead nowhere, though a request, a transform or an earlier delivery may still choose others; and
+ * Names in a valid configuration that refer to nothing, although a request, a transform or an earlier delivery may still choose others; and
  * mappings that no request reaches.
  */
 export function findConfigWarnings(config: Config): ConfigIssue[] {
@@ -40,7 +40,7 @@ function findAgentIdIssues(id: string | undefined, { agents }: Config, at: Confi
   return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
 }
 
-/** A model whose provider is not configured, of a mapping whose agent has the runner ai. What is an error already is left out. */
+/** A model without a configured provider, for an agent with the runner `ai`. Models that are already an error are left out. */
 function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
   const { agents } = config
   const own = agents.list.find(({ id }) => id === agentId)
@@ -50,7 +50,7 @@ function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: 
     : []
 }
 
-/** Channels that need no recipient, or have it from elsewhere. */
+/** Channels that need no recipient, or get it elsewhere. */
 const withoutRecipient = ['last', 'console', 'webhook']
 
 function findRecipientIssues({ channels }: Config): ConfigIssue[] {
@@ -74,7 +74,7 @@ function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: Con
   ]
 }
 
-/** Whether the other one takes whatever this one matches: it is opened by the same proof, and each of its conditions is here too. */
+/** Whether the other mapping matches all requests of this one: it accepts the same proof, and each of its conditions is here too. */
 function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
   if (!isSameJson(verify, other.verify)) return false
   const [{ path: mine = '' }, { path: theirs }] = [match, other.match]
@@ -88,7 +88,7 @@ function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): bo
   )
 }
 
-/** Whether the first allows only what the second allows: a value or a list of values. Of tests and alternatives, this is only known of the same ones. */
+/** Whether the first value, list or test allows only what the second allows. Tests and alternatives must be equal. */
 function isNarrower(mine: unknown, theirs: unknown): boolean {
   if (theirs === undefined) return true
   if (mine === undefined) return false

@@ -1,4 +1,5 @@
-// The keys of the configuration file. Unknown keys are errors. The descriptions become the JSON Schema for editors and the table of the page.
+// The keys of the configuration file. Unknown keys are errors. The descriptions become the JSON Schema for editors and the table of the
+// page.
 import { isPostgresUrl } from '../base/postgres-url.ts'
 import { z } from 'zod'
 import { AgentsConfig, ModelsConfig, RunnersConfig } from './agents-config.ts'
@@ -105,7 +106,7 @@ export const Config = z.strictObject({
 })
 export type Config = z.infer<typeof Config>
 
-/** The agent of runs that name none: the one with `default`, else the first, else `main`. */
+/** The agent of runs that name none: the one with `default`, or the first, or `main`. */
 export function findDefaultAgentId(config: Config): string {
   const { list } = config.agents
   return (list.find((agent) => agent.default) ?? list[0])?.id ?? 'main'

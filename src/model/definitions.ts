@@ -1,4 +1,5 @@
-// Schemas of what modules of integrators must export. They are checked when a module is loaded, because types do not reach that far.
+// Schemas of the exports that integrators' modules must have. They are checked when a module is loaded, because types are not checked
+// there.
 import { z } from 'zod'
 import type { ChannelDefinition } from './channel.ts'
 import { toDottedPath, describeIssue } from './issue.ts'
@@ -46,11 +47,11 @@ const PartsShape = z.looseObject({ mappings: z.array(z.unknown()), maxBodyBytes:
 
 type ParseResult<T> =
   | { readonly ok: true; readonly value: T }
-  /** One sentence for each, beginning with its path where it has one. */
+  /** One sentence for each fault. It begins with the path, if there is one. */
   | { readonly ok: false; readonly faults: readonly string[] }
 
 export function parsePreset(value: unknown): ParseResult<Preset> {
-  // the schema looks at all that is called or read; a copy of it would lose the object's `this`
+  // the schema checks all that is called or read; a copy would lose the object's `this`
   return parseShape(PresetShape, value, () => value as Preset)
 }
 

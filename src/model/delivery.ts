@@ -14,25 +14,25 @@ import type { RecognisedSender } from './sender.ts'
 export const deliveryStates = ['pending', 'parked', 'accepted', 'skipped', 'dropped'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-/** Characters of a hook name. A longer name is no hook: names are stored, logged and listed. */
+/** The maximum length of a hook name. No hook has a longer one, because names are stored, logged and listed. */
 export const maxHookChars = 512
-/** Characters of a source. A longer `payload.source` names none. */
+/** The maximum length of a source. A longer `payload.source` is ignored. */
 export const maxSourceChars = 256
 
-/** What a parked delivery waits for if no mapping takes it any more. Others wait for a module; no module has this name. */
+/** The prefix of the name that a parked delivery waits for if no mapping matches it any more. No module has such a name. */
 export const missingMappingModule = 'mapping:'
 
 /** The sender's delivery id that a signature covers. `signer`: who proved it, as in `Admitted`. */
 export type SignedId = { readonly signer: string; readonly source: string; readonly id: string }
 
 /**
- * The credentials that let a request in: the hook token, proofs that mappings required, or both. `signedFor` names each proof by the
- * id of the mapping, or if it has none by scheme and digest of each secret that it accepts: positions change with an edit.
+ * The credentials that let a request in: the hook token, proofs that mappings required, or both. `signedFor` names each proof by the id of
+ * the mapping, or without an id by the scheme and a digest of each accepted secret, because positions change with an edit.
  */
 export type Admitted = {
   readonly token: boolean
   readonly signedFor: readonly string[]
-  /** One name for each proof, for the key of duplicates: it stays while a second secret is added. Default: `signedFor`. */
+  /** One name for each proof, for the key of duplicates. It does not change while a second secret is added. Default: `signedFor`. */
   readonly signers?: readonly string[] | undefined
   readonly signedId?: SignedId | undefined
 }
@@ -50,9 +50,9 @@ export type Delivery = {
   readonly headers: Readonly<Record<string, string>>
   readonly query: Readonly<Record<string, string>>
   readonly body: Body
-  /** The verified scheme, else `payload.source`, else the sender that the headers show. */
+  /** The verified scheme, or `payload.source`, or the sender that the headers show. */
   readonly source: string | undefined
-  /** Undefined if the table of senders has no row for it. */
+  /** Undefined if the table of senders has no row for the source. */
   readonly sender: RecognisedSender | undefined
   readonly event: string | undefined
   /** The sender that a signature has proved. */
@@ -60,7 +60,7 @@ export type Delivery = {
   readonly admitted: Admitted
 }
 
-/** The part of a delivery that is stored while it may run again. Its body is stored as bytes. */
+/** The part of a delivery that is stored for later runs. Its body is stored as bytes. */
 export type DeliveryHead = Pick<Delivery, 'method' | 'url' | 'path' | 'headers' | 'query' | 'verifiedBy' | 'admitted'>
 
 export function toDeliveryHead(delivery: Delivery): DeliveryHead {
@@ -69,8 +69,8 @@ export function toDeliveryHead(delivery: Delivery): DeliveryHead {
 }
 
 /**
- * Removed from every delivery. The first two open this gateway. The other two open a proxy in front of it, and sites that share
- * its host name and cookies.
+ * Removed from every delivery. The first two open this gateway. The other two open a proxy in front of it, and sites that share its host
+ * name and cookies.
  */
 export const credentialHeaders: ReadonlySet<string> = new Set([
   'authorization',
@@ -80,8 +80,8 @@ export const credentialHeaders: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Whether a header has a secret, although no scheme of a mapping names it. It keeps its name and loses its value. The name is in lower
- * case. A token for idempotency is an id.
+ * Whether a header contains a secret, although no scheme of a mapping names it. Its name is kept and its value is removed. The name is in
+ * lower case. A token for idempotency is an id, not a secret.
  */
 export function isSecretHeader(name: string): boolean {
   return (

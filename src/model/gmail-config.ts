@@ -1,4 +1,4 @@
-// `hooks.gmail` of the configuration: what the gmail preset makes of mails, and how the gateway watches the mailbox.
+// `hooks.gmail` of the configuration: how the gmail preset converts mails, and how the gateway watches the mailbox.
 import { z } from 'zod'
 import { Thinking } from './action.ts'
 import { gmailModes, minRenewMinutes } from './gmail-modes.ts'

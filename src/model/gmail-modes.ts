@@ -1,4 +1,4 @@
-// What the command line and the schema of `hooks.gmail` share: the commands must not load the schema.
+// The parts of `hooks.gmail` that the command line needs. The commands must not load the schema.
 
 /** How the gateway learns of new mails. `poll` needs only a consent; the others need a Google Cloud project. */
 export const gmailModes = ['pull', 'push', 'poll'] as const

@@ -1,4 +1,4 @@
-// `hooks` of the configuration: who may call, what calls become, and what limits code.
+// `hooks` of the configuration: the credentials of requests, the actions that they become, and the limits of code.
 import { trimSlashes } from '../base/text.ts'
 import { z } from 'zod'
 import { ChannelName } from './action.ts'

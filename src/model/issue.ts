@@ -1,4 +1,5 @@
-// Schema issues as sentences: the field, what was expected, and the kind of value that was found. Never the value: it may be a secret.
+// Turns schema issues into sentences: the field, what was expected, and the kind of value that was found. They never show the value,
+// because it may be a secret.
 import type { z } from 'zod'
 import { describeValueKind } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
@@ -21,8 +22,8 @@ export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: reado
 }
 
 /**
- * For keys of the configuration. A word that is close to an allowed one is shown next to it. Other values are not shown: an enum may
- * have been given a secret by mistake, and a secret is close to no word. A number out of its bounds is shown.
+ * For keys of the configuration. A word that is similar to an allowed one is shown. Other values are not shown: an enum may contain a
+ * secret by mistake, and a secret is similar to no word. A number out of bounds is shown.
  */
 export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): string {
   const found = readAt(input, issue.path)
@@ -89,8 +90,8 @@ function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
 
 export type ConfigPath = readonly (string | number)[]
 /**
- * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed` is the section
- * that is absent, as opposed to one with a mistake in it.
+ * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed` is set if the section is
+ * missing, and not if it has a mistake.
  */
 export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
 
@@ -98,7 +99,7 @@ export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): Co
   return { path, text: `${toDottedPath(path)} ${rest}`, ...(missed && { missed }) }
 }
 
-/** Every name that occurs a second time. */
+/** Every name that occurs more than once. */
 export function findDuplicates(
   names: readonly (string | undefined)[],
   at: (index: number) => ConfigPath,

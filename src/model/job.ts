@@ -31,11 +31,11 @@ export type Step = {
   name: StepName
   state: 'done' | 'skipped' | 'forwarded'
   at: number
-  /** A sentence for the operator: where it went, or why it was skipped. */
+  /** A sentence for the operator: the destination of the effect, or why it was skipped. */
   detail?: string
-  /** What a later step or a retry needs: the reply of a run, the provider's id of a message. */
+  /** The value that a later step or a retry needs: the reply of a run, the provider's id of a message. */
   result?: string
-  /** Of a run: the model that answered, and what it cost. */
+  /** The model that answered a run, and its cost. */
   model?: string
   usage?: Usage
 }
@@ -43,9 +43,9 @@ export type Step = {
 const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
 
 /**
- * One message of a reply, which may be split into several. All are stored, with route and nonce, before the first is sent. Each is
- * marked before it goes to the channel, and again when the provider has accepted it. `sending` in an attempt that has ended: its
- * result was not recorded. `unknown`: it may have arrived, so it is not sent again.
+ * One message of a reply, which may be split into several. All are stored, with route and nonce, before the first is sent. Each is marked
+ * before it goes to the channel, and again when the provider has accepted it. `sending` in an attempt that has ended: the result was not
+ * recorded. `unknown`: it may have arrived, so it is not sent again.
  */
 export type Post = {
   readonly part: number
@@ -55,16 +55,16 @@ export type Post = {
   readonly text: string
   readonly state: (typeof postStates)[number]
   readonly at: number
-  /** The id at the provider. */
+  /** The provider's id. */
   readonly id?: string
-  /** An attempt ended before its result was recorded, and the message was sent again through a channel that drops no repeats. */
+  /** An attempt ended before its result was recorded, and the message was sent again through a channel that does not drop repeats. */
   readonly mayBeTwice?: true
 }
 
-/** `unsent`: it waited in a run that is dead or dropped now. */
+/** `unsent`: the message waited in a run that is now dead or dropped. */
 export type ShownPostState = Post['state'] | 'unsent'
 
-/** The state to show to people: in a dead or dropped run, nothing waits or is being sent. */
+/** The state to show to people: in a dead or dropped run, no message waits or is being sent. */
 export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'state'>): ShownPostState {
   if ((job.state !== 'dead' && job.state !== 'dropped') || state === 'sent') return state
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
@@ -73,7 +73,7 @@ export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'st
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
-  /** Undefined for a heartbeat and an alert: no single delivery caused it. */
+  /** Undefined for a heartbeat or an alert, because no single delivery caused it. */
   readonly deliveryId: string | undefined
   readonly planned: Planned
   readonly state: JobState
@@ -91,9 +91,9 @@ export type Job = {
 
 /** A claimed job, by the clock of the store. */
 export type ClaimedJob = Job & {
-  /** A random number, new with each claim. Reports name it; a report with an old fence is refused. */
+  /** A random number, new with each claim. A report must contain it, and a report with an old fence is refused. */
   readonly fence: number
-  /** The fence of the claim before this one, if its lease expired and nobody had the job in between. */
+  /** The fence of the previous claim, if its lease expired and nobody claimed the job in between. */
   readonly lapsed: number | undefined
   /** For how long the present step has been failing; undefined if its last attempt did not fail. */
   readonly failingForMs: number | undefined
@@ -104,10 +104,10 @@ export type SystemEvent = {
   agentId: string
   sessionKey: string
   text: string
-  /** The hook that it came by, or the sender. */
+  /** The hook that received it, or the sender. */
   source: string
   trusted: boolean
-  /** True: the sender asked for a turn at once, not for the next regular one. */
+  /** True if the sender asked for a turn at once, and not for the next regular one. */
   wakes: boolean
   at: number
   deliveryId: string | undefined
@@ -123,6 +123,6 @@ export type Session = {
   agentId: string
   sessionKey: string
   updatedAt: number
-  /** What the channel `last` means for the agent: the last recipient of its main session. Kept with that session only. */
+  /** The target of the channel `last` for the agent: the last recipient of its main session. Stored with that session only. */
   recipient: Recipient | undefined
 }

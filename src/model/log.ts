@@ -27,8 +27,8 @@ export function withLevel(log: Log, level: () => (typeof logLevels)[number]): Lo
 }
 
 /**
- * A log without what may quote a payload: the message of an exception (`err`), and the `frame` of a problem, which has the values of a
- * fixture or of the code's own exception. `hookloom check` shows frames.
+ * A log without texts that may quote a payload: the message of an exception (`err`), and the `frame` of a problem, which has the values of
+ * a fixture or of an exception in the code. `hookloom check` shows frames.
  */
 export function withoutQuotes(log: Log): Log {
   const from =
@@ -45,9 +45,9 @@ function removeQuotes(fields: object): object {
   return Object.fromEntries(kept.map(([name, value]) => [name, name === 'err' ? toLoggedError(value) : value]))
 }
 
-/** The counters, each with its labels. `hook` is a configured name, see `toHookLabel`: a label that requests choose would have no end. */
+/** The counters and their labels. `hook` is a configured name (`toHookLabel`), because requests could choose endless labels. */
 export type MeterLabels = {
-  /** Accepted requests, by outcome. `duplicate`: it repeats a delivery. */
+  /** Accepted requests, by outcome. `duplicate`: the request repeats a delivery. */
   readonly deliveries: { readonly outcome: DeliveryState | 'duplicate'; readonly hook: string }
   /** Refused requests, by problem code. */
   readonly refusals: { readonly code: ProblemCode; readonly hook: string }
@@ -55,7 +55,7 @@ export type MeterLabels = {
   readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Jobs that died, deliveries that were parked, and alerts that died. */
   readonly failures: { readonly what: 'job' | 'delivery' | 'alert' }
-  /** Saved files that are live, or were refused. */
+  /** Saved files, by whether they went live or were refused. */
   readonly reloads: { readonly outcome: 'live' | 'refused' }
 }
 

@@ -1,4 +1,4 @@
-// Parts of a mapping that can never take effect: a condition that no request fulfils, a key that its action does not use.
+// Reports parts of a mapping that can never take effect: a condition that no request fulfils, or a key that its action does not use.
 import { trimSlashes } from '../base/text.ts'
 import { credentialHeaders, isSecretHeader } from './delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
@@ -6,7 +6,7 @@ import { keyRules } from './job-keys.ts'
 import { Mapping } from './mapping.ts'
 
 const headerName = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
-/** Characters that a URL has only percent-encoded, or only after its path. */
+/** Characters that occur in a URL only percent-encoded, or only after its path. */
 const outsidePaths = /[^\x21-\x7e]|[?#]/u
 
 /** The name of a hook in the form that the router compares. */
@@ -49,7 +49,7 @@ function findHeaderIssues(name: string, at: ConfigPath): ConfigIssue[] {
   return isHidden ? [toIssue(at, 'is a credential, which conditions cannot read. Check the sender with "verify".')] : []
 }
 
-// as: the keys of the schema that the type is made from
+// as: these are the keys of the schema that the type is derived from
 const keys = Object.keys(Mapping.shape) as readonly (keyof Mapping)[]
 const agentKeys = keys.filter((key) => keyRules.get(Mapping.shape[key])?.onlyForAgent)
 const literalKeys = keys.filter((key) => keyRules.get(Mapping.shape[key])?.isLiteral)

@@ -6,13 +6,13 @@ import { JobKeys, keyRules } from './job-keys.ts'
 import { Match } from './match.ts'
 import { nonBlank } from './values.ts'
 
-/** The most requests of one mapping that a number keeps; `true` keeps all of them. */
+/** The maximum number of kept requests of one mapping; `true` keeps all of them. */
 const maxRetained = 1_000
 /** How many requests are kept after they are done: all, none, or the newest n of a mapping. */
 export const Retain = z.union([z.boolean(), z.int().min(1).max(maxRetained)])
 export type Retain = z.infer<typeof Retain>
 
-/** Refuses module paths that could leave the root or that do not name a file. */
+/** Refuses module paths that could leave the root or that name no file. */
 function isPlainModulePath(path: string): boolean {
   if (path.trim() === '' || /^[/\\~]/.test(path) || /[:\0]/.test(path)) return false
   return !path.split(/[/\\]/).includes('..')
@@ -116,5 +116,5 @@ export const Mapping = z.strictObject({
   ),
 })
 export type Mapping = z.infer<typeof Mapping>
-/** A mapping as it is written, before defaults. */
+/** A mapping as written in the configuration, before defaults. */
 export type MappingInput = z.input<typeof Mapping>

@@ -1,4 +1,4 @@
-// Parses a multipart form. Node does it: the whole body is in memory already.
+// Parses a multipart form. Node parses it, because the whole body is already in memory.
 import { MIMEType } from 'node:util'
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { type SentBody, findBoundary } from './body-syntax.ts'
@@ -8,7 +8,7 @@ import { Problem } from './problem.ts'
 const maxParts = 1_000
 
 /**
- * Parses a multipart form into the payload that `parseBody` makes of other forms. A file becomes its name, type and size. The boundary
+ * Parses a multipart form into the payload that `parseBody` builds from other forms. A file becomes its name, type and size. The boundary
  * of a proved form is read from its first line, because signatures do not cover the media type. Throws `body-invalid`.
  */
 export async function parseMultipart(
@@ -37,7 +37,7 @@ export async function parseMultipart(
   return buildFormPayload(fields)
 }
 
-/** The boundary in a media type: the one that every reader of MIME finds. Undefined for one that no sender uses. */
+/** The boundary in a media type, if every MIME reader finds the same one. Undefined for a boundary that no sender uses. */
 function readDeclaredBoundary(contentType: string): string | undefined {
   try {
     const boundary = new MIMEType(contentType).params.get('boundary') ?? ''

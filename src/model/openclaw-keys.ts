@@ -1,4 +1,4 @@
-// Keys of OpenClaw configurations that do not exist here, each with its counterpart, for people who bring such a file along.
+// Keys of OpenClaw configurations that do not exist here, each with its counterpart, for people who move from OpenClaw.
 
 /** By path, with `[]` for any index and `*` for any name. Each text is the rest of a sentence that begins with the path. */
 const counterparts: Readonly<Record<string, string>> = {

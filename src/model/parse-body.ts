@@ -1,9 +1,9 @@
-// Parses the bytes of a body to a JSON value, once. A problem never quotes the body.
+// Parses the bytes of a body into a JSON value, once. A problem never quotes the body.
 import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../base/json.ts'
 import { type Accepts, type BodySyntax, toMediaTypeProblem, type SentBody, chooseSyntax } from './body-syntax.ts'
 import { Problem } from './problem.ts'
 
-/** The most nested objects and arrays. A single one counts as one. */
+/** The maximum nesting of objects and arrays. A single one counts as one level. */
 const maxDepth = 64
 
 /** The bytes of a body, and its payload after the first call of `readPayload`. */
@@ -14,7 +14,7 @@ export type Body = {
   parsed: JsonValue | undefined
 }
 
-/** Decides only how a body is read. Throws `media-type-unsupported`, also for a multipart form: `parseMultipart` reads those. */
+/** Only decides how a body is read. Throws `media-type-unsupported`, even for a multipart form: `parseMultipart` reads those. */
 export function openBody(sent: SentBody, accepts: Accepts): Body {
   const syntax = chooseSyntax(sent, accepts)
   if (syntax === 'multipart') throw toMediaTypeProblem({ ...accepts, forms: false })
@@ -33,7 +33,7 @@ export function readPayload(body: Body): JsonValue {
   return body.parsed
 }
 
-/** Lets go of the payload, which needs three times the memory of its bytes. The next `readPayload` parses again. */
+/** Releases the payload, which needs three times the memory of its bytes. The next `readPayload` parses the body again. */
 export function forgetPayload(body: Body): void {
   if (typeof body.parsed === 'object' && body.parsed !== null) body.parsed = undefined
 }
@@ -46,8 +46,8 @@ export function readBodyText(body: Body): string | undefined {
 }
 
 /**
- * The payload in a body. Text and XML become a string. A form becomes an object of strings without a prototype, with arrays for repeated names. If its field
- * `payload` is a JSON object or array, as GitHub and Slack send it, that becomes the payload. Throws `body-invalid`.
+ * The payload in a body. Text and XML become a string. A form becomes an object of strings without a prototype, with arrays for repeated
+ * names. If its field `payload` is a JSON object or array, as GitHub and Slack send it, that becomes the payload. Throws `body-invalid`.
  */
 export function parseBody(body: Uint8Array | string, syntax: BodySyntax): JsonValue {
   const text = typeof body === 'string' ? body : decodeUtf8(body)
@@ -89,8 +89,8 @@ function parseShallowJson(text: string): JsonValue | undefined {
 }
 
 /**
- * Whether nothing is nested deeper than `levels`. The limit also bounds the recursion. A walk through the parsed value is the
- * cheapest way: 25 µs for 100 kB, which take 430 µs to parse. A scan of the bytes takes 145 µs.
+ * Whether no value is nested deeper than `levels`. The limit also bounds the recursion. Walking the parsed value is the cheapest way: it
+ * takes 25 µs for 100 kB, which take 430 µs to parse. A scan of the bytes takes 145 µs.
  */
 function isWithinDepth(value: JsonValue, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return true

@@ -3,19 +3,19 @@ import { join, resolve } from 'node:path'
 import { describeDatabase } from '../base/postgres-url.ts'
 import type { Config } from './config.ts'
 
-/** The address of a running gateway, for commands. It is removed at the stop. */
+/** The address of a running gateway, for commands. It is removed when the gateway stops. */
 export function toGatewayFile(dir: string): string {
   return join(dir, 'state', 'gateway.json')
 }
 
-/** What the last gateway found valid, for commands. */
+/** The facts about the last valid configuration, for commands. */
 export function toMemoryFile(dir: string): string {
   return join(dir, 'state', 'config.json')
 }
 
 type StoreSection = { readonly store: Pick<Config['store'], 'file' | 'url'> }
 
-/** Where the store is. `file` is absolute. `url` may contain a password: show `describeStorePlace` of it. */
+/** The place of the store. `file` is absolute. `url` may contain a password: show `describeStorePlace` of it. */
 export type StorePlace =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'url'; readonly url: string }
@@ -29,7 +29,7 @@ export function describeStorePlace(place: StorePlace): string {
   return place.kind === 'file' ? place.file : `postgres://${describeDatabase(place.url)}`
 }
 
-/** The store file, and the files that SQLite and the lock of the store keep next to it. None of a database. */
+/** The store file, and the files that SQLite and the lock of the store keep next to it. An empty list for a database. */
 export function toStoreFiles(dir: string, config: Config): string[] {
   const place = toStorePlace(dir, config)
   if (place.kind === 'url') return []
@@ -37,7 +37,7 @@ export function toStoreFiles(dir: string, config: Config): string[] {
   return ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal', '.pid'].map((ending) => `${file}${ending}`)
 }
 
-/** Secrets that senders gave in handshakes. */
+/** Secrets that senders sent in handshakes. */
 export function toHandedSecretsFile(dir: string): string {
   return join(dir, 'state', 'handed-secrets.json')
 }

@@ -5,11 +5,11 @@ import type { VerifierDefinition } from './verifier.ts'
 /** A mapping pack for one sender. */
 export type Preset<Options = unknown> = {
   readonly name: string
-  /** One sentence: what comes in and what it becomes. */
+  /** One sentence: which requests it receives and what they become. */
   readonly title: string
   /** The options of `hooks.presets[]` besides `name`. They override the section `hooks.<name>`, if there is one. */
   readonly options: z.ZodType<Options>
-  /** What `hookloom add preset` writes besides the name. Default: nothing. */
+  /** The keys that `hookloom add preset` writes besides the name. Default: none. */
   readonly setup?: PresetSetup
   /** Schemes in code for its mappings. They cannot replace built-in ones. */
   readonly verifiers?: readonly VerifierDefinition[]
@@ -18,7 +18,7 @@ export type Preset<Options = unknown> = {
 }
 
 export type PresetSetup = {
-  /** The option that proves the sender. `operator`: the operator chooses the secret. `sender`: the sender shows it. */
+  /** The option with the key of the sender. `operator`: the operator chooses the secret. `sender`: the sender shows it. */
   readonly key?: { readonly option: 'secret' | 'publicKey'; readonly from: 'operator' | 'sender' }
   /** Further options. A text may be a placeholder that the operator replaces. */
   readonly options?: Readonly<Record<string, string | boolean>>

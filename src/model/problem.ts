@@ -1,4 +1,5 @@
-// The table of failures: each code with its HTTP status, the exit code of a command and its title. The page's table is made from it.
+// The table of failures: each code with its HTTP status, the exit code of a command and its title. The table of the page is generated from
+// it.
 
 /** Exit codes after sysexits.h; `usage` is a wrong command line. */
 export const exitCodes = {
@@ -76,7 +77,7 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** Why a mapping did or did not take a delivery. */
+/** Why a mapping did or did not match a delivery. */
 export type TraceEntry = { mappingId: string; matched: boolean; why: string }
 
 type ProblemExtras = {
@@ -86,7 +87,7 @@ type ProblemExtras = {
   retryAfterSeconds?: number
   /** A code frame or a list, for the console and `show`; never sent to a sender. */
   frame?: string
-  /** Why each mapping did not take the request, for the record of a refusal; never sent to a sender. */
+  /** Why each mapping did not match the request, for the record of a refusal; never sent to a sender. */
   trace?: readonly TraceEntry[]
 }
 
@@ -126,7 +127,7 @@ export class Problem extends Error {
   }
 }
 
-/** Anything thrown as a Problem. An unexpected error becomes `internal-error`, and its text is only for the operator. */
+/** Turns any thrown value into a Problem. An unexpected error becomes `internal-error`, and its text is only for the operator. */
 export function toProblem(thrown: unknown): Problem {
   if (thrown instanceof Problem) return thrown
   return new Problem('internal-error', 'The gateway failed on this request. Its log has the reason.', { cause: thrown })

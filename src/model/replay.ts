@@ -1,3 +1,3 @@
-/** Kept requests that a replay takes, if nothing else is asked for, and the most that it takes. */
+/** The number of kept requests that a replay runs by default. */
 export const defaultReplays = 50
 export const maxReplays = 1_000

@@ -1,4 +1,5 @@
-// What performs an agent turn. A runner is handed a finished prompt and gives back what came of it; retries, timeouts and records are the worker's.
+// Runners perform agent turns. A runner gets a finished prompt and returns the result; the worker decides about retries, timeouts and
+// records.
 import type { AgentAction, Thinking } from './action.ts'
 import type { Probe } from './channel.ts'
 import type { Message, Usage } from './job.ts'
@@ -10,12 +11,12 @@ export type RunRequest = {
   readonly attempt: number
   readonly agentId: string
   readonly sessionKey: string
-  /** `<provider>/<model>`. Undefined: neither the action nor the agent names one. */
+  /** `<provider>/<model>`. Undefined if neither the action nor the agent names one. */
   readonly model: string | undefined
   readonly thinking: Thinking | undefined
-  /** The system text: that of the configuration, and the AGENTS.md of the workspace. */
+  /** The system text of the configuration, followed by the AGENTS.md of the workspace. */
   readonly system: string | undefined
-  /** Working directory of the agent, an absolute path that exists. Undefined: it has none. */
+  /** Working directory of the agent, an absolute path that exists. Undefined if it has none. */
   readonly workspace: string | undefined
   /** Earlier messages of a persistent session, oldest first; empty for an isolated run. */
   readonly history: readonly Message[]

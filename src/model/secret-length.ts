@@ -1,10 +1,12 @@
-// How long a secret must be. It is checked when a configuration is loaded: the published examples of senders have shorter ones.
+// The minimum length of a secret. It is checked when a configuration is loaded, and not by the verifiers, because the published examples of
+// senders are shorter.
+// shorter.
 import type { SecretEncoding } from './verify.ts'
 
-/** 128 bits, which nobody can try out. */
+/** 128 bits, which cannot be guessed. */
 const minSecretBytes = 16
 
-/** The bytes of a secret behind its prefix. Undefined: it is not in its encoding. */
+/** The bytes of a secret after its prefix. Undefined if the secret is not in its encoding. */
 export function decodeSecret(secret: string, encoding: SecretEncoding = 'utf8', prefix = ''): Buffer | undefined {
   if (encoding === 'utf8') return Buffer.from(secret)
   const text = secret.startsWith(prefix) ? secret.slice(prefix.length) : secret
@@ -12,7 +14,7 @@ export function decodeSecret(secret: string, encoding: SecretEncoding = 'utf8', 
   return isWritten ? Buffer.from(text, encoding) : undefined
 }
 
-/** Why a secret of so many bytes is refused, as the rest of a sentence that begins with its path. Undefined: it is long enough. */
+/** Why a secret of this length is refused: the rest of a sentence that begins with its path. Undefined if it is long enough. */
 export function whyGuessable(
   found: number,
   { min = minSecretBytes, encoding = 'utf8', part }: { min?: number; encoding?: SecretEncoding; part?: string } = {},

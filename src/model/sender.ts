@@ -1,19 +1,19 @@
-// What the table of senders says of a sender: how it is recognised, and where its requests have their facts.
+// The rows of the table of senders: how a sender is recognised, and where its requests contain their facts.
 
 /** The keys of objects and the indexes of arrays on the way to a value. */
 type ValuePath = readonly (string | number)[]
 
-/** Where a fact is found. `key`: the name of a top-level field; `all`: every part, joined. */
+/** The place of a fact. `key`: the name of a top-level field; `all`: every part, joined. */
 export type Fact =
   | { readonly in: 'header'; readonly name: string }
   | { readonly in: 'body'; readonly path: ValuePath }
   | { readonly in: 'key'; readonly like: RegExp }
   | { readonly in: 'all'; readonly parts: readonly Fact[] }
 
-/** A header that shows who the sender is: by its presence, by its value, or together with another header. */
+/** A header that identifies the sender: by its presence, by its value, or together with another header. */
 export type Mark = { readonly header: string; readonly like?: RegExp; readonly beside?: string }
 
-/** Of several facts, the first one that is found counts. */
+/** If several places contain a fact, the first one counts. */
 export type SenderFacts = {
   /** The name in `source`. */
   readonly source: string
@@ -23,9 +23,9 @@ export type SenderFacts = {
   readonly marks?: readonly Mark[]
   readonly event?: readonly Fact[]
   /**
-   * Must be the same for a repeated delivery and different for every other one. A wrong id loses events; a missing id loses
-   * none. So leave out what repeats (Alertmanager's groupKey, GitLab's X-Gitlab-Event-UUID, WooCommerce's delivery id, a
-   * hash of the second) and the ids inside batches.
+   * Must be the same for a repeated delivery and different for every other one. A wrong id loses events; a missing id loses none. So leave
+   * out ids that are reused (Alertmanager's groupKey, GitLab's X-Gitlab-Event-UUID, WooCommerce's delivery id, a hash of the second) and
+   * the ids inside batches.
    */
   readonly deliveryId?: readonly Fact[]
   readonly from?: ValuePath
@@ -33,7 +33,7 @@ export type SenderFacts = {
 }
 
 /**
- * The sender of a delivery, and what shows that it is the sender. If only `payload.source` names it, its event and its delivery id are
- * not read: any payload may have such a field, and a wrong delivery id would lose deliveries.
+ * The sender of a delivery, and how it was recognised. If only `payload.source` names it, its event and delivery id are not read: any
+ * payload may have such a field, and a wrong delivery id would lose deliveries.
  */
 export type RecognisedSender = { readonly facts: SenderFacts; readonly shownBy: 'proof' | 'headers' | 'payload' }

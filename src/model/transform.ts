@@ -1,4 +1,4 @@
-// What integrators' code is given and what it gives back.
+// The input and the result of integrators' code.
 import { z } from 'zod'
 import { AgentPayload, type ChannelName, type Thinking, type WakeMode, WakePayload } from './action.ts'
 import type { JsonValue } from '../base/json.ts'
@@ -6,7 +6,7 @@ import type { TransformRef } from './mapping.ts'
 import type { BodySyntax } from './body-syntax.ts'
 import type { ProblemRecord } from './problem.ts'
 
-/** What a transform sees of a delivery. Header names are lower-case; no credential is among them. */
+/** The fields of a delivery that a transform can read. Header names are lower-case, and no credential is among them. */
 export type TransformInput<Payload = JsonValue> = {
   /** The body of the request, parsed. With a payload schema: what the schema returns. */
   payload: Payload
@@ -18,7 +18,7 @@ export type TransformInput<Payload = JsonValue> = {
   url: string
   /** The name of the hook, such as `github`. */
   path: string
-  /** The method of the request: `POST`. */
+  /** The method of the request, which is `POST`. */
   method: string
   /** The sender, such as `github`; undefined if it is not known. */
   source: string | undefined
@@ -35,15 +35,15 @@ export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
   /**
-   * False only while the call serves a delivery. Elsewhere its result is shown or compared and thrown away: in fixtures, `hookloom run`,
-   * `test`, `check`, `capture`, `replay` and `init --from`. Skip what changes anything outside.
+   * False only while the call serves a delivery. Otherwise its result is shown or compared and then discarded: in fixtures, `hookloom run`,
+   * `test`, `check`, `capture`, `replay` and `init --from`. Skip calls that change anything outside.
    */
   replay: boolean
 }
 
 const agentFields = AgentPayload.partial().shape
 
-/** The fields that a transform may set; what it leaves out keeps the mapping's value. */
+/** The fields that a transform may set. A missing field keeps the mapping's value. */
 export const AgentResult = z.strictObject({
   ...agentFields,
   wakeMode: agentFields.wakeMode.unwrap().unwrap().optional(),
@@ -57,7 +57,7 @@ export const WakeResult = z.strictObject({
   kind: z.literal('wake').optional(),
 })
 
-/** An agent turn. Each field that is left out, or undefined, keeps the value of the mapping. */
+/** An agent turn. A field that is missing or undefined keeps the value of the mapping. */
 export type AgentResult = {
   /** Needed only to turn a mapping with the action `wake` into an agent turn. */
   kind?: 'agent' | undefined
@@ -85,7 +85,7 @@ export type AgentResult = {
   timeoutSeconds?: number | undefined
 }
 
-/** A system event in the main session of the default agent. Each field that is left out keeps the value of the mapping. */
+/** A system event in the main session of the default agent. A missing field keeps the value of the mapping. */
 export type WakeResult = {
   /** Needed only to turn a mapping with the action `agent` into an event. */
   kind?: 'wake' | undefined
@@ -102,29 +102,29 @@ export type TransformFunction<Payload = JsonValue> = (
   context: TransformContext,
 ) => TransformResult | Promise<TransformResult>
 
-/** A delivery on its way to the code: the body goes as bytes and is parsed where the code runs. */
+/** A delivery as it is passed to the code: the body stays bytes, and is parsed where the code runs. */
 export type TransformCall = {
   readonly head: Omit<TransformInput, 'payload'>
-  /** Never changed, never detached: a delivery that parks still needs it. */
+  /** Never changed and never detached, because a parked delivery still needs it. */
   readonly body: Uint8Array
   readonly syntax: BodySyntax
-  /** The result becomes actions. Without it, the call has no effects. */
+  /** True if the result becomes actions. Otherwise the call has no effects. */
   readonly serves?: true | undefined
 }
 
 /**
- * The outcome of a transform. `returned` is not checked yet: `merge` does that. `refused` is a fault of the sender: a body that does
- * not parse, or a payload that the schema of the transform refuses.
+ * The outcome of a transform. `returned` is not checked yet: `merge` checks it. `refused` is an error of the sender: a body that does not
+ * parse, or a payload that the schema of the transform refuses.
  */
 export type TransformOutcome =
   | { kind: 'returned'; value: unknown; log: readonly string[] }
   | { kind: 'refused'; problem: ProblemRecord; log: readonly string[] }
   | { kind: 'failed'; problem: ProblemRecord; log: readonly string[] }
 
-/** A loaded transform of one generation, or the stand-in of one that does not load: that one fails every delivery. */
+/** A loaded transform of one generation, or a placeholder for one that does not load. A placeholder fails every delivery. */
 export type Transform = {
   readonly module: string
-  /** Hash of the code that runs; undefined when none could be loaded. */
+  /** Hash of the running code; undefined if none could be loaded. */
   readonly hash: string | undefined
   readonly problem: ProblemRecord | undefined
   /** Never rejects. */

@@ -4,10 +4,10 @@ import { z } from 'zod'
 /** A text that is not blank. */
 export const nonBlank = z.string().refine((text) => text.trim() !== '', 'must not be blank')
 
-/** The path of a file, a folder or a program. Service files and terminals would obey a control character in it. */
+/** The path of a file, a folder or a program. It has no control characters, because service files and terminals would obey them. */
 export const filePath = nonBlank.refine((text) => !/\p{Cc}/u.test(text), 'must not have control characters')
 
-/** A name that is valid for a file and cannot lead to another folder. */
+/** A valid file name that cannot lead to another folder. */
 export const fileNamePattern = /^[A-Za-z\d][\w.-]{0,99}$/
 export const FileName = z.string().regex(fileNamePattern, 'must be made of letters, digits, ".", "_" and "-"')
 
@@ -19,7 +19,7 @@ function findUrlFault(text: string): string | undefined {
   return 'must not contain a user name or a password: no request can be made to such a URL'
 }
 
-/** A segment that is dropped from a path, with the one before it. */
+/** A segment that is removed from a path, together with the segment before it. */
 const dotSegment = /[/\\](?:\.|%2e){1,2}(?=[/\\?#]|$)/i
 
 /** URL of an API: http or https, without a query and without slashes at its end. */
@@ -41,7 +41,7 @@ export const endpointUrl = z
     if (why !== undefined) issues.push({ code: 'custom', message: why, input: value })
   })
 
-/** A name or a token that becomes a part of a URL's path and cannot change the rest of it. */
+/** A name or a token that becomes part of a URL path and cannot change the rest of it. */
 export const pathPart = z.string().regex(/^(?!\.{1,2}$)[\w.:@~-]+$/, 'must be made of letters, digits and -._:@~')
 
 const networks = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]

@@ -1,24 +1,24 @@
-// A verifier proves the sender of a request. It reads raw bytes and headers, and throws for nothing that a sender can send.
+// A verifier proves the sender of a request. It reads raw bytes and headers, and no input from a sender makes it throw.
 import type { ProblemRecord } from './problem.ts'
 import type { VerifySettings } from './verify.ts'
 
-/** A request whose sender is to be verified. */
+/** A request whose sender must be verified. */
 export type VerifyRequest = {
   /** The method of the request: `POST`. */
   readonly method: string
-  /** Path and query as they were received. */
+  /** Path and query as received. */
   readonly url: string
   /** The headers by lower-case name, credentials and signatures among them. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as it was sent, before it is inflated or parsed. */
+  /** The body as received, before it is inflated or parsed. */
   readonly rawBody: Uint8Array
 }
 export type RequestHead = Omit<VerifyRequest, 'rawBody'>
 
 /**
- * `id` is the delivery id, if the proof covers one: then the delivery is recognised by it alone, whatever other headers say.
- * `reason` is one sentence for the operator, without a secret, a signature or a payload. A fault of the gateway (for example a
- * certificate that cannot be fetched) is answered 503, because many senders never repeat a request that was answered 401.
+ * `id` is the delivery id, if the proof covers one: then only it identifies the delivery, whatever other headers say. `reason` is one
+ * sentence for the operator, without a secret, a signature or a payload. A fault of the gateway, such as a certificate that cannot be
+ * fetched, is answered with 503, because many senders never repeat a request after a 401.
  */
 export type Verified =
   | { readonly ok: true; readonly id?: string | undefined }
@@ -30,23 +30,21 @@ export type Verified =
  */
 export type Coverage = { readonly id: boolean; readonly body: boolean }
 
-/** An answer in the shape that the sender expects. It is sent unchanged, and no delivery is made. */
+/** An answer in the shape that the sender expects. It is sent unchanged, and no delivery is created. */
 export type HandshakeAnswer = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
-  /** The secret that the sender gave. It is stored, and the verifier uses it from now on. */
+  /** The secret that the sender sent. It is stored, and the verifier uses it from now on. */
   readonly handedSecret?: string
 }
 
-/**
- * `verified`: the proof of this request is valid. `armed`: the operator opened the window for a secret in the last ten minutes.
- */
+/** `verified`: the proof of this request is valid. `armed`: the operator allowed a new secret in the last ten minutes. */
 export type HandshakeContext = { readonly verified: boolean; readonly armed: boolean }
 
 export interface Verifier {
   readonly scheme: string
-  /** Name of the sender; undefined if the scheme is not of one sender. */
+  /** Name of the sender; undefined if several senders use the scheme. */
   readonly source: string | undefined
   /** Headers with a secret. No delivery keeps them. */
   readonly secretHeaders: readonly string[]
@@ -54,7 +52,7 @@ export interface Verifier {
   readonly handsOver: boolean
   /** Methods of its handshakes, besides POST. */
   readonly handshakeMethods: readonly string[]
-  /** Whether a body of no bytes is a delivery. */
+  /** Whether an empty body is a delivery. */
   readonly acceptsEmpty: boolean
   readonly covers: Coverage
   /** Whether the headers have a proof of this scheme. Always true for a proof in the body. */
@@ -74,7 +72,7 @@ export interface Verifier {
 export type PinRule = {
   /** Must match the host name of the parsed URL. */
   readonly host: RegExp
-  /** Must match its path. */
+  /** Must match the path of the parsed URL. */
   readonly path?: RegExp
   /** An older answer is fetched again. With 0, no answer is kept. */
   readonly maxAgeMs: number
@@ -85,10 +83,10 @@ export type PinnedFetchResult =
   | { readonly ok: true; readonly body: string }
   | { readonly ok: false; readonly fault: 'sender' | 'gateway'; readonly reason: string }
 
-/** GET of a URL that a request or the operator names, only to hosts that the scheme allows. */
+/** Sends a GET to a URL that a request or the operator names, but only to hosts that the scheme allows. */
 export type PinnedFetch = (url: string, rule: PinRule) => Promise<PinnedFetchResult>
 
-/** What a verifier knows besides the request. */
+/** The information that a verifier gets besides the request. */
 export type VerifierContext = {
   /** The secrets of the mapping, newest first. */
   readonly secrets: readonly string[]
@@ -99,8 +97,8 @@ export type VerifierContext = {
 }
 
 /**
- * A scheme in code, for senders that no row of the table can describe. It runs in the gateway's main thread, before the body is
- * trusted: code that loops blocks the gateway.
+ * A scheme in code, for senders that no row of the table can describe. It runs in the gateway's main thread before the body is trusted, so
+ * an endless loop blocks the gateway.
  */
 export type VerifierDefinition = {
   /** The name for `verify.scheme`: that of its file. It cannot replace a built-in scheme. */
@@ -111,7 +109,7 @@ export type VerifierDefinition = {
   readonly headers: readonly string[]
   /** Headers with a secret. Templates, transforms and stored rows do not see them. */
   readonly secretHeaders?: readonly string[]
-  /** Bytes of text that a secret must have at least. Default: 16. Lower it only for a sender whose secrets are shorter. */
+  /** The minimum length of a secret, in bytes of text. Default: 16. Lower it only for a sender whose secrets are shorter. */
   readonly minSecretBytes?: number
   /**
    * Checks the raw bytes. Return the delivery id as `id` if the proof covers it and it is not in the body: an unsigned header does not

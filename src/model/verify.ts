@@ -1,4 +1,4 @@
-// `verify` of a mapping: the scheme of its sender, and the keys.
+// `verify` of a mapping: the scheme of its sender, and its keys.
 import { z } from 'zod'
 import { nonBlank } from './values.ts'
 
@@ -98,5 +98,5 @@ export const VerifySettings = z.strictObject({
     .describe('generic-hmac and Grafana: where the signed time is.'),
 })
 export type VerifySettings = z.infer<typeof VerifySettings>
-/** The settings as they are written, before defaults. */
+/** The settings as written in the configuration, before defaults. */
 export type VerifyInput = z.input<typeof VerifySettings>

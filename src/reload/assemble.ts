@@ -1,5 +1,5 @@
-// Turns a configuration into the mappings of a generation. The mappings of presets follow those of the operator. Every verifier
-// and channel in code is loaded.
+// Turns a configuration into the mappings of a generation, and loads every verifier and channel in code. The mappings of presets follow
+// those of the operator.
 import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { createDefinitions } from '../transforms/definitions.ts'
 import type { BuildInput } from '../transforms/read.ts'
@@ -28,11 +28,11 @@ export type Assembled = LoadedVerifiers &
 
 export type Assembler = {
   /**
-   * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier
-   * that does not load: the last good version of it keeps serving.
+   * Combines a configuration with presets and with the modules of integrators. Throws `config-invalid`, but not for a verifier that does
+   * not load: its last good version keeps serving.
    */
   assemble(config: Config, serving?: Assembled): Promise<Assembled>
-  /** Every file of the modules of integrators, with its state when it was read. */
+  /** Every file of integrators' modules, with its state when it was read. */
   inputs(): readonly BuildInput[]
 }
 
@@ -48,7 +48,7 @@ function checkRunnersAndChannels(config: Config, own: readonly OwnChannel[]): vo
   }
 }
 
-/** Modules whose files did not change are not loaded again. */
+/** Does not reload modules whose files did not change. */
 export function createAssembler(dir: string): Assembler {
   const packDefinitions = createDefinitions()
   const verifierDefinitions = createDefinitions()
@@ -113,7 +113,7 @@ function buildMappings(config: Config, packs: readonly Pack[]): NamedMapping[] {
   return all
 }
 
-/** A secret that one sender hands over must not open the mapping of another one. */
+/** A secret from one sender must not open the mapping of another one. */
 function checkSharedSecrets(mappings: readonly NamedMapping[]): void {
   const owners = new Map<string, string>()
   for (const mapping of mappings) {

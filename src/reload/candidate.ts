@@ -1,4 +1,4 @@
-// Builds the next generation: reads everything from disk again, loads and tests it, and compares it with the generation that serves.
+// Builds the next generation: reads all files again, loads and tests them, and compares the result with the serving generation.
 import { isSameJson } from '../base/json.ts'
 import { type LoadedConfig, loadConfig, placeProblem } from '../config/config.ts'
 import { type Env, pickEnv } from '../config/env.ts'
@@ -38,7 +38,7 @@ export type CandidateSource = {
 export type Candidate = {
   readonly assembled: Assembled
   readonly generation: Generation
-  /** The code on disk, even if it does not go live. A replay runs it. */
+  /** The code on disk, even if it does not go live. Replays run it. */
   readonly edited: Generation
   readonly parts: Parts
   readonly modules: readonly ModuleReport[]
@@ -89,7 +89,7 @@ async function buildFrom(
   return { generation, edited, assembled, parts, modules: [...reports, ...modules] }
 }
 
-/** A placeholder has no code, only a reason. In development, answers show it. */
+/** A placeholder has no code, only a reason, which answers show in development. */
 export function isAsServing(one: Candidate, serving: Candidate): boolean {
   const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { channels } }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
@@ -99,8 +99,8 @@ export function isAsServing(one: Candidate, serving: Candidate): boolean {
 }
 
 /**
- * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these
- * are all modules, even those that no mapping names any more.
+ * Modules whose parked deliveries may succeed now: those with new code. If the configuration or the environment changed, these are all
+ * modules, even those that no mapping names any more.
  */
 export function listRetryableModules(before: Candidate, after: Candidate): string[] {
   const sound = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)

@@ -1,4 +1,4 @@
-// Channels in code for the sections of channels.own, from hooks/channels. Posts of a channel that does not load wait.
+// Loads channels in code from hooks/channels for the sections of channels.own. The posts of a channel that does not load wait.
 import type { z } from 'zod'
 import { listNames, toNamedLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
@@ -11,7 +11,7 @@ import { type ModuleReport, chooseVersion } from './gate.ts'
 
 export type LoadedChannels = { readonly channels: readonly OwnChannel[]; readonly reports: readonly ModuleReport[] }
 
-/** Throws `config-invalid` for invalid options. `serving` has the last good version of each channel, for one that is broken now. */
+/** Throws `config-invalid` for invalid options. `serving` has the last good version of each channel, in case the new one is broken. */
 export async function loadChannels(
   { dir, config, serving }: { dir: string; config: Config; serving: readonly OwnChannel[] },
   definitions: Definitions,

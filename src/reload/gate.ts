@@ -1,4 +1,4 @@
-// Decides which code goes live: code that loads and passes its own fixtures. Other code leaves its last good version in place.
+// Decides which code goes live: code that loads and passes its own fixtures. Otherwise the last good version stays live.
 import { within } from '../base/time.ts'
 import { dirname, join } from 'node:path'
 import { type Parts, runFixture } from '../replay/fixtures.ts'
@@ -21,7 +21,7 @@ export type ModuleReport = {
   readonly problem: ProblemRecord | undefined
   readonly fixtures: FixtureCounts
 }
-/** `notRun`: the time limit ended before they ran. */
+/** `notRun`: fixtures that the time limit left out. */
 export type FixtureCounts = { readonly passed: number; readonly failed: number; readonly notRun: number }
 
 type GateInput = {
@@ -98,7 +98,7 @@ export async function chooseTransforms(input: GateInput): Promise<{
   return { transforms, modules }
 }
 
-/** Whether the candidates have the code that serves. */
+/** Whether the candidates have the same code as the serving transforms. */
 function isServing(
   module: string,
   candidates: readonly (readonly [string, Transform])[],

@@ -12,7 +12,7 @@ export type LiveOptions = CandidateSource & {
   readonly log: Log
   readonly clock: () => number
   readonly meter: Meter
-  /** The number of parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
+  /** Counts the parked deliveries that wait for a module, for the log of a reload. Without it, none are counted. */
   readonly parkedFor?: ParkedFor
   /** Runs kept deliveries through two generations. Without it, log lines do not mention them, and no save waits. */
   readonly compareKept?: CompareKept
@@ -26,7 +26,7 @@ export type LiveStatus = {
   readonly held: boolean
   readonly problems: readonly LiveProblem[]
   readonly lastReloadAt: number
-  /** The last time at which all saved files were live. */
+  /** The last moment at which all saved files were live. */
   readonly lastGoodAt: number | undefined
 }
 
@@ -40,8 +40,8 @@ export type ReloadReport = {
 }
 
 /**
- * `retryable`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation
- * has ended: deliveries that it parked in the meantime may run again too.
+ * `retryable`: modules whose parked deliveries may succeed now. `retired` resolves when the last request of the previous generation has
+ * ended: deliveries that it parked until then may run again too.
  */
 type Swap = { readonly retryable: readonly string[]; readonly retired: Promise<void> }
 export type SwapListener = (generation: Generation, swap: Swap) => void
@@ -49,17 +49,17 @@ export type SwapListener = (generation: Generation, swap: Swap) => void
 export type Live = {
   /** The generation that serves. A request keeps the one that it began with. */
   current(): Generation
-  /** The files as they were at the newest load, live or not. Throws the problem of an invalid configuration. */
+  /** The files on disk at the latest load, live or not. Throws the problem of an invalid configuration. */
   edited(): Generation
   /** The channels in code of that generation. */
   ownChannels(): readonly OwnChannel[]
   /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */
   start(): Promise<void>
-  /** Starts to watch. Resolves when every later save will be noticed, and all saves since the start are live. */
+  /** Starts to watch. Resolves when all saves since the start are live and every later save will be noticed. */
   watch(): Promise<void>
-  /** Reloads, after a running reload has ended. Never rejects. */
+  /** Reloads after the running reload has ended. Never rejects. */
   reload(): Promise<ReloadReport>
-  /** Makes the save live that waits because of `hooks.transforms.hold`. Rejects with `conflict` if none waits. */
+  /** Publishes the save that waits because of `hooks.transforms.hold`. Rejects with `conflict` if none waits. */
   publish(): Promise<{ readonly generation: string }>
   status(): LiveStatus
   onSwap(listener: SwapListener): void

@@ -1,4 +1,4 @@
-// Preset packs: first the bundled ones, then those of integrators, from hooks/presets or from a package in the config directory.
+// Loads preset packs: first the bundled ones, then those from hooks/presets or from a package in the config directory.
 import { presets } from '../../presets/index.ts'
 import { findPresetFile, findPresetPackage, type PresetFile } from '../transforms/definition-files.ts'
 import { createDefinitions, type Definition, type Definitions } from '../transforms/definitions.ts'
@@ -17,7 +17,7 @@ export type Pack = { readonly name: string; readonly preset: Preset; readonly or
 /** `where`: the place for messages, such as `hooks.presets[0]`. */
 type WantedPack = { readonly name: string; readonly where: string }
 
-/** The pack of each name that has one, once. Throws `config-invalid` with place and file for an invalid pack. */
+/** The pack of each name that has one, without repeats. Throws `config-invalid` with place and file for an invalid pack. */
 export async function loadPacks(
   dir: string,
   wanted: readonly WantedPack[],

@@ -1,4 +1,4 @@
-// Counts the newest kept deliveries that a new generation would change, for the log line of a reload and for saves that may have to wait.
+// Counts the recent kept deliveries that a new generation would change, for the log of a reload and for saves that may have to wait.
 import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { Log } from '../model/log.ts'
@@ -15,15 +15,14 @@ export type CompareKept = (
 
 /** `isWhole`: all deliveries were compared in time. */
 type Recent = { readonly differ: number; readonly of: number; readonly isWhole: boolean }
-/** The changes by the label of the log line: a module, hookloom.jsonc, or .env. */
+/** The changes by the label in the log line: a module, hookloom.jsonc, or .env. */
 export type RecentChanges = ReadonlyMap<string, Recent>
 
 const recentDeliveries = 20
 
 /**
  * One entry for each module with new code, and one for a new configuration or a new environment of transforms. Parked deliveries do not
- * count, because they run again anyway.
- * Never rejects: a store that cannot be read gives no entries.
+ * count, because they run again anyway. Never rejects: without a readable store there are no entries.
  */
 export async function compareRecent(
   compare: CompareKept | undefined,
@@ -43,7 +42,7 @@ export async function compareRecent(
   return changes
 }
 
-/** Each label with the mappings that its change affects; undefined if it affects all. */
+/** Each label with the mappings that its change affects; undefined if it affects all of them. */
 function listChanged(before: Candidate, after: Candidate): [string, string[] | undefined][] {
   const mappings = [before, after].flatMap(({ generation }) => generation.mappings)
   const modules = after.modules.filter(({ kind }) => kind === 'live').map(({ module }) => module)
@@ -56,7 +55,7 @@ function listChanged(before: Candidate, after: Candidate): [string, string[] | u
   return differs('env') ? [...ofModules, [envFile, undefined]] : ofModules
 }
 
-/** `3 of the last 20 deliveries would differ: hookloom replay`; nothing if none of them does. */
+/** `3 of the last 20 deliveries would differ: hookloom replay`; an empty text if none differs. */
 export function describeRecent(changes: RecentChanges, label: string): string {
   const found = changes.get(label)
   if (found === undefined || found.differ === 0) return ''

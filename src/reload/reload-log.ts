@@ -60,7 +60,7 @@ export async function countParked(
 /** `label`: the path of a file below the config directory. */
 export type SavedFile = { readonly label: string; readonly isUsed: boolean }
 
-/** The files that authors write. Temporary files of editors are left out. */
+/** The files that authors write, without temporary files of editors. */
 export function listSavedFiles(dir: string, files: readonly string[], inputs: readonly BuildInput[]): SavedFile[] {
   const used = new Set(inputs.map(({ file }) => file))
   const top = findRealPath(dir)
@@ -101,7 +101,7 @@ export function logReload(
   reload: Reloaded & {
     readonly tookMs: number
     readonly recent: RecentChanges
-    /** Files that were saved, if no generation was replaced. */
+    /** The saved files, if no generation was replaced. */
     readonly saved: readonly SavedFile[]
   },
 ): void {

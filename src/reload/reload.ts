@@ -1,4 +1,4 @@
-// Makes saves live: one generation serves, and the next one replaces it in one assignment after all of its parts were tested.
+// Makes saves live: one generation serves. When all parts of the next one are tested, it replaces the first in one assignment.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, isAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
@@ -34,7 +34,7 @@ const none: RecentChanges = new Map()
 /** `newest`: the result of the last build; a Problem if the configuration is invalid. */
 type Loaded = {
   readonly serving: Candidate
-  /** Releases the generation that serves. */
+  /** Releases the serving generation. */
   readonly release: () => void
   readonly newest: Candidate | Problem
 }
@@ -78,7 +78,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
 
   const current = (): Generation => requireLoaded().serving.generation
 
-  /** The transition to `serving` with another generation. `retired` of the listeners resolves when the last one is unused. */
+  /** The transition to `serving` with another generation. `retired` of the listeners resolves when the previous one is unused. */
   function swap(built: Candidate): void {
     const before = state
     state = { kind: 'serving', serving: built, release: refcount.add(built.generation), newest: built }
@@ -91,7 +91,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     for (const listener of listeners) listener(built.generation, { retryable, retired })
   }
 
-  /** The transitions of a save that does not go live, at least not now. */
+  /** The transitions after a save that does not go live, or not yet. */
   function keepServing(waiting: Candidate | undefined): void {
     const { serving, release, newest } = requireLoaded()
     const same = { serving, release, newest }
@@ -154,7 +154,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   function recordProblems(built: Candidate | Problem): void {
     const known = health.problems
     const lastReloadAt = clock()
-    // if the configuration is invalid, the modules were not loaded: their problems are still the same
+    // with an invalid configuration, the modules are not loaded, so their problems are unchanged
     const found: readonly FoundProblem[] =
       built instanceof Problem
         ? [toConfigProblem(built), ...known.filter(({ module }) => module !== undefined)]

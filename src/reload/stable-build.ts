@@ -1,4 +1,4 @@
-// Builds the newest complete state of the directory. If a file is saved during a build, the build is repeated.
+// Builds the newest complete state of the directory. A build is repeated if a file is saved while it runs.
 import type { BuildInput } from '../transforms/read.ts'
 import type { Saved } from './watch.ts'
 import { type Problem, toProblem } from '../model/problem.ts'
@@ -6,9 +6,9 @@ import type { Log } from '../model/log.ts'
 import type { Candidate } from './candidate.ts'
 import type { SavedFile } from './reload-log.ts'
 
-/** After this many builds that a save made outdated, a complete build is used although it is not the newest. */
+/** After this many outdated builds, a complete one is used although it is not the newest. */
 const mostOldRounds = 5
-/** After this many builds, one is used in which some files may be newer than others, because a program keeps writing them. */
+/** After this many builds, one is used although some files may be newer than others, because a program keeps writing them. */
 const mostRounds = 50
 /** How far the clock of the file system may be behind, in milliseconds. */
 const clockLagMs = 5
@@ -36,7 +36,7 @@ function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }
 
-/** Which files were saved, and whether a save is in progress. During one, files on disk may be incomplete. */
+/** The files that were saved, and whether a save is in progress. During a save, files on disk may be incomplete. */
 type SaveTracker = {
   /** A save was noticed. `finish` follows. */
   begin(): void
@@ -88,7 +88,7 @@ export function createSaveTracker(): SaveTracker {
   }
 }
 
-/** A shorter build logs no line while it runs. */
+/** A shorter build is not logged while it runs. */
 const buildingMs = 300
 
 /** Logs the names of the saved files if the build takes long. */

@@ -1,4 +1,4 @@
-// Schemes in code for the mappings that name them, from a pack or from hooks/verifiers. A scheme that does not load accepts no
+// Loads schemes in code, from a pack or from hooks/verifiers, for the mappings that name them. A scheme that does not load accepts no
 // request, and affects nothing else.
 import { isPlainName, listNames, toNamedLabel } from '../transforms/definition-files.ts'
 import { type Definition, type Definitions, loadNamed } from '../transforms/definitions.ts'
@@ -17,9 +17,8 @@ export type LoadedVerifiers = {
 }
 
 /**
- * Throws `config-invalid` for a name that two schemes or a built-in scheme have. A name that is similar to a built-in one stays
- * unknown, because it is a typo and not a missing module. `serving` has the last good version of each scheme, for one that is
- * broken now.
+ * Throws `config-invalid` for a name that two schemes or a built-in scheme have. A name that is similar to a built-in one stays unknown,
+ * because it is a typo and not a missing module. `serving` has the last good version of each scheme, in case the new one is broken.
  */
 export async function loadVerifiers(
   {

@@ -1,5 +1,4 @@
-// Reports that a module, a fixture or the configuration was saved: every save, in whatever way the editor writes it. A burst of
-// saves is reported once.
+// Reports every saved module, fixture and configuration file, however the editor writes it. A burst of saves is reported once.
 import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
@@ -7,12 +6,12 @@ import type { Log } from '../model/log.ts'
 import type { BuildInput } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 
-/** `fresh`: the changed files whose present state was not reported yet. */
+/** `fresh`: the changed files whose current state was not reported yet. */
 export type Saved = { readonly changed: readonly string[]; readonly fresh: readonly string[] }
 
 export type WatchOptions = {
   readonly paths: {
-    /** The transforms root, below the directory of the files. It may not exist yet. */
+    /** The transforms root, in the same directory as the files. It may not exist yet. */
     readonly root: string
     /** More directories with modules. */
     readonly further?: readonly string[]
@@ -21,14 +20,14 @@ export type WatchOptions = {
     /** Files that the gateway writes in the directory: a store next to the configuration changes with each delivery. */
     readonly ignored?: readonly string[]
   }
-  /** The files that the last build read, with their state at that time. A file with another state has changed. */
+  /** The files that the last build read, with their state at that time. A file in another state has changed. */
   readonly inputs: () => readonly BuildInput[]
   /**
    * Gets paths below the real path of the directory. It is called when a burst has been quiet for 10 ms, or has lasted 50 ms. If
    * a file is empty then, it is called when the file is written, or 200 ms later.
    */
   readonly onChange: (reason: Saved) => void
-  /** Called at each sign of a change, before `onChange`: a build that runs now is not the newest. */
+  /** Called at each sign of a change, before `onChange`: a build that runs now is outdated. */
   readonly onTouch?: () => void
   readonly log: Log
   /** Starts chokidar. Tests replace it with one that runs out of watches. */
@@ -75,14 +74,14 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   const isAboveRoot = (path: string) => roots.some((root) => path === root || isInside(path, root))
   const files = paths.files.map((file) => join(top, basename(file)))
   const ignored = new Set(paths.ignored?.map(within))
-  /** Below the directory, only the paths to the roots, the roots and the files are watched. */
+  /** In the directory, only the files, the roots and the paths to the roots are watched. */
   const isWatched = (path: string) =>
     !ignored.has(path) && (path === top || files.includes(path) || isAboveRoot(path) || isInRoot(path))
   const seen = new Map<string, string>(files.map((file) => [file, readStamp(file)]))
   const newFolders = new Set<string>()
   let state: State = { kind: 'quiet' }
 
-  /** The only way out of a state: its timers end with it. */
+  /** The only way to leave a state: its timers end with it. */
   function enter(next: State): void {
     if (state.kind === 'burst') clearTimeout(state.timer)
     if (state.kind === 'settling') for (const timer of state.timers) clearTimeout(timer)
@@ -103,7 +102,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
   function flush(): void {
     if (state.kind !== 'burst') return
     const changed = [...state.paths]
-    // their state is read before the build reads them, so that every later write is a difference
+    // read the state before the build reads the files, so that every later write is noticed
     const stamps = changed.map((path) => [path, readStamp(path)] as const)
     if (stamps.some(([, stamp]) => isEmpty(stamp)) && performance.now() - state.since < emptyMs) {
       return enter({ ...state, timer: setTimeout(flush, debounceMs) })
@@ -160,7 +159,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       // with this option, chokidar would delay a save by rename
       atomic: false,
       ignoreInitial: true,
-      // otherwise a link would make chokidar watch the folder that it points to
+      // otherwise chokidar would follow a link and watch the folder behind it
       followSymlinks: false,
       ignorePermissionErrors: true,
       usePolling: isPolling,
@@ -175,7 +174,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
       watching = pollInstead(watcher, error)
     })
     watcher.once('ready', () => {
-      // a watcher that ran out of watches before is being closed
+      // ignores a watcher that ran out of watches and is being closed
       if (isPolling === usesPolling) becomeReady()
     })
     watcher.on('all', (event, path) => (event === 'addDir' ? noticeFolder(path) : notice(path)))
@@ -236,7 +235,7 @@ function isOutOfWatches(error: unknown): error is Error {
   return code === 'EMFILE' || code === 'ENOSPC'
 }
 
-/** Facts that a write or a replacement changes: time, size, inode. Empty if the file does not exist. */
+/** The time, size and inode of a file, which change with every write or replacement. Empty if the file does not exist. */
 function readStamp(path: string): string {
   try {
     const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
@@ -246,7 +245,7 @@ function readStamp(path: string): string {
   }
 }
 
-/** Whether the state of the file is the same as when it was read. */
+/** Whether the file still has the state in which it was read. */
 function isAsRead({ file, mtimeNs, size }: BuildInput): boolean {
   return readStamp(file).startsWith(`${mtimeNs} ${size} `)
 }

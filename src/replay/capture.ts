@@ -1,5 +1,5 @@
-// Makes a fixture of a transform from a kept request, without its secrets. The file is written below the transforms root, and no file is
-// overwritten.
+// Makes a fixture of a transform from a kept request, without its secrets. Writes the file below the transforms root, and overwrites
+// nothing.
 import { join } from 'node:path'
 import { type Actual, largestFixture, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
 import { listConfigSecrets } from '../model/config-secrets.ts'
@@ -66,9 +66,9 @@ type CaptureInput = {
 }
 
 /**
- * Runs the request, and writes its result as the expectation of the fixture, except fields that contain a secret of the
- * configuration or of the environment. If the code fails, the fixture expects an action. Throws
- * `usage-invalid` for an invalid name, and `conflict` if the file exists, or if the fixture would be too large or leave the root.
+ * Runs the request, and writes the result as the expectation of the fixture, without fields that contain a secret of the configuration or
+ * of the environment. If the code fails, the fixture expects an action. Throws `usage-invalid` for an invalid name, and `conflict` if the
+ * file exists, or if the fixture would be too large or leave the root.
  */
 export async function capture(
   { record, delivery, safe }: Kept,
@@ -99,7 +99,7 @@ export async function capture(
 /** Leaves out fields with values from the environment or the configuration. A fixture lists only the fields of an action that matter. */
 function withoutSecretFields(actual: Actual, secrets: readonly string[], request: string) {
   const toJsonText = (value: unknown) => JSON.stringify(value).slice(1, -1)
-  // a word such as "production", which the written request has as well, is no secret
+  // a word such as "production" that is also in the written request is not a secret
   const known = secrets.map(toJsonText).filter((word) => word.length >= shortestSecret && !request.includes(word))
   const removed: string[] = []
   const actions = actual.actions.map((action, at) => {

@@ -15,13 +15,13 @@ export const classes = [
 ] as const
 export type Class = (typeof classes)[number]
 
-/** `recorded`: the value when the delivery arrived, if `before` differs from it. */
+/** `recorded`: the value when the delivery arrived, if it differs from `before`. */
 export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
 
 export type Compared = {
   readonly class: Class
   readonly changes: readonly ShownChange[]
-  /** Paths whose values differ between two runs of the same code, such as a time or a random number. They are not in `changes`. */
+  /** Paths whose values differ between two runs of the same code, such as a time or a random number. `changes` does not have them. */
   readonly unstable: readonly string[]
   /** The differences between the record and `before`. */
   readonly drift: readonly Change[]
@@ -86,7 +86,7 @@ type Group<Example> = {
   readonly example: Example
 }
 
-/** The largest group first. The example is the first of its group. */
+/** Sorts the largest group first. The example is the first delivery of its group. */
 export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
   const groups = new Map<string, Group<One>>()
   for (const one of compared) {
@@ -98,7 +98,7 @@ export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(co
   return [...groups.values()].toSorted((one, other) => other.count - one.count)
 }
 
-/** Deliveries that fail for different reasons are different groups. */
+/** Deliveries with different reasons for their failure are in different groups. */
 function findReason(changes: readonly Change[]): JsonValue | undefined {
   return changes.find(({ path }) => path === 'decision')?.after
 }

@@ -26,13 +26,13 @@ export const Fixture = z.strictObject({
     query: z.record(z.string(), z.string()).default({}),
     payload: z.json(),
   }),
-  /** Without a decision the fixture fails, until `hookloom test -u` fills it. */
+  /** Without a decision the fixture fails until `hookloom test -u` adds one. */
   expect: z
     .strictObject({
       decision: z.enum(fixtureDecisions).optional(),
-      /** As many as the decision has. Each lists only the fields that matter. */
+      /** One for each action of the decision. Each lists only the fields that matter. */
       actions: z.array(z.record(z.string(), z.json())).optional(),
-      /** The problem of a park or a refusal. */
+      /** The problem code of a parked or refused request. */
       code: z.string().optional(),
     })
     .default({}),
@@ -87,8 +87,8 @@ export function parseFixture(text: string): Fixture | string {
 }
 
 /**
- * Writes a new fixture of a module; the path of its file. `root` is a real path. Throws `conflict` if the file exists, if the module has as
- * many fixtures as are read, and if a symlink leads out of the root.
+ * Writes a new fixture of a module and returns the path of its file. `root` is a real path. Throws `conflict` if the file exists, if the
+ * module already has the maximum number of fixtures, or if a symlink leads out of the root.
  */
 export async function writeFixture(
   root: string,
@@ -117,7 +117,7 @@ export async function writeFixture(
   throw new Problem('conflict', `${file} exists already. Nothing was overwritten: give it another name.`)
 }
 
-/** The result of the request of a fixture, in the format of a fixture. */
+/** The result of a fixture's request, in the format of a fixture. */
 export type Actual = {
   readonly decision: (typeof fixtureDecisions)[number]
   readonly actions: readonly { readonly [field: string]: JsonValue }[]
@@ -125,8 +125,8 @@ export type Actual = {
 }
 
 /**
- * The text of the fixture with `expect` set to the result of its request. The request does not change, byte for byte. An action
- * that was expected keeps its expected fields in their order. A new action is written with all its fields.
+ * The text of the fixture with `expect` set to the result of its request. The request stays the same, byte for byte. An expected action
+ * keeps its expected fields in their order. A new action is written with all its fields.
  */
 export function updateFixture(text: string, actual: Actual): string {
   const before = parseFixture(text)

@@ -1,4 +1,4 @@
-// Runs a fixture through the pipe, and compares the decision on its request with the expected one.
+// Runs a fixture through the pipe, and compares the decision with the expected one.
 import { cut } from '../base/text.ts'
 import type { Actual, Fixture, FixtureFile } from './fixture-files.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../model/action.ts'
@@ -16,7 +16,7 @@ import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 
-/** A candidate for the next generation, or the parts of a running one. */
+/** The parts of a candidate for the next generation, or of a running one. */
 export type Parts = {
   readonly config: Config
   readonly mappings: readonly NamedMapping[]
@@ -25,7 +25,7 @@ export type Parts = {
   readonly verifiers?: readonly DefinedVerifier[]
 }
 
-/** `diff`: a line for each field that differs, `path: expected …, got …`. `actual` is the argument of `updateFixture`. */
+/** `diff`: a line for each field that differs: `path: expected …, got …`. `actual` is an argument of `updateFixture`. */
 export type FixtureOutcome =
   | { readonly ok: true; readonly actual: Actual }
   | {
@@ -34,7 +34,7 @@ export type FixtureOutcome =
       readonly actual: Actual | undefined
       /** Why the code parked or refused the request, with its code frame. */
       readonly problem?: ProblemRecord | undefined
-      /** What the transform logged. */
+      /** The log lines of the transform. */
       readonly log?: readonly string[]
     }
 
@@ -44,9 +44,8 @@ const idPrefix = 'fixture-'
 const longestShown = 160
 
 /**
- * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them
- * has the path of the fixture, their paths are ignored, because a copied fixture has the path of the mapping that it was copied
- * from. Never rejects.
+ * Runs one fixture file of a module with a fixed clock and fixed ids. Only the mappings of the module are tried. If none of them has the
+ * path of the fixture, their paths are ignored, because a copied fixture has the path of its original mapping. Never rejects.
  */
 export async function runFixture(parts: Parts, module: string, file: FixtureFile): Promise<FixtureOutcome> {
   if (file.kind === 'unusable') return { ok: false, diff: [`${file.name}: ${file.why}`], actual: undefined }
@@ -90,7 +89,7 @@ function buildBareMapping(module: string, transforms: Parts['transforms']): Name
   return { ...Mapping.parse({ transform }), id: module }
 }
 
-/** Admits a fixture with every credential that its mappings may require: its sender is not in question. */
+/** Admits a fixture with every credential that its mappings may require, because a fixture does not test the proof. */
 function buildFixtureDelivery(
   { request }: Fixture,
   path: string,
@@ -100,7 +99,7 @@ function buildFixtureDelivery(
   // own properties only, as in an admitted request
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value
-  // a fixture stores the payload as JSON, in whatever format the sender sent it
+  // a fixture stores the payload as JSON, whatever the format of the original request
   if (!/json/i.test(headers['content-type'] ?? '')) headers['content-type'] = 'application/json'
   const verifiedBy = hook.signed[0]?.provenSender.source
   const head = toLocalHead(hook, { prefix, path, method, headers, query, verifiedBy })

@@ -1,4 +1,4 @@
-// The outcome of a decision in a form that can be compared: without the ids and times of one run.
+// The outcome of a decision in a form that can be compared: without ids and times that differ in each run.
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
@@ -63,7 +63,7 @@ export type Change = {
   readonly after: JsonValue | undefined
 }
 
-/** Every difference except the mapping. If the decisions differ, only that difference. */
+/** Every difference except the mapping. If the decisions differ, only that difference is listed. */
 export function listChanges(before: Outcome, after: Outcome): Change[] {
   if (before.decision !== after.decision)
     return [{ path: 'decision', before: describeOutcome(before), after: describeOutcome(after) }]

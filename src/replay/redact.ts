@@ -21,11 +21,13 @@ export type Redacted = Pick<KeepableRequest, 'headers' | 'query' | 'payload'> & 
 
 const proofName =
   /signature|token|secret|cookie|authorization|api-?key|password|credential|hmac|jwt|-sig$|-verification$/i
-/** The signature headers of known senders. The header of Amazon SNS is left out: it has the kind of the message, and the signature is in the body. */
+/**
+ * The signature headers of known senders. That of Amazon SNS is excluded: it has the kind of the message, and the signature is in the body.
+ */
 const proofHeaders = new Set(
   schemes.flatMap((scheme) => ('header' in scheme && scheme.kind !== 'x509' ? (scheme.header ?? []) : [])),
 )
-// headers of the connection and of proxies: they say nothing about the event, and may have a person's address
+// headers of the connection and of proxies: they say nothing about the event, and may contain a person's address
 const connectionHeader =
   /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect|via|forwarded|x-forwarded-.*|x-real-ip|cf-(?!webhook-auth$).*|true-client-ip|x-request-id)$/i
 
@@ -102,7 +104,7 @@ function isSecretParameter(name: string): boolean {
   return isSecret(name, 'any text') || /(^|[^a-z])(key|sig|auth|pass)$/i.test(name)
 }
 
-/** Whether a URL in a parameter of another URL has a secret, as in `?redirect=https%3A%2F%2F…`. */
+/** Whether a URL in a parameter of another URL contains a secret, as in `?redirect=https%3A%2F%2F…`. */
 function hasSecretUrl(value: string, depth: number): boolean {
   if (!value.includes('://')) return false
   // a sender may nest URLs as deep as a body is long
@@ -121,7 +123,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** Some senders are recognized only by their signature header: then its name stays, without its value. */
+/** If a sender is recognised only by its signature header, the name of the header stays, without its value. */
 function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))
@@ -138,7 +140,7 @@ function findSourceName(headers: readonly (readonly [string, string])[]): string
   return recogniseSender({ headers: Object.fromEntries(headers) })?.facts.source
 }
 
-/** Decides by the key. A number under a plural key, such as a count of tokens, is no secret. */
+/** Decides by the key. A number under a plural key, such as a count of tokens, is not a secret. */
 function isSecret(key: string, value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
   const named = isSecretName(key)

@@ -13,7 +13,7 @@ import { checkBody, buildDelivery } from '../deliveries/delivery.ts'
 import type { KeptDelivery, KeptQuery, KeptRequest } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
 
-/** A kept delivery, compared. */
+/** A kept delivery and the result of its comparison. */
 export type Replayed = Compared &
   Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'hook' | 'source' | 'event' | 'mappingId'> & {
     readonly before: Outcome
@@ -25,9 +25,9 @@ export type Replay = {
   readonly deliveries: readonly Replayed[]
   /** Ids of deliveries whose requests were too large to keep. */
   readonly tooLarge: readonly string[]
-  /** Deliveries that were not reached in time. */
+  /** The number of deliveries that the time limit left out. */
   readonly notRun: number
-  /** A module of the edit for each delivery that it would park because it does not load. There is nothing to compare. */
+  /** For each delivery that the edit would park because a module does not load: that module. Such a delivery is not compared. */
   readonly notLoaded: readonly string[]
 }
 
@@ -36,9 +36,7 @@ export const emptyReplay: Replay = { deliveries: [], tooLarge: [], notRun: 0, no
 type ReplayInput = {
   readonly store: Pick<StoreReader, 'kept'>
   readonly query: KeptQuery
-  /**
-   * Runs the live code on a page of deliveries. If it is undefined, the records are compared instead.
-   */
+  /** Runs the live code on a page of deliveries. Undefined: the records are compared instead. */
   readonly before: ((page: readonly KeptDelivery[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
   readonly after: Generation
   /** Returns the id after the edit for the id of a mapping in `before`. */
@@ -81,8 +79,8 @@ export async function replay(input: ReplayInput): Promise<Replay> {
 }
 
 /**
- * The edit runs before and after the live code. If both runs agree, the clock had no influence, so a difference from the live code
- * comes from the edit.
+ * Runs the edit before and after the live code. If both runs agree, the clock had no influence, so a difference from the live code comes
+ * from the edit.
  */
 async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Promise<Replayed[]> {
   const { after: edited, newId, toAfterId = (id) => id } = input
@@ -102,7 +100,7 @@ async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Pr
   })
 }
 
-/** The module without which this outcome fails: it does not load. */
+/** The module behind this failed outcome, if it does not load. */
 function findUnloaded({ mappings, transforms }: Generation, { mappingId, problem }: Outcome): string | undefined {
   const ref = mappings.find(({ id }) => id === mappingId)?.mapping.transform
   const transform = ref && transforms.get(toTransformKey(ref))
@@ -124,7 +122,9 @@ export async function runAll(
 
 type Kept = Pick<KeptDelivery, 'deliveryId' | 'receivedAt'> & { readonly request: KeptRequest }
 
-/** The outcome that the gateway would give the request. Credentials are not checked again: the proof from its arrival still counts. Never rejects. */
+/**
+ * The outcome that the gateway would give the request. Credentials are not checked again: the original proof still counts. Never rejects.
+ */
 async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Promise<Outcome> {
   const { deliveryId: id, receivedAt, request } = kept
   const { config } = generation
@@ -148,7 +148,7 @@ async function runKept(generation: Generation, kept: Kept, { newId }: Runs): Pro
   }
 }
 
-/** The recorded outcome of a delivery; undefined if nothing is decided yet. */
+/** The recorded outcome of a delivery; undefined if there is no decision yet. */
 export function readRecorded({
   state,
   mappingId,

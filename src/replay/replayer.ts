@@ -1,4 +1,4 @@
-// Replays and fixtures of kept requests in a gateway. One piece of work runs at a time, in its own threads.
+// Runs replays and makes fixtures of kept requests in a gateway. One task runs at a time, in its own threads.
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
@@ -14,8 +14,8 @@ import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
 type Replayer = {
   /**
-   * Compares the live code with the files on disk. If they are the same code, compares the records with it. Throws
-   * `config-invalid` if the configuration on disk is invalid, and `conflict` if the client has left before the replay begins.
+   * Compares the live code with the files on disk. If both are the same code, the records are the base instead. Throws `config-invalid` if
+   * the configuration on disk is invalid, and `conflict` if the client has left before the replay begins.
    */
   replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
@@ -29,7 +29,7 @@ type Replayer = {
   between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
 }
 
-/** A command waits for its answer for a minute. */
+/** A command waits a minute for the answer. */
 const limitMs = 40_000
 
 export function createReplayer(parts: {
@@ -45,7 +45,7 @@ export function createReplayer(parts: {
   const { dir, current, edited, createThreads, store, newId } = parts
   const inOrder = createSerial()
 
-  /** Runs the work with separate threads, which end with it. */
+  /** Runs the work with separate threads, which are closed afterwards. */
   async function withThreads<T>(
     work: (withOwnThreads: (generation: Generation) => Generation) => Promise<T>,
   ): Promise<T> {
@@ -109,7 +109,7 @@ export function createReplayer(parts: {
       })
     },
     async between(before, after, query) {
-      // threads cost 50 ms of a save, and most gateways keep nothing
+      // threads add 50 ms to a save, and most gateways keep no requests
       const [newest] = await store.kept({ ...query, limit: 1 })
       return newest === undefined ? emptyReplay : compare(before, after, query)
     },

@@ -1,4 +1,4 @@
-// Recognizes tokens in any text by their form.
+// Recognises tokens in any text by their form.
 
 /** Each form starts at the beginning of a word, and none backtracks, so a search takes linear time. */
 const forms: readonly string[] = [

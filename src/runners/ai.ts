@@ -1,4 +1,4 @@
-// The runner that asks a model over HTTP with the AI SDK. One request for each run: the worker retries.
+// The runner that calls a model over HTTP with the AI SDK. One request for each run: the worker retries.
 import type { LanguageModelUsage } from 'ai'
 import type { Thinking } from '../model/action.ts'
 import type { ModelsConfig } from '../model/agents-config.ts'
@@ -13,7 +13,7 @@ import { chooseModel, openModel, optionNames, probeProviders, type Provider, toS
 import { limitFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
-/** The longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
+/** Enough for the longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
 const maxAnswerBytes = 67_108_864
 /** The same limit as for a command. */
 const maxReplyBytes = 1_048_576
@@ -69,7 +69,7 @@ export function createAiRunner({ models, fetch = patientFetch, now = Date.now }:
   }
 }
 
-/** OpenAI stores no run: we keep the transcript. */
+/** OpenAI must not store the run, because Hookloom keeps the transcript. */
 function toProviderOptions(
   { provider: { config }, model }: { provider: Provider; model: string },
   level: Thinking | undefined,

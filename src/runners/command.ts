@@ -1,4 +1,4 @@
-// An agent that is a program: one turn is one run of it. It uses no shell, has only the rights of its arguments, and leaves no process behind.
+// Runs an agent that is a program: once for each turn, without a shell, only with the rights of its arguments. No process is left behind.
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
@@ -27,26 +27,26 @@ const maxReplyBytes = 1_048_576
 const maxEventBytes = 16 * maxReplyBytes
 const probeMs = 5_000
 
-/** The stored state of a session. `usage`: the counts of the whole session, for a command that prints those. */
+/** The stored state of a session. `usage`: the token counts of the whole session, for a command that prints those. */
 const SessionState = z.object({ sessionId: z.string(), usage: PrintedUsage.exactOptional() })
 type SessionState = z.infer<typeof SessionState>
 
 /** The result of one run of the program, and its session. */
 type Execution = {
   readonly end: ChildEnd
-  /** Undefined: it did not end by itself, or its output is not the expected JSON. */
+  /** Undefined if the program did not end by itself, or if its output is not the expected JSON. */
   readonly printed: PrintedResult | undefined
-  /** Undefined: a new session. */
+  /** Undefined for a new session. */
   readonly state: SessionState | undefined
-  /** The id that we gave it; undefined: it accepts none. */
+  /** The id that the runner passed to the program; undefined if it accepts none. */
   readonly givenId: string | undefined
 }
 
 type Turn = { readonly spec: CommandSpec; readonly request: RunRequest; readonly io: RunIO; readonly folder: string }
 
 /**
- * Throws `config-invalid` if the configuration cannot work. Without a workspace a turn runs in an empty folder and its
- * session is not continued: commands keep their sessions by folder.
+ * Throws `config-invalid` if the configuration cannot work. Without a workspace, a turn runs in an empty folder and its session is not
+ * continued, because commands keep their sessions by folder.
  */
 export function createCommandRunner(
   id: string,
@@ -125,7 +125,7 @@ function buildCommandPrompt(
   isFirst: boolean,
 ): string {
   const text = system === undefined || !isFirst || hasPlaceholder(args, 'system') ? prompt : `${system}\n\n${prompt}`
-  // "@/home/me/.ssh/id_rsa" in an issue would reveal that file; "@ " names no file, and a mail address does not change
+  // "@/home/me/.ssh/id_rsa" in an issue would reveal that file; "@ " names no file, and mail addresses are not changed
   return readsMentions ? text.replace(/(?<![\p{L}\p{N}])@(?=\S)/gu, '@ ') : text
 }
 

@@ -1,4 +1,4 @@
-// The runner until a model is configured: it uses no network and no model, and its reply says so. Its runs are marked as simulated.
+// The default runner until a model is configured. It uses no network and no model, and its reply says so. Its runs are marked as simulated.
 import type { Runner, RunRequest } from '../model/runner.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
@@ -30,7 +30,7 @@ function formatEcho({ agentId, sessionKey, model, thinking, prompt, message, act
   ].join('\n')
 }
 
-/** The first lines with text, each folded and cut; the rest is an ellipsis. */
+/** The first lines that are not blank, each folded and cut; an ellipsis replaces the rest. */
 function toFirstLines(message: string): string[] {
   const lines = message
     .split(/\r\n|\r|\n/, 10 * maxLines)

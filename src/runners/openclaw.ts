@@ -1,4 +1,4 @@
-// A running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. We only learn that it was accepted.
+// Uses a running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. It reports only the acceptance.
 import { type AgentAction, type ChannelName, isOwnChannel } from '../model/action.ts'
 import type { OpenClawRunnerConfig } from '../model/agents-config.ts'
 import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
@@ -20,14 +20,14 @@ const maxNameChars = 500
 /** The most bytes of an answer, which is a run id or a sentence. */
 const maxAnswerBytes = 65_536
 
-/** Whether OpenClaw does not have this channel. */
+/** Whether OpenClaw lacks this channel. */
 function isUnknownToOpenClaw(channel: ChannelName): boolean {
   return channel === 'webhook' || channel === 'console' || isOwnChannel(channel)
 }
 
 /**
- * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run.
- * A session key is never sent, because OpenClaw refuses it by default; nor is our system text.
+ * `POST {baseUrl}/agent`, and `/wake` for a heartbeat, with the run id as `Idempotency-Key`: a repeat is the same run. A session key is
+ * never sent, because OpenClaw refuses it by default, and the system text is not sent either.
  */
 export function createOpenClawRunner(
   id: string,
@@ -46,7 +46,7 @@ export function createOpenClawRunner(
         ...(runId === undefined ? {} : { 'idempotency-key': runId }),
       },
       body: JSON.stringify(body),
-      // a redirect would carry the token, or lose the body
+      // a redirect would send the token to another place, or drop the body
       redirect: 'manual',
       signal: AbortSignal.any([signal, AbortSignal.timeout(config.timeoutMs)]),
     })
@@ -82,7 +82,7 @@ export function createOpenClawRunner(
   }
 }
 
-/** Only the fields that the action sets: OpenClaw decides the rest, and it refuses unknown names. */
+/** Contains only the fields that the action sets: OpenClaw decides the rest, and it refuses unknown names. */
 function buildAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAction): JsonObject {
   const body = {
     message: prompt,
@@ -99,13 +99,13 @@ function buildAgentBody({ prompt, agentId, model }: RunRequest, action: AgentAct
   return Object.fromEntries(Object.entries(body).flatMap(([key, value]) => (value === undefined ? [] : [[key, value]])))
 }
 
-/** Channel and recipient, both or neither; `last` is refused in a direct call. */
+/** The channel and the recipient, both or neither. A direct call must not name `last`. */
 function findDestination({ deliver, channel, to }: AgentAction): { channel: ChannelName; to: string } | undefined {
   if (!deliver || to === undefined || channel === 'last' || isUnknownToOpenClaw(channel)) return undefined
   return { channel, to }
 }
 
-/** Undefined: it was not accepted. */
+/** Undefined if the run was not accepted. */
 function readForwarded({ runId, action }: RunRequest, { status, body }: OpenClawAnswer): RunResult | undefined {
   if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
   if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
@@ -126,7 +126,7 @@ function describeReply(action: AgentAction): string {
   return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
 }
 
-/** Undefined: no JSON object, or too long. */
+/** Undefined if the answer is too long or not a JSON object. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
   const answer = tryParseJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
@@ -135,13 +135,13 @@ async function readJson(response: Response): Promise<JsonObject | undefined> {
 type OpenClawAnswer = {
   readonly status: number
   readonly headers: Headers
-  /** Undefined: not a JSON object. */
+  /** Undefined if the body is not a JSON object. */
   readonly body: JsonObject | undefined
 }
 
 const maxWords = 300
 
-/** OpenClaw knows a repeated key for five minutes, so only a run that never reached it may be repeated later. */
+/** OpenClaw recognises a repeated key for five minutes, so only a run that never reached it may be repeated later. */
 const notConnectedCodes: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -150,10 +150,10 @@ const notConnectedCodes: ReadonlySet<string> = new Set([
   'ENETUNREACH',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
-/** Statuses of OpenClaw, or of a proxy in front of it, after which it has certainly not accepted the run. */
+/** Statuses of OpenClaw, or of a proxy in front of it, after which the run was certainly not accepted. */
 const unavailableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 521, 523])
 
-/** The next move for a status that a retry does not change. */
+/** The next move after a status that a retry does not change. */
 const remedies: Readonly<Record<number, string>> = {
   400: 'Change what the mapping or the request asks for, or what OpenClaw allows.',
   401: 'Set its token to the hook token of OpenClaw (hooks.token there).',
@@ -196,7 +196,7 @@ function toAnswerFailure(
   return status === 413 ? { status: 'too-long', detail } : permanentFailure(detail)
 }
 
-/** No answer. A repeat is safe: the idempotency key makes it the same run. */
+/** There was no answer. A repeat is safe: the idempotency key makes it the same run. */
 function toNetworkFailure(
   id: string,
   { baseUrl, timeoutMs }: OpenClawRunnerConfig,
@@ -214,7 +214,7 @@ function toNetworkFailure(
   return failed(`${gateway} cannot be reached${code === undefined ? '' : ` (${code})`}. Is it running?`)
 }
 
-/** Without a credential that the URL may contain. */
+/** Removes a credential that the URL may contain. */
 function toOrigin(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : 'its baseUrl'
 }

@@ -1,4 +1,4 @@
-// The folder of an agent: its commands run there, and its operator writes two files there.
+// The folder of an agent: its commands run there, and its operator keeps two files there.
 import { constants } from 'node:fs'
 import { mkdir, mkdtemp, open, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -12,12 +12,12 @@ type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
 /** The most bytes of such a file that are read. */
 const maxBytes = 65_536
 
-/** Creates the folder and its parents, for the owner only. If that fails, the command that runs in it fails. */
+/** Creates the folder and its parents, readable by the owner only. A failure is ignored here: the command in the folder then fails. */
 export async function prepareWorkspace(folder: string | undefined): Promise<void> {
   if (folder !== undefined) await mkdir(folder, { recursive: true, mode: 0o700 }).catch(() => undefined)
 }
 
-/** Works in the workspace; without one, in an empty private folder that is removed afterwards. */
+/** Runs the work in the workspace; without one, in an empty private folder that is removed afterwards. */
 export async function inWorkspace<T>(workspace: string | undefined, work: (folder: string) => Promise<T>): Promise<T> {
   if (workspace !== undefined) return await work(workspace)
   const folder = await mkdtemp(join(tmpdir(), 'hookloom-run-'))
@@ -28,7 +28,7 @@ export async function inWorkspace<T>(workspace: string | undefined, work: (folde
   }
 }
 
-// an agent may write in its folder: it must not read our files through a link (/proc/self/environ), nor block us with a pipe
+// an agent may write in its folder: a link must not make the gateway read its own files (/proc/self/environ), and a pipe must not block it
 const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /** `refused`: one sentence about a file that exists but is not read. Both are undefined if the file does not exist or is empty. */
@@ -65,7 +65,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
 /** Undefined if there is no readable file, or the file is empty. */
 export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
 
-/** The same for turns. A refused file is logged once, and again only after it could be read in between. */
+/** A reader for turns. It logs a refused file once, and again only after it was readable in between. */
 export function createWorkspaceReader(log: Pick<Log, 'warn'>): WorkspaceReader {
   const warned = new Set<string>()
   return async (folder, name) => {

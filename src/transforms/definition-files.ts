@@ -1,5 +1,5 @@
-// Finds the presets, verifiers and channels of integrators: in folders of the config directory, which no link may leave, or in
-// packages installed there.
+// Finds the presets, verifiers and channels of integrators: in folders of the config directory, which no link may leave, or in packages
+// that are installed there.
 import { readdir, realpath, stat } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
@@ -28,7 +28,7 @@ export function isPlainName(name: string): boolean {
   return fileNamePattern.test(name)
 }
 
-/** The name of a missing module's file, for messages. */
+/** The file name of a missing module, for messages. */
 export function toNamedLabel(kind: Named, name: string): string {
   return `${folders[kind]}/${name}.ts`
 }

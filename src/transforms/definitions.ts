@@ -1,5 +1,5 @@
-// Modules that define a preset, a verifier or a channel. They are built and confined like transforms, but evaluated in the main
-// thread, because it uses their definitions.
+// Loads modules that define a preset, a verifier or a channel. They are built and confined like transforms, but evaluated in the main
+// thread, which uses their definitions.
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Problem } from '../model/problem.ts'
@@ -11,18 +11,18 @@ import { toFileLabel } from './root.ts'
 import { describeThrown } from './modules/thrown.ts'
 import { isUnchanged } from './modules/resolution-snapshot.ts'
 
-/** The default export of a module, not checked yet, and the facts that messages need. */
+/** The default export of a module, not yet checked, and the facts for messages. */
 export type Definition = {
   readonly label: string
   readonly value: unknown
   /** The hash of its code. */
   readonly hash: string
-  /** Describes an exception of its code and the place, without text that may quote a request. */
+  /** Describes an exception in the module's code with its place, without text that may quote a request. */
   describeThrown(thrown: unknown): string
 }
 
 export type Definitions = {
-  /** Loads files, in the same order. A module whose files did not change is the same object as before. Other modules are dropped. */
+  /** Loads files, and keeps their order. A module whose files did not change is the same object as before. Other modules are dropped. */
   load(files: readonly ModuleFile[]): Promise<(Definition | Problem)[]>
   /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly BuildInput[]
@@ -97,7 +97,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   }
 }
 
-/** The state of the package.json that names the entry of a package. It is read, but it is not in the bundle. */
+/** The state of the package.json with the entry of a package. It is read, but it is not in the bundle. */
 async function readManifestStamp({ file, packageName }: ModuleFile): Promise<string> {
   if (packageName === undefined) return ''
   const facts = await stat(join(file, 'package.json'), { bigint: true }).catch(() => undefined)

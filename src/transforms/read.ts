@@ -1,5 +1,5 @@
-// Reads files of the transforms directory so that the file that was checked is the file whose bytes are used: a symlink
-// that is swapped in between check and read is never followed. A hard link to an outside file looks like any file, and is read.
+// Reads files of the transforms directory. The file that was checked is always the file that is read: a symlink that is swapped in between
+// is never followed. A hard link to an outside file looks like any other file, and is read.
 import { constants } from 'node:fs'
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
@@ -10,17 +10,17 @@ import { isInside } from './root.ts'
 export type BuildInput = {
   readonly file: string
   readonly mtimeNs: bigint
-  /** When the file with this name got these bytes, by a write or a rename. */
+  /** When the file with this name got its current bytes, by a write or a rename. */
   readonly ctimeNs: bigint
   readonly size: bigint
 }
 
-/** The size limit of a file in bytes. The largest files in packages have a tenth of this size. */
+/** The size limit of a file in bytes: ten times the largest files in packages. */
 const largestFile = 32_000_000
 
 /**
- * Throws a plain Error for the integrator. Its message continues a sentence that begins with the name of the file.
- * `root` is a real path; `largest` is in bytes.
+ * Throws a plain Error for the integrator. Its message continues a sentence that begins with the name of the file. `root` is a real path;
+ * `largest` is in bytes.
  */
 export async function readInside(
   root: string,
@@ -44,8 +44,8 @@ export async function readInside(
 }
 
 /**
- * Throws the same errors as `readInside`, but does not read the file. Does nothing if the file does not exist. For the files that
- * esbuild reads without asking a plugin: esbuild would wait for the writer of a FIFO, and would read a device without end.
+ * Throws the same errors as `readInside`, but does not read the file. Does nothing if the file does not exist. For the files that esbuild
+ * reads without asking a plugin: a FIFO would block esbuild, and a device never ends.
  */
 export async function checkReadable(root: string, path: string): Promise<void> {
   const facts = await stat(path).catch(() => undefined)
@@ -69,7 +69,7 @@ function buildOutsideError(): Error {
   return new Error('is outside the transforms directory')
 }
 
-/** The path of an open file. Linux shows it. On other systems the path is resolved again, and must still be the same file. */
+/** The path of an open file, which Linux shows. On other systems the path is resolved again, and must still be the same file. */
 async function resolveOpenPath(
   handle: FileHandle,
   file: string,
@@ -88,12 +88,12 @@ function withoutBom(bytes: Uint8Array): Uint8Array {
 
 const sourceMapComment = /\/[/*][#@] sourceMappingURL=/
 
-/** The last such comment of a file counts. This one is invalid, so esbuild prints a warning and ignores it. */
+/** The last comment of this kind counts. This one is invalid, so esbuild prints a warning and ignores it. */
 const nowhere = '\n//# sourceMappingURL=data:application/json;base64,!'
 
 /**
- * The same program without a source map. esbuild reads the file that the comment names without asking a plugin, even outside the
- * transforms directory or into a FIFO. The comment itself stays, because the same characters may be text of the program.
+ * The same program without a source map. esbuild reads the file that such a comment names without asking a plugin, even a FIFO or a file
+ * outside the transforms directory. The comment itself is kept, because the same characters may be text of the program.
  */
 export function withoutSourceMap(contents: Uint8Array): Uint8Array {
   const bytes = Buffer.from(contents.buffer, contents.byteOffset, contents.byteLength)

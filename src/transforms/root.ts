@@ -1,10 +1,10 @@
-// The place for the code of integrators: the real path of every module is inside the real path of the transforms directory, and
-// that directory is inside <config dir>/hooks/transforms.
+// The boundary for integrators' code: the real path of every module is inside the real path of the transforms directory, and that directory
+// is inside <config dir>/hooks/transforms.
 import { realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { Problem } from '../model/problem.ts'
 
-/** The transforms root as a path from the config directory. */
+/** A path below the transforms root, relative to the config directory. */
 const ofConfigDir = /^(\.\/+)*hooks\/+transforms(\/+|$)/
 
 /** The file extensions of modules. */
@@ -16,8 +16,8 @@ export function isInside(directory: string, path: string): boolean {
 }
 
 /**
- * The name of a module in messages: the name that its author knows, never an absolute path. `folder`: the name of the directory
- * that the module must not leave.
+ * The name of a module in messages, as its author knows it and never as an absolute path. `folder`: the name of the directory that the
+ * module must not leave.
  */
 export function toModuleLabel(module: string, folder = 'transforms'): string {
   return `${folder}/${module.replace(/^(\.\/)+/, '')}`
@@ -29,9 +29,9 @@ export function toFileLabel({ root, file, folder }: { root: string; file: string
 }
 
 /**
- * The real path of `hooks.transformsDir`, or of the transforms root if it is not set. A relative path starts at the transforms
- * root, or at the config directory if it begins with `hooks/transforms`. A directory that does not exist yet is no error: each of its modules is reported as missing.
- * Throws `config-invalid` for a directory outside the transforms root, even if a symlink leads there.
+ * The real path of `hooks.transformsDir`, or by default of the transforms root. A relative path starts at the transforms root, or at the
+ * config directory if it begins with `hooks/transforms`. A directory that does not exist yet is not an error: each of its modules is
+ * reported as missing. Throws `config-invalid` for a directory outside the transforms root, even if a symlink leads there.
  */
 export async function resolveTransformsRoot(config: {
   configDir: string
@@ -54,7 +54,7 @@ function buildOutsideProblem(why: string): Problem {
   )
 }
 
-/** The real path. If nothing exists there, the nearest existing directory above it is resolved. */
+/** The real path of a path. If it does not exist, the nearest existing directory above it is resolved. */
 export async function resolveRealPath(path: string): Promise<string> {
   try {
     return await realpath(path)
@@ -66,8 +66,8 @@ export async function resolveRealPath(path: string): Promise<string> {
 }
 
 /**
- * The real path of the file of a module. Throws `config-invalid` for a path that could leave the root, for a symlink out of it
- * and for a file that is no module. Throws `transform-missing` if the file does not exist. `root` is a real path.
+ * The real path of a module's file. Throws `config-invalid` for a path that could leave the root, for a symlink out of it and for a file
+ * that is not a module. Throws `transform-missing` if the file does not exist. `root` is a real path.
  */
 export async function resolveModule(root: string, module: string): Promise<string> {
   const label = `hooks.mappings[].transform.module ${JSON.stringify(module.slice(0, 200))}`
@@ -95,7 +95,7 @@ export async function resolveModule(root: string, module: string): Promise<strin
   return file
 }
 
-/** Stricter than the schema of the configuration, which does not check the refs of presets and hosts. */
+/** Stricter than the schema of the configuration, which does not check the refs of presets and of programs that embed Hookloom. */
 function isPlainModulePath(module: string): boolean {
   if (module.trim() === '' || isAbsolute(module)) return false
   // a backslash is a separator on some systems; %2e and %2f become a dot and a slash where a path is decoded twice

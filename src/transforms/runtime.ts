@@ -1,5 +1,5 @@
-// Runs the transforms of a gateway: isolated, limited, and loaded again when their code changes. Only this folder knows how a
-// module is loaded and where it runs.
+// Runs the transforms of a gateway: isolated, limited, and reloaded when their code changes. Only this folder knows how a module is loaded
+// and where it runs.
 import { createSerial } from '../base/serial.ts'
 import { type Log, silentLog } from '../model/log.ts'
 import type { TransformRef } from '../model/mapping.ts'
@@ -26,12 +26,12 @@ export type RuntimeOptions = {
 
 export type TransformRuntime = {
   /**
-   * Loads the modules that the refs name. The keys of the result are those of `toTransformKey`. A module whose files did not
-   * change since the last load is neither built nor evaluated again. A module that is missing, does not build or does not load
-   * becomes a placeholder that fails every delivery with the reason. Transforms of an earlier load keep working. Rejects only
-   * with `config-invalid`, for a ref that leads out of the root.
-   * Nothing has to be released: threads keep the newest good code of each module that the newest refs name. A call of an older
-   * transform sends its code to the thread again, and starts threads with its own settings if none run.
+   * Loads the modules that the refs name. The keys of the result are those of `toTransformKey`. A module whose files did not change since
+   * the last load is neither built nor evaluated again. A module that is missing, does not build or does not load becomes a placeholder
+   * that fails every delivery with the reason. Transforms of an earlier load keep working. Rejects only with `config-invalid`, for a ref
+   * that leads out of the root.
+   * Nothing has to be released: threads keep the newest good code of each module that the newest refs name. A call of an older transform
+   * sends its code to the thread again, and starts threads with its own settings if none run.
    * @param root a real path from `resolveTransformsRoot`
    * @param settings the limits and the `process.env` of these transforms
    */
@@ -45,8 +45,8 @@ export type TransformRuntime = {
   /** Every file that the newest load read, with its state at that time. */
   inputs(): readonly BuildInput[]
   /**
-   * Threads for calls whose results are only compared. They take no time from the calls of deliveries, and a call that ends its
-   * thread does not count against its module.
+   * Creates threads for calls whose results are only compared. They do not delay the calls of deliveries, and a call that ends its thread
+   * does not count against its module.
    */
   createReplayThreads(): ReplayThreads
   /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
@@ -58,12 +58,12 @@ export type TransformRuntime = {
 }
 
 export type ReplayThreads = {
-  /** The same code with the same settings, called in these threads. */
+  /** The same code with the same settings, but called in these threads. */
   of(transforms: ReadonlyMap<string, Transform>): ReadonlyMap<string, Transform>
   close(): Promise<void>
 }
 
-/** A bundle that was checked with the settings of a pool. `exports`: its valid exports. */
+/** A bundle that was tested with the settings of a pool. `exports`: its valid exports. */
 type CheckedBundle = {
   readonly pool: SharedPool
   readonly bundle: Bundle
@@ -107,7 +107,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
         if ('problem' in one) return [one.module, toProblemRecord(one.problem)]
         const result = await checkBundle(one, wanted.get(one.module) ?? [], shared)
         const version = good.get(one.module)?.post.id
-        // a new version starts with a closed breaker; here the same code was saved again
+        // a new version starts with a closed breaker, but this is the same code, saved again
         if (one.isNew && 'tried' in result && result.tried.post.id === version) breakers.reset({ ...one, version })
         return [one.module, result]
       }),
@@ -190,7 +190,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const own = createPools({
       log: silentLog,
       onStopped() {},
-      // the pool ends soon, and a second thread takes as long to start as the first
+      // the pool is closed soon, and a second thread takes as long to start as the first
       hasStandby: false,
     })
     const withOwnThreads = (transform: Transform): Transform => {

@@ -1,4 +1,4 @@
-// Loads modules as a gateway does, in worker threads with its limits, and runs their fixtures as it does before a swap.
+// Loads modules like a gateway, in worker threads with the gateway's limits, and runs their fixtures as before a swap.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../../reload/assemble.ts'
@@ -20,7 +20,7 @@ export type BenchModules = {
   /** A real path. */
   readonly root: string
   readonly parts: Parts
-  /** The modules that were asked for, in the order of the mappings, each once. */
+  /** The requested modules, in the order of the mappings, each once. */
   readonly modules: readonly string[]
   /** The `process.env` of the modules. */
   readonly env: Readonly<Record<string, string>>
@@ -28,19 +28,19 @@ export type BenchModules = {
 
 export type ModuleResult = {
   readonly module: string
-  /** Why it does not load. Then no fixture ran. */
+  /** Why the module does not load. Then no fixture ran. */
   readonly problem: ProblemRecord | undefined
   readonly fixtures: readonly { readonly file: FixtureFile; readonly outcome: FixtureOutcome }[]
 }
 
 export type Bench = {
   /**
-   * Loads the configuration, or takes the given one, and the named modules, or all modules of the configuration.
-   * Throws a Problem of the configuration, and `usage-invalid` for an unknown module.
+   * Loads the configuration (or uses the given one), and the named modules or all modules of the configuration. Throws a Problem of the
+   * configuration, and `usage-invalid` for an unknown module.
    */
   load(names: readonly string[], config?: Config): Promise<BenchModules>
   run(loaded: BenchModules, module: string): Promise<ModuleResult>
-  /** The files that the newest load read. */
+  /** The files that the latest load read. */
   inputs(): readonly BuildInput[]
   close(): Promise<void>
 }
@@ -95,7 +95,7 @@ function findModuleProblem({ transforms }: Parts, module: string): ProblemRecord
   return own.find(({ problem }) => problem !== undefined)?.problem
 }
 
-/** Takes the name in the configuration, the name without its extension, or a path from the shell. */
+/** Accepts the name in the configuration, the name without its extension, or a path from the shell. */
 async function findModule(root: string, known: readonly string[], name: string): Promise<string> {
   for (const word of [name, relative(root, findRealPath(name))]) {
     const endings = extname(word) === '' ? moduleExtensions : ['']

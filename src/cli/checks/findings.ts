@@ -83,12 +83,12 @@ export async function checkMappings(
   }
 }
 
-/** As a gateway checks them at its start. */
+/** Checks the modules as a gateway does when it starts. */
 async function checkModules(context: Context, config: Config, loaded: LoadedConfig): Promise<CheckFinding[]> {
   const bench = createBench(context)
   try {
     const { root, parts } = await bench.load([], config)
-    // the presets' templates
+    // checks the presets' templates
     createGeneration(parts)
     const { modules } = await chooseTransforms({ root, parts, ...atStart })
     return modules.map(({ module, problem, fixtures }): CheckFinding => {

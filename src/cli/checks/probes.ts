@@ -39,7 +39,7 @@ export async function checkOutlets(
   ])
 }
 
-/** One agent for each model that the runner `ai` asks. */
+/** One agent for each model that the runner `ai` calls. */
 function chooseAgentsToAsk(agents: readonly Agent[]): readonly Agent[] {
   const asking = agents.filter((agent) => agent.runner === 'ai' && agent.model !== undefined)
   return asking.filter(({ model }, index) => asking.findIndex((other) => other.model === model) === index)
@@ -47,7 +47,7 @@ function chooseAgentsToAsk(agents: readonly Agent[]): readonly Agent[] {
 
 const askMs = 60_000
 
-/** A real call. The reply is not shown: it may be anything. */
+/** A real call. The reply may contain anything, so it is not shown. */
 async function askModel({ id, model = '', thinking }: Agent, runner: Runner | undefined): Promise<CheckFinding> {
   const name = `model-${cutLine(model, 100)}`
   const notes: string[] = []

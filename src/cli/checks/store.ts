@@ -1,4 +1,4 @@
-// What `doctor` looks at in the store: what waits in it, and whether its engine is sound.
+// The checks of `doctor` on the store: what waits there, and whether the database is intact.
 import { existsSync } from 'node:fs'
 import { missingMappingModule } from '../../model/delivery.ts'
 import type { Config } from '../../model/config.ts'

@@ -1,4 +1,4 @@
-// Runs the fixtures of a module again when the module, its imports or its fixtures are saved; all of them when the configuration changes.
+// Runs the fixtures of a module again when the module, its imports or its fixtures are saved; all fixtures when the configuration changes.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { configFile, envFile } from '../../config/text.ts'
@@ -14,7 +14,7 @@ import { describeFailure } from '../terminal/print.ts'
 /** `written`: the texts that this command wrote to files. They do not count as saves of the author. */
 export type Round = { readonly code: number; readonly written: ReadonlyMap<string, string> }
 
-/** Until SIGINT or SIGTERM. `names`: these modules alone; none means all. */
+/** Runs until SIGINT or SIGTERM. `names`: only these modules; an empty list means all. */
 export async function watchSaves(
   context: Context,
   bench: Bench,

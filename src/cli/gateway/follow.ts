@@ -24,7 +24,7 @@ type Row = z.infer<typeof Row>
 
 type FollowFilters = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
 
-/** Until SIGINT. With `--json` it prints the rows of the API. */
+/** Runs until SIGINT. With `--json` it prints the rows of the API. */
 export async function followDeliveries(context: Context, filters: FollowFilters): Promise<void> {
   const ended = new AbortController()
   process.once('SIGINT', () => ended.abort())

@@ -22,7 +22,7 @@ export function findGatewayAddress(dir: string, { server, hooks }: Config): Gate
   }
 }
 
-/** The admin port of the running gateway, else the configured one. Throws `gateway-unreachable` if it is not known. */
+/** The admin port of the running gateway, or the configured one. Throws `gateway-unreachable` if neither is known. */
 function findAdminUrl(dir: string, { server }: ConfigParts): string {
   const running = findRunning(dir)
   if (running !== undefined) return running.adminUrl
@@ -70,7 +70,7 @@ export async function askAdmin<T>(
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
-/** Opens an answer of the admin API that has no end. Throws the gateway's refusal as a Problem. */
+/** Opens an endless answer of the admin API. Throws the gateway's refusal as a Problem. */
 export async function openAdmin(
   context: Context,
   { path, headers, signal }: { path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
@@ -101,7 +101,7 @@ export function findAdmin(context: Context): { adminUrl: string; token: string }
   return { adminUrl: findAdminUrl(context.dir, parts), token }
 }
 
-/** Asks for all parked deliveries, or those of one hook, in as many requests as the gateway needs. */
+/** Lists all parked deliveries, or those of one hook, in as many requests as the gateway needs. */
 export async function* askParked<T extends { readonly next?: string | undefined }>(
   context: Context,
   { what, hook, answer }: { what: 'retry' | 'drop'; hook: string | undefined; answer: z.ZodType<T> },
@@ -118,7 +118,7 @@ export async function* askParked<T extends { readonly next?: string | undefined 
   } while (after !== undefined)
 }
 
-/** The Problem that a refusal's body describes. */
+/** The Problem in the body of a refusal. */
 export function parseRefusal(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(tryParseJson(text))
   if (!body.success)
@@ -145,8 +145,8 @@ function toUnreachableProblem(url: string | undefined, cause?: unknown): Problem
 const knownParts = new WeakMap<Context, ConfigParts>()
 
 /**
- * The part of the configuration that a command next to a running gateway needs: where the store is, and how the gateway is
- * reached. If the rest is invalid, it warns once a command and goes on.
+ * The part of the configuration that a command next to a running gateway needs: where the store is, and how to reach the gateway. If the
+ * rest is invalid, it prints one warning and continues.
  */
 export function findConfigParts(context: Context): ConfigParts {
   const found = knownParts.get(context)

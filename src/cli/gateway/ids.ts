@@ -7,12 +7,12 @@ import { readStore } from './stored.ts'
 
 const newest = 'last'
 const maxIdsShown = 10
-/** Ids that one beginning may have: a delivery with `forEach` has as many runs as its array has items. */
+/** The maximum number of ids with one prefix: a delivery with `forEach` has one run for each item of its array. */
 export const maxIdsRead = 1_000
 
 /**
- * The id of the delivery or run that is meant. `last` is the newest delivery. A beginning that only runs of one delivery share
- * is the delivery. An unknown id is returned as it is. Throws `conflict` with the candidates if several deliveries begin so.
+ * The id of the requested delivery or run. `last` is the newest delivery. A prefix that only runs of one delivery share is the delivery. An
+ * unknown id is returned unchanged. Throws `conflict` with the candidates if several deliveries match.
  */
 export async function findId(context: Context, given: string): Promise<string> {
   if (given === newest) {

@@ -3,7 +3,7 @@ import pino from 'pino'
 import type { Log } from '../../model/log.ts'
 import { replaceUnseen, toPrintable, toPrintableLine } from '../../base/text.ts'
 
-/** One JSON object a line on standard output. What a terminal would obey, or nobody would see, is escaped as JSON escapes it. */
+/** One JSON object a line on standard output. Terminal controls and invisible characters are escaped as in JSON. */
 export function createJsonLog(): Log {
   return pino(
     {
@@ -53,7 +53,7 @@ export async function createPrettyLog(): Promise<Log> {
       colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
       sync: true,
       translateTime: 'HH:MM:ss',
-      // a code frame is printed as text, not as a JSON string; the message shows what the others contain
+      // a code frame is printed as text, not as a JSON string; the message has the values of the other fields
       ignore: 'frame,delivery,job,repeated',
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),
@@ -65,7 +65,7 @@ export async function createPrettyLog(): Promise<Log> {
   return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
 }
 
-/** Without ids that the message shows, and without the delivery of a job: "hookloom show" finds it by the id of the job too. */
+/** Without ids that the message shows, and without the delivery of a job: "hookloom show" also accepts the id of the job. */
 function toPrintableFields(fields: object, message: string): object {
   const isShown = (value: unknown) => typeof value === 'string' && value !== '' && message.includes(value)
   const isOfJob = 'jobId' in fields && isShown(fields.jobId)
@@ -78,7 +78,7 @@ function toPrintableFields(fields: object, message: string): object {
   return Object.fromEntries(entries)
 }
 
-/** Its texts, however deep. */
+/** Makes the texts of a value printable, at any depth. */
 function toPrintableValue(value: unknown): unknown {
   if (typeof value === 'string') return toPrintable(value)
   if (value instanceof Error)

@@ -1,4 +1,4 @@
-// The refusals that the running gateway remembers, and the operator's reasons behind them, of which the answers show less.
+// The refusals that the running gateway remembers, with the operator's reasons, of which the answers show only a part.
 import { z } from 'zod'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
@@ -27,7 +27,7 @@ export async function fetchRefusals(context: Context): Promise<ShownRefusal[]> {
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
 
-/** The refusal with this request id, or with the only one that begins so. Undefined without a gateway too. */
+/** The refusal with this request id or with this unique prefix. Undefined if no gateway runs. */
 export async function findRefusal(context: Context, given: string): Promise<ShownRefusal | undefined> {
   const refusals = await fetchRefusals(context).catch((error: unknown) => {
     if (error instanceof Problem) return []

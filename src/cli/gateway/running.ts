@@ -1,4 +1,4 @@
-// The gateway that runs on a config directory. Every command that reads asks for it, so it loads no schema.
+// Finds the gateway that runs on a config directory. Every command that reads calls it, so it loads no schema.
 import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import { toGatewayFile } from '../../model/places.ts'
@@ -36,7 +36,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: it runs, under another user
+    // EPERM: the process runs as another user
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

@@ -1,10 +1,10 @@
-// A gateway from its start to the signal that stops it.
+// Runs a gateway from its start to the signal that stops it.
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
 import { toErrorName } from '../../base/exceptions.ts'
 import { readVersion } from '../scaffold/package.ts'
 import type { Log } from '../../model/log.ts'
 
-/** In place of those of the configuration. */
+/** They replace those of the configuration. */
 export type Ports = Pick<HookloomOptions, 'port' | 'adminPort'>
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {
@@ -29,7 +29,7 @@ export async function serve({ announce, ...options }: ServeOptions): Promise<num
       })
     }
   })
-  // a forgotten promise of an integrator's code must not end the gateway; its message may quote a payload
+  // an unhandled rejection in an integrator's code must not end the gateway; its message may quote a payload
   process.on('unhandledRejection', (thrown) => {
     log.error({ thrown: toErrorName(thrown) }, 'unhandled promise rejection')
   })

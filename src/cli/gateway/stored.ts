@@ -25,14 +25,13 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
 }
 
 /**
- * The store of the running gateway, else that of the configuration. Throws `config-missing` if there is neither a configuration
- * nor a store.
+ * The store of the running gateway, or that of the configuration. Throws `config-missing` if there is neither a configuration nor a store.
  */
 async function findPlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)
   const running = findRunning(context.dir)?.store
   if (known !== undefined) return chooseStorePlace(running, { kind: 'file', file: known })
-  // the schema of the configuration takes as long as all the rest of a command
+  // the schema of the configuration loads as slowly as all the rest of a command
   const { findConfigParts } = await import('./gateway.ts')
   const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
@@ -43,8 +42,8 @@ async function findPlace(context: Context): Promise<StorePlace> {
 }
 
 /**
- * `running`: what a gateway wrote of its store into its address file. That has no password, so the URL of a database comes from the
- * configuration. Throws `conflict` if it names another database now.
+ * `running`: the store in the gateway's address file. It has no password, so the URL of a database comes from the configuration. Throws
+ * `conflict` if the configuration now names another database.
  */
 export function chooseStorePlace(running: string | undefined, configured: StorePlace): StorePlace {
   if (running === undefined || running === describeStorePlace(configured)) return configured

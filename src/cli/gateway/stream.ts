@@ -1,4 +1,4 @@
-// Reads the stream of the running gateway: server-sent events over fetch, with the place to continue from after a cut.
+// Reads the stream of the running gateway: server-sent events over fetch. Resumes after a broken connection.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { Problem } from '../../model/problem.ts'
@@ -9,7 +9,7 @@ type StreamEvent = { readonly event: string; readonly data: string }
 
 const retryMs = 1_000
 
-/** The events until `signal` ends or the gateway stops. Throws `gateway-unreachable` if it does not answer at first. */
+/** The events until `signal` is aborted or the gateway stops. Throws `gateway-unreachable` if the first request gets no answer. */
 export async function* followStream(context: Context, signal: AbortSignal): AsyncGenerator<StreamEvent> {
   let lastId: string | undefined
   let isKnown = false

@@ -61,7 +61,7 @@ export async function consent(
   )
 }
 
-/** Pub/Sub only if the mode uses it. */
+/** Includes Pub/Sub only if the mode uses it. */
 function listScopes(mode: GmailMode): string[] {
   return mode === 'poll' ? [scopes.gmail] : [scopes.gmail, scopes.pubsub]
 }
@@ -96,7 +96,7 @@ function show(context: Context, url: string, opens: boolean): void {
   const [command = '', ...args] = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] }[String(process.platform)] ?? [
     'xdg-open',
   ]
-  // no browser here: the address was printed above
+  // no browser here; the address was printed above
   spawn(command, [...args, url], { stdio: 'ignore', detached: true })
     .on('error', () => undefined)
     .unref()

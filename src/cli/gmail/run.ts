@@ -1,4 +1,4 @@
-// Watches the mailbox in a separate process, until a signal or the end of the consent.
+// Watches the mailbox in a separate process, until a signal arrives or the consent is revoked.
 import { createHttpSink } from '../../gmail/http-sink.ts'
 import { toStateFile } from '../../gmail/mail.ts'
 import { startWatcher } from '../../gmail/watcher.ts'
@@ -34,7 +34,7 @@ export async function run({ dir, env }: Context): Promise<number> {
   return exitCodes.ok
 }
 
-/** The URL at which the gateway takes mails now. */
+/** The URL at which the gateway receives mails now. */
 export function findHooksUrl(dir: string, config: Config): { url: string; token: string } {
   const [token] = listHookTokens(config.hooks)
   if (token === undefined) {

@@ -60,7 +60,7 @@ async function planConfig(dir: string, { config, env, text }: LoadedConfig, flag
   }
   const has = presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === 'gmail')
   const withPreset = has ? text : editConfig(text, ['hooks', 'presets', -1], 'gmail')
-  // a value that is set already is not written again: the text stays as its author wrote it
+  // a value that is already set is not written again: the text stays as its author wrote it
   const news = edits.filter(({ path, value }) => JSON.stringify(readAt(config, path)) !== JSON.stringify(value))
   const edited = news.reduce((rest, { path, value }) => editConfig(rest, [...path], value), withPreset)
   const parsed = parseConfig(edited, env)
@@ -130,7 +130,7 @@ async function ensureCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, s
   await step('subscription', subscription, () => pubsub.ensureSubscription(subscription, topic, toPushConfig(gmail)))
 }
 
-/** Asks for notifications, so that a missing permission shows now. A watch that lasts another day is left alone. */
+/** Asks for notifications, so that a missing permission is noticed now. A watch that lasts another day is not renewed. */
 async function ensureWatch(
   dir: string,
   { gmail: api }: Google,
@@ -165,7 +165,7 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
   }
 }
 
-/** The fields that the set-up reads of an answer. A policy is sent back as it was read, so it gets no other field. */
+/** The fields of an answer that the set-up reads. A policy is sent back unchanged, so it gets no other field. */
 function buildDryBody(path: string): object {
   if (path.includes('/services/')) return { state: 'DISABLED' }
   return path.endsWith('/watch') ? { historyId: '0', expiration: '0' } : {}

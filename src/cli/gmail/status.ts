@@ -1,4 +1,4 @@
-// Whether the mailbox is watched, and what does not work. The exit code shows it too.
+// Whether the mailbox is watched, and what does not work. The exit code also shows it.
 import { readCredentials } from '../../gmail/credentials.ts'
 import { toStatusFile } from '../../gmail/status.ts'
 import { type GmailStatus, readStatus } from '../../gmail/status.ts'

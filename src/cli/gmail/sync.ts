@@ -21,7 +21,7 @@ export async function sync(context: Context): Promise<number> {
   const file = toStateFile(dir)
   const posting = createHttpSink({ account: gmail.account, hooks: () => findHooksUrl(dir, config), file })
   const state = await findState(context, gmail.account)
-  // the newer of the two: the gateway drops a mail that it has already, by its key
+  // the newer position of the two: the gateway drops a known mail by its key
   const sink = { ...posting, state: async () => state }
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
   const { mails, gap } = await withProgress(context, 'Asking the mailbox', () =>

@@ -1,4 +1,4 @@
-// What a file becomes before it is checked: a configuration without its mappings, and the mappings with their places in the file.
+// An imported file before it is checked: a configuration without its mappings, and the mappings with their places in the file.
 import type { JsonValue } from '../../base/json.ts'
 import type { ConfigPath } from '../../model/issue.ts'
 import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
@@ -11,7 +11,7 @@ export type DraftMapping = { readonly from: ConfigPath; readonly mapping: Fields
 export type ImportDraft = {
   readonly config: Fields & { hooks: Fields }
   readonly mappings: readonly DraftMapping[]
-  /** The folder of the transforms as the file names it. */
+  /** The transforms folder, as the file names it. */
   readonly transformsDir?: string | undefined
 }
 
@@ -22,7 +22,7 @@ export type Tools = {
   readonly home: string
 }
 
-/** A text of OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
+/** A text from OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
 export function unescapeText(text: string): string {
   return text.replaceAll(/\$(?=\$\{[A-Z_][A-Z0-9_]*\})/g, '')
 }
@@ -35,8 +35,8 @@ function unescapeAll(value: JsonValue): JsonValue {
 }
 
 /**
- * Escapes the texts of a draft. The file may come from anybody, so no text of it may read a variable or a file. Only a `Variable`, which the
- * import itself made, becomes `${NAME}`. `onText` gets the place of each text that looks like one.
+ * Escapes the texts of a draft. The file may be untrusted, so none of its texts may read a variable or a file. Only a `Variable`, which the
+ * import itself made, becomes `${NAME}`. `onText` gets the place of each text that looks like a reference.
  */
 export function escapeTexts(fields: Fields, onText: (path: ConfigPath) => void): Fields {
   const write = (value: unknown, path: ConfigPath): unknown => {
@@ -62,17 +62,17 @@ export function carryKeys(section: Section, keys: readonly string[]): Fields {
   return Object.fromEntries(pairs)
 }
 
-/** Where a secret goes. `name`: its variable here. `isTheirs`: the file says to which URL it is sent. */
+/** Where a secret is sent. `name`: its variable here. `isTheirs`: the file names the URL that receives it. */
 type Place = { readonly name: string; readonly isTheirs?: boolean }
 
-/** The variable of a secret. Undefined: the section has none. */
+/** The variable of a secret. Undefined if the section has none. */
 export function keepSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
   return keepSecretValue(section.take(key), [...section.path, key], place, tools)
 }
 
 /**
- * A value of the file, or of a variable that the file brings along, moves into `.env`. Other variables that it names are not read: a file
- * of somebody else could send them to its own URL.
+ * Moves a value of the file, or of a variable that the file defines, into `.env`. Other variables that the file names are not read: an
+ * untrusted file could send them to its own URL.
  */
 export function keepSecretValue(
   value: JsonValue | undefined,

@@ -27,7 +27,7 @@ type Source =
   | { readonly kind: 'openclaw'; readonly root: JsonObject }
   | { readonly kind: 'webhook'; readonly hooks: readonly JsonObject[] }
 
-/** Throws `usage-invalid` for a file that is none of the two, and `config-invalid` where there is a configuration already. */
+/** Throws `usage-invalid` for a file of another program, and `config-invalid` if a configuration exists already. */
 export async function importFrom(context: Context, given: string): Promise<void> {
   const { dir, env } = context
   const file = resolve(given)
@@ -141,7 +141,7 @@ type Result = {
   readonly secrets: Secrets
 }
 
-/** Names only: no secret is printed. */
+/** Prints names only, and no secret. */
 function printResult({ print }: Context, { file, source, settled, notes, secrets }: Result): void {
   const [kind, all] =
     source.kind === 'openclaw' ? ['mappings', countMappings(source.root)] : ['hooks', source.hooks.length]

@@ -1,4 +1,4 @@
-// The list of what is not taken over, and the secrets that move into `.env`. No note shows a value.
+// Lists the parts that are not imported, and the secrets that move into `.env`. No note shows a value.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { parseEnv, renderEnvLine, type Env } from '../../config/env.ts'
 import { type ConfigPath, toDottedPath } from '../../model/issue.ts'
@@ -6,7 +6,7 @@ import { findCounterpart } from '../../model/openclaw-keys.ts'
 import { generateToken } from '../scaffold/folder.ts'
 import { generatePlaceholder } from '../scaffold/placeholders.ts'
 
-/** A key of the file, and the rest of a sentence that begins with it: why it is not taken over, and what to do instead. */
+/** A key of the file, and the rest of a sentence that begins with it: why it is not imported, and what to do instead. */
 export type Note = { readonly path: ConfigPath; readonly rest: string }
 
 export type Notes = {
@@ -28,7 +28,7 @@ export function renderNote({ path, rest }: Note): string {
   return `${toDottedPath(path)}${rest.startsWith(':') ? '' : ' '}${rest}`
 }
 
-/** An object of the file. Its keys are taken one by one, and the keys that nobody took are listed. */
+/** An object of the file. Its keys are read one by one, and the keys that were never read are listed. */
 export type Section = {
   readonly path: ConfigPath
   take(key: string): JsonValue | undefined
@@ -55,7 +55,7 @@ export function openSection(path: ConfigPath, value: JsonValue | undefined): Sec
   }
 }
 
-/** Lists what is left of a section: a line for each key that has a counterpart, and one line for all others. */
+/** Lists the unused keys of a section: a line for each key that has a counterpart, and one line for all others. */
 export function noteUnusedKeys(notes: Notes, { path, left }: Section, why = ''): void {
   const others: string[] = []
   for (const key of left()) {
@@ -81,29 +81,29 @@ export class Variable {
 }
 
 export type Secrets = {
-  /** Moves a value into `.env`. The name has a number if it is in use with another value. */
+  /** Moves a value into `.env`. If the name is used for another value, a number is appended. */
   keep(name: string, value: string): Variable
-  /** Makes sure that a variable is set: from the environment, `.env`, or the variables of the file; else a placeholder. */
+  /** Makes sure that a variable is set: from the environment, `.env` or the variables of the file, or else with a placeholder. */
   need(name: string): Variable
-  /** A placeholder in a variable that has no value yet, neither here nor in the environment. */
+  /** Sets a placeholder if the variable has no value here or in the environment. */
   ask(name: string): Variable
   /** The variable, or a new random token under its name. */
   make(name: string): Variable
   /** Whether a variable has a value without a placeholder. */
   has(name: string): boolean
-  /** The value of a variable that the file brings along. */
+  /** The value of a variable that the file defines. */
   brought(name: string): string | undefined
   /** The variables to add to `.env`. */
   added(): readonly { readonly name: string; readonly value: string; readonly isPlaceholder: boolean }[]
 }
 
-/** `env`: the environment and the `.env` of the config directory. `theirs`: the variables that the file brings along. */
+/** `env`: the environment and the `.env` of the config directory. `theirs`: the variables that the file defines. */
 export function createSecrets(env: Env, theirs: Env): Secrets {
   const added = new Map<string, { value: string; isPlaceholder: boolean }>()
   const read = (name: string): string | undefined =>
     added.get(name)?.value ?? (Object.hasOwn(env, name) ? env[name] : undefined)
   const variables = new Map<string, Variable>()
-  /** The same object for the same name. */
+  /** Returns the same object for the same name. */
   const refer = (name: string): Variable => {
     const variable = variables.get(name) ?? new Variable(name)
     variables.set(name, variable)

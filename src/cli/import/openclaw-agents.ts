@@ -10,7 +10,7 @@ type Agents = {
   readonly ids: { readonly listed: readonly string[]; readonly default: string }
 }
 
-/** `named`: the models that the hooks name. Their providers are taken too. */
+/** `named`: the models that the hooks name. Their providers are imported too. */
 export function convertAgents(file: Section, tools: Tools, named: readonly string[]): Agents {
   const { notes } = tools
   const agents = file.open('agents')
@@ -43,7 +43,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
   }
 }
 
-/** Of `agents.list`, or of `agents.entries` where the ids are the keys. */
+/** From `agents.list`, or from `agents.entries` where the ids are the keys. */
 function listAgents(agents: Section): Section[] {
   const list = agents.take('list')
   const entries = agents.take('entries')
@@ -87,7 +87,7 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
   if (section.has('activeHours')) {
     const hours = section.open('activeHours')
     const zone = hours.take('timezone')
-    // "user" and "local" are words of OpenClaw for the machine's own
+    // "user" and "local" are OpenClaw's words for the time zone of the machine
     const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
     heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end']), ...timezone }
   }
@@ -96,10 +96,10 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
 }
 
 type Models = {
-  /** The name of the model here. Undefined: its provider is not known. */
+  /** The name of the model here. Undefined if its provider is unknown. */
   resolve(name: string): string | undefined
   readonly next: string
-  /** The section `models`, with every provider that was asked for. */
+  /** The section `models`, with every provider that was requested. */
   settle(): Fields
 }
 
@@ -112,7 +112,7 @@ const kinds: Readonly<Record<string, string>> = {
   ollama: 'openai-compatible',
 }
 
-/** Providers that OpenClaw knows without a section. The URLs are from the pages of the providers. */
+/** Providers that need no section in OpenClaw. The URLs are from the providers' pages. */
 const known: Readonly<Record<string, { kind: string; baseUrl?: string; key?: string }>> = {
   anthropic: { kind: 'anthropic', key: 'ANTHROPIC_API_KEY' },
   openai: { kind: 'openai', key: 'OPENAI_API_KEY' },
@@ -182,7 +182,7 @@ function convertProvider(name: string, section: Section, tools: Tools): Fields |
     )
     return text === undefined ? [] : [[header, text] as const]
   })
-  // the abilities of a model are not configured here
+  // the capabilities of a model are not configured here
   for (const key of ['models', 'auth']) section.take(key)
   noteUnusedKeys(tools.notes, section)
   const isBareOllama = api === 'ollama' && typeof baseUrl === 'string' && !/\/v1\/*$/.test(baseUrl)

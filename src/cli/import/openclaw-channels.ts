@@ -1,4 +1,4 @@
-// The channels of an openclaw.json: what a reply needs. The rules for incoming chat messages have no counterpart.
+// The channels of an openclaw.json: only the keys that a reply needs. The rules for incoming chat messages have no counterpart.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { describeFirstIssue } from '../../model/issue.ts'
 import { channelSections } from '../../model/channels-config.ts'
@@ -51,7 +51,7 @@ const others: Readonly<Record<string, string>> = {
   defaults: 'is about incoming messages, and nothing is received from chats here.',
 }
 
-/** The sections that are complete, by the names that they have here. */
+/** The complete sections, under the names that they have here. */
 export function convertChannels(all: Section, tools: Tools): Fields {
   const { notes } = tools
   const channels: Fields = {}
@@ -78,7 +78,7 @@ export function convertChannels(all: Section, tools: Tools): Fields {
   return channels
 }
 
-/** The section with the keys of its default account. A channel has one account here. */
+/** The section with the keys of the default account. A channel has only one account here. */
 function openDefaultAccount(section: Section, value: JsonObject, { notes }: Tools): Section {
   const { accounts, defaultAccount, ...shared } = value
   if (!isJsonObject(accounts)) return openSection(section.path, shared)

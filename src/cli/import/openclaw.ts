@@ -1,4 +1,4 @@
-// An openclaw.json as a configuration: its hooks, mappings and gateway. Facts are from OpenClaw's public documentation.
+// Converts an openclaw.json to a configuration: its hooks, mappings and gateway. Source: OpenClaw's public documentation.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import type { ConfigPath } from '../../model/issue.ts'
@@ -41,7 +41,7 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   })
   const transformsDir = hooks.take('transformsDir')
   noteUnusedKeys(notes, hooks)
-  // the variables of "env" are read where something names them
+  // the variables of "env" are read only where a key refers to them
   file.take('env')
   for (const key of ['$schema', 'meta', 'wizard']) file.take(key)
   noteUnusedKeys(notes, file)
@@ -62,7 +62,7 @@ function takeList(section: Section, key: string): readonly JsonValue[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The models that hooks name, so that their providers are taken too. */
+/** The models that hooks name, so that their providers are imported too. */
 function listModels(hooks: Section): string[] {
   const mappings = takeList(hooks, 'mappings')
   const gmail = hooks.take('gmail')
@@ -140,7 +140,7 @@ const agentKeys = ['agentId', 'sessionMode', 'channel', 'to', 'model', 'thinking
 const plainKeys = ['action', 'wakeMode', 'forEach', 'allowUnsafeExternalContent', ...agentKeys]
 const templateKeys = ['name', 'sessionKey', 'messageTemplate', 'textTemplate']
 
-/** Undefined: it cannot be taken, and the notes say why. A condition is never left out: the mapping would take more. */
+/** Undefined if the mapping cannot be imported; the notes say why. A condition is never left out: the mapping would match more requests. */
 function convertMapping(section: Section, tools: Tools, known: Known): DraftMapping | undefined {
   const { notes } = tools
   const { path } = section
@@ -179,7 +179,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   return { from: path, mapping }
 }
 
-/** The conditions, or why they cannot be taken. OpenClaw compares `source` with the field of the payload. */
+/** The conditions, or why they cannot be imported. OpenClaw compares `source` with the field of the payload. */
 function convertMatch(section: Section): Fields | string {
   const [path, source] = [section.take('path'), section.take('source')]
   const [other] = section.left()
@@ -200,7 +200,7 @@ function dropUnused(mapping: Fields, path: ConfigPath, { notes }: Tools): void {
   }
 }
 
-/** A reply goes where the file says or nowhere: without its channel or recipient it would go to another chat. */
+/** A reply goes to the recipient in the file or nowhere: without its channel or recipient it would reach another chat. */
 function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, known: Known): void {
   const { channel, to, model } = mapping
   if (typeof model === 'string' && model.includes('{{')) {
@@ -223,7 +223,7 @@ function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, kn
   if (channel !== undefined) mapping['channel'] = name
 }
 
-/** `source`, `event`, `payload`, `headers` and `query` alone are fields of the payload in OpenClaw, and `a[b]` is `a.b`. */
+/** In OpenClaw, bare `source`, `event`, `payload`, `headers` and `query` are fields of the payload, and `a[b]` is `a.b`. */
 function convertTemplate(text: string): string {
   return text.replaceAll(/\{\{\s*([^}]+?)\s*\}\}/g, (_, expression: string) => {
     const dotted = expression.replaceAll(/\[(?!\d+\])([^\]]+)\]/g, '.$1').replace(/^\./, '')

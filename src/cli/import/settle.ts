@@ -1,4 +1,4 @@
-// Makes a draft a configuration that the gateway accepts. A part that it would refuse is left out and listed with the reason.
+// Turns a draft into a configuration that the gateway accepts. Parts that it would refuse are left out and listed with the reason.
 import { substituteEnv, type Env } from '../../config/env.ts'
 import { describeSchemaIssue } from '../../config/issues.ts'
 import { Config } from '../../model/config.ts'
@@ -11,7 +11,7 @@ import type { Notes } from './notes.ts'
 
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
 
-/** A mapping without one of these keys takes the same requests and answers the same chat. */
+/** Without one of these keys, a mapping still matches the same requests and answers the same chat. */
 const optional = new Set([
   'id',
   'name',
@@ -25,7 +25,7 @@ const optional = new Set([
 const maxRounds = 1_000
 const needed = new Set(['hooks.token', 'gateway.token'])
 
-/** `env`: every variable that the draft names. Throws `config-invalid` if a part that is not optional would be refused. */
+/** `env`: every variable that the draft names. Throws `config-invalid` if a required part would be refused. */
 export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {

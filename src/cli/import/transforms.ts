@@ -66,7 +66,7 @@ async function listFiles(root: string, below: string): Promise<string[]> {
   return names
 }
 
-/** The mappings whose module can be copied. Of the others, the notes say why. */
+/** The mappings whose module can be copied. The notes say why the others cannot. */
 export async function keepExistingTransforms(
   mappings: readonly DraftMapping[],
   source: Source | undefined,
@@ -96,7 +96,7 @@ async function findMissing({ mapping }: DraftMapping, source: Source | undefined
   }
 }
 
-/** Overwrites nothing. */
+/** Copies the files. Overwrites nothing. */
 export async function copyTransforms(dir: string, source: Source): Promise<FileResult[]> {
   const made: FileResult[] = []
   for (const { name, contents } of source.files)
@@ -106,7 +106,7 @@ export async function copyTransforms(dir: string, source: Source): Promise<FileR
 
 type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
 
-/** Each module once, in the limits of a gateway, with a bundled request of its sender or a small sample. Has no effects. */
+/** Runs each module once, within the limits of a gateway, on a bundled request of its sender or a small sample. Has no effects. */
 export async function runEachOnce(context: Context): Promise<DryRun[]> {
   const bench = createBench(context)
   try {

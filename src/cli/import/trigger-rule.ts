@@ -1,4 +1,4 @@
-// A trigger-rule of adnanh/webhook as proofs and conditions of mappings. Facts are from its public documentation.
+// Converts a trigger-rule of adnanh/webhook to proofs and conditions of mappings. Source: its public documentation.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/issue.ts'
@@ -11,10 +11,10 @@ import { toVariableName, type Variable } from './notes.ts'
 
 type Scalar = string | number | boolean | Variable
 
-/** One way in which a rule is true. Of each condition, one of the values must be there. */
+/** One way in which a rule is true. Each condition lists the values that it accepts. */
 export type Branch = {
   readonly verify?: Omit<VerifyInput, 'secret'> & { readonly secret: Variable }
-  /** The hook token is asked for in place of a secret that cannot be checked here. */
+  /** The hook token replaces a secret that cannot be checked here. */
   readonly needsToken?: true
   readonly headers: Readonly<Record<string, readonly string[]>>
   readonly payload: Readonly<Record<string, readonly Scalar[]>>
@@ -25,8 +25,8 @@ const always: Branch = { headers: {}, payload: {} }
 const withToken: Branch = { ...always, needsToken: true }
 
 /**
- * The mappings of a rule: one for each way in which it is true. Undefined: a part of it has no counterpart, and the notes say which.
- * No part of a rule is left out, except where the hook token is asked for in its place.
+ * The mappings of a rule: one for each way in which it is true. Undefined: a part of it has no counterpart, and the notes name the part. No
+ * part of a rule is left out, unless the hook token replaces it.
  */
 export function parseRule(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
   if (rule === undefined || rule === null) return [always]
@@ -83,7 +83,7 @@ function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | und
 
 type Values<T> = Readonly<Record<string, readonly T[]>>
 
-/** Undefined: no value fulfils both. */
+/** Undefined if no value satisfies both. */
 function intersect<T>(one: Values<T>, other: Values<T>): Values<T> | undefined {
   const pairs = new Map(Object.entries(one))
   for (const [key, values] of Object.entries(other)) {
@@ -186,7 +186,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
       verify: { scheme: 'basic', secret: secrets.keep(name, Buffer.from(basic, 'base64').toString()) },
     }
   }
-  // the senders of the table with such a header of their own have more than the proof: events and ids
+  // known senders with such a header have events and ids in addition to the proof
   const known = schemes.find(
     (row) => row.kind === 'token' && row.header === header && row.source === header.split('-')[1],
   )
@@ -195,7 +195,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
   return { ...always, verify: { ...settings, secret: secrets.keep(name, bare) } }
 }
 
-/** The signature of the raw body, which webhook compares in hexadecimal, with or without `sha256=` before it. */
+/** The signature of the raw body. webhook compares it in hexadecimal, with or without the prefix `sha256=`. */
 function parseSignatureRule(
   secret: JsonValue | undefined,
   { source, header, hash }: { source: string; header: string; hash: string },
@@ -228,7 +228,7 @@ function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, ha
   return algorithm === hash && encoding === 'hex' && template === '{body}' && !timestamp && secretEncoding === 'utf8'
 }
 
-/** webhook compares texts: "42" is also the number. */
+/** webhook compares texts, so "42" also matches the number. */
 function listScalars(value: string): readonly Scalar[] {
   if (value === 'true' || value === 'false') return [value, value === 'true']
   return String(Number(value)) === value && Number.isFinite(Number(value)) ? [value, Number(value)] : [value]

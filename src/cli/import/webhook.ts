@@ -1,4 +1,4 @@
-// A hooks.json of adnanh/webhook as mappings. No command is run here: the agent gets the arguments as a message.
+// Converts a hooks.json of adnanh/webhook to mappings. No command is run here: the agent gets the arguments as a message.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
@@ -9,7 +9,7 @@ import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
 import { type Branch, parseRule } from './trigger-rule.ts'
 
-/** Every hook has a name: its place in the notes. */
+/** Every hook gets a name: its place in the notes. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
   const mappings = hooks.flatMap((hook) => convertHook(hook, tools))
   const open = mappings.filter(({ mapping }) => mapping['verify'] === undefined).map(({ from }) => String(from[0]))
@@ -82,7 +82,7 @@ function buildMatch(path: string, { headers, payload }: Branch): Fields {
   }
 }
 
-/** One value needs no list. */
+/** A list of one value becomes that value. */
 function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>): Fields {
   return Object.fromEntries(
     Object.entries(conditions).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
@@ -92,7 +92,7 @@ function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>)
 const listed = ['pass-arguments-to-command', 'pass-environment-to-command']
 const unread = ['pass-file-to-command', 'parse-parameters-as-json']
 
-/** A line for each argument. Undefined: there is none, and the message is the whole payload. */
+/** A line for each argument. Undefined if there is none: then the message is the whole payload. */
 function buildMessage(section: Section, { notes }: Tools): string | undefined {
   const lines = listed.flatMap((key) => {
     const given = section.take(key)

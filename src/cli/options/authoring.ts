@@ -1,4 +1,4 @@
-// The commands for mappings and transforms: add, write, try, test. Their options and their help.
+// The commands that write, try and test mappings and transforms: their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import { maxReplays, defaultReplays } from '../../model/replay.ts'

@@ -1,4 +1,4 @@
-// The bundled requests by the name of their sender: first those of the transforms, then those of the presets.
+// Finds bundled requests by the name of their sender: first those of the transforms, then those of the presets.
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Fixture, parseFixture } from '../../replay/fixture-files.ts'
@@ -9,7 +9,7 @@ import { readEvent, recogniseSender } from '../../pipeline/sources.ts'
 import { inPackage } from '../scaffold/package.ts'
 
 /**
- * A request that becomes an action, if there is one. `from`: a sender, as in `github`, or a bundled transform, as in
+ * A bundled request, preferably one that becomes an action. `from`: a sender, such as `github`, or a bundled transform, such as
  * `stripe-invoice`. `event`: an event of the sender, or the name of a fixture.
  */
 export function findBundledRequest(from: string, event?: string): Fixture['request'] {
@@ -40,7 +40,7 @@ function isAccepted({ expect }: Fixture): boolean {
   return expect.decision === 'accept'
 }
 
-/** The event by the headers and the payload. `from` is a sender, or another name. */
+/** The event that the headers and the payload show. `from` is a sender, or another name. */
 export function findSampleEvent(from: string, { headers, payload }: Pick<Fixture['request'], 'headers' | 'payload'>) {
   const sender = recogniseSender({ verifiedBy: from, headers })
   return sender && readEvent(sender, { headers, body: toJsonBody(payload) })

@@ -1,4 +1,4 @@
-// The file of `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
+// Reads the file of `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
@@ -11,7 +11,7 @@ import type { Context } from '../terminal/context.ts'
 export type RequestInput = {
   /** Lower-case names, no credential. There is always a content type. */
   readonly headers: Readonly<Record<string, string>>
-  /** The payload as it is sent. */
+  /** The payload in the form in which it is sent. */
   readonly body: string
 }
 
@@ -23,7 +23,7 @@ export async function readInput(
   return parseInput(await readBytes(stdin, file), { file, headers })
 }
 
-/** The request of a file as a fixture has it: with the payload as JSON. */
+/** The request of a file in the form of a fixture: with the payload as JSON. */
 export async function readRequest(
   { stdin }: Pick<Context, 'stdin'>,
   file: string,
@@ -72,7 +72,7 @@ function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
   }
 }
 
-/** A payload may have a field `request` too: a fixture has a payload in it, and otherwise only expectations. */
+/** A payload may have a field `request` too. A fixture has a payload in that field, and besides it only expectations. */
 function findFixtureRequest(value: JsonValue): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value

@@ -16,8 +16,8 @@ type AddressedInput = RequestInput & { readonly path: string }
 type SignedInput = AddressedInput & { readonly withToken: boolean; readonly note: string | undefined }
 
 /**
- * Unsigned if the mapping that takes it does not verify its sender. Throws `usage-invalid` with the reason if only the sender can
- * sign, unless the request has a proof already.
+ * The request stays unsigned if the mapping that matches it does not verify its sender. Throws `usage-invalid` with the reason if only the
+ * sender can sign, unless the request already has a proof.
  */
 export async function signAsSender(
   { dir, config }: { dir: string; config: Config },
@@ -49,7 +49,7 @@ export async function signAsSender(
   }
 }
 
-/** The mapping that would take the request if every proof were valid; else the first one that asks for a proof. */
+/** The mapping that would match the request if every proof were valid; otherwise the first one that requires a proof. */
 function findMapping(generation: Generation, { path, headers, body }: AddressedInput) {
   const hook = generation.hook(path)
   const [first] = hook.signed

@@ -23,14 +23,14 @@ type FixtureRequest = z.infer<typeof Fixture>['request']
 export type Sample = {
   /** The hook's name in this configuration. */
   readonly path: string
-  /** Signed if the preset asks for it. Then the hook token is not sent. */
+  /** True if the preset requires a signature. Then the hook token is not sent. */
   readonly isSigned: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
 /**
- * A fixture of an enabled preset by its name, with or without `.json`, or by its event. `headers`: `name: value` each; they replace
+ * The fixture of an enabled preset with this name, with or without `.json`, or with this event. `headers`: `name: value` each; they replace
  * those of the fixture and of the proof. Throws with the known names.
  */
 export function buildSample(
@@ -98,7 +98,7 @@ function readFixtureRequest(file: string): FixtureRequest {
   }
 }
 
-/** A form as senders write it, field by field. */
+/** Encodes a form field by field, as senders do. */
 function serializeBody(payload: JsonValue, contentType: string | undefined): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return JSON.stringify(payload)
   const fields = z.record(z.string(), z.string()).parse(payload)

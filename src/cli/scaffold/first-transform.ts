@@ -71,7 +71,7 @@ function listTexts(value: JsonValue, steps: string[]): Text[] {
   return Object.entries(value).flatMap(([key, item]) => (isWord(key) ? listTexts(item, [...steps, key]) : []))
 }
 
-// it becomes a variable next to payload and log
+// the field becomes a variable next to payload and log
 const reservedWords =
   /^(payload|log|default|new|class|function|delete|in|if|for|do|this|null|true|false|var|let|const|return|with|case|try|void|enum|export|import|switch|throw|typeof|while|yield|await|static|package|private|public|protected|interface|implements|super|extends|else|break|catch|continue|debugger|finally|instanceof|arguments|eval)$/
 

@@ -1,4 +1,4 @@
-// Creates a config directory. Never overwrites a file; adds the missing ones.
+// Creates a config directory, or adds its missing files. Never overwrites a file.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
@@ -61,7 +61,7 @@ export async function createMissingFile(
   }
 }
 
-/** An existing `.env` keeps its content, and gains the variables that the new configuration reads. */
+/** An existing `.env` keeps its content, and gets the variables that the new configuration reads. */
 async function createEnv(dir: string): Promise<FileResult> {
   const tokens = { token: generateToken(), gatewayToken: generateToken() }
   const made = await createMissingFile(dir, envFile, renderEnv(tokens), privateMode)

@@ -1,4 +1,4 @@
-// The folders of this package and of its dependencies, for the sources and for the built files.
+// Finds the folders of this package and of its dependencies, from the sources and from the built files.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

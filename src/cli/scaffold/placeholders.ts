@@ -1,4 +1,4 @@
-// Placeholders for keys that only the sender can make. They admit no request, and are recognized by their prefix.
+// Placeholders for keys that only the sender can create. They admit no request, and are recognised by their prefix.
 import { randomBytes } from 'node:crypto'
 import { type ConfigFinding, listLeaves } from '../../config/warnings.ts'
 import type { Config } from '../../model/config.ts'
@@ -25,7 +25,7 @@ export function checkPlaceholders(config: Config): ConfigFinding {
   }
 }
 
-/** Also a URL: `.example` belongs to no one (RFC 2606). */
+/** The value may be a URL: `.example` is reserved (RFC 2606). */
 function isPlaceholder(value: unknown): boolean {
   if (typeof value !== 'string') return false
   return value.startsWith(mark) || /^https?:\/\/[^/?#]*\.example(?:[/?#]|$)/i.test(value)

@@ -1,5 +1,5 @@
-// What runs a gateway as a service: a systemd unit, a Dockerfile, and a compose file with its balancer. Pure: texts from facts.
-// Root reads these files: each format has one function that quotes, and every text that is not ours goes through it.
+// Renders the files that run a gateway as a service: a systemd unit, a Dockerfile, and a compose file with its balancer. Pure. Root reads
+// these files, so every text from outside goes through the one quoting function of its format.
 import { createHash } from 'node:crypto'
 import { relative } from 'node:path'
 import { toPrintableLine } from '../../base/text.ts'
@@ -20,11 +20,11 @@ export type ServiceFacts = {
   readonly hooksPath: string
   readonly port: number
   readonly adminPort: number
-  /** Folders outside of the config directory that the gateway writes: of its store, and of its agents. */
+  /** Folders outside of the config directory to which the gateway writes: of its store and of its agents. */
   readonly writable: readonly string[]
 }
 
-/** The name and the network of an installation: another directory has others, so two of them can run on one machine. */
+/** The name and the network of an installation. They depend on the directory, so one machine can run two installations. */
 export function describeInstallation(dir: string): { readonly name: string; readonly network: string } {
   const hash = createHash('sha256').update(dir).digest()
   return { name: `hookloom-${hash.toString('hex').slice(0, 6)}`, network: `172.30.${hash[3]}.0/24` }
@@ -32,7 +32,7 @@ export function describeInstallation(dir: string): { readonly name: string; read
 
 export const gateways = ['gateway-1', 'gateway-2'] as const
 
-/** A service manager must not kill a gateway before it has ended by itself: each of its parts may need a second more. */
+/** A service manager must not kill a gateway before it has stopped by itself: each of its parts may need a second more. */
 function computeStopSeconds({ stopTimeoutMs }: ServiceFacts): number {
   return Math.ceil(stopTimeoutMs / 1000) + 20
 }
@@ -83,7 +83,7 @@ WantedBy=multi-user.target
 `
 }
 
-/** Throws `config-invalid` for a text in which a line could end: what follows would be a line of the file. */
+/** Throws `config-invalid` for a text with a line break: the rest of it would become a line of the file. */
 function checkOneLine(text: string): string {
   if (!/[\p{Cc}\u2028\u2029]/u.test(text)) return text
   throw new Problem(
@@ -92,24 +92,24 @@ function checkOneLine(text: string): string {
   )
 }
 
-/** In quotes if it has spaces. `%` begins a specifier. */
+/** Adds quotes if the word has spaces. `%` begins a specifier. */
 function quoteUnitWord(text: string): string {
   const escaped = checkOneLine(text).replaceAll('%', '%%')
   return /[\s"'\\]/.test(text) ? `"${escaped.replace(/["\\]/g, (character) => `\\${character}`)}"` : escaped
 }
 
-/** An argument of a command, where `$` begins a variable; in the path of the program it does not. */
+/** An argument of a command. `$` begins a variable there, but not in the path of the program. */
 function quoteUnitArgument(text: string): string {
   return quoteUnitWord(text.replaceAll('$', '$$$$'))
 }
 
-/** What an image is built from. The config directory may be the same folder, so everything else stays outside. */
+/** The files that the image is built from. The config directory may be in the same folder, so all other files are excluded. */
 const built = {
   files: ['package.json', 'package-lock.json', 'tsconfig.json'],
   folders: ['src', 'presets', 'transforms'],
 }
 
-/** Its context is the folder of this package, as a checkout. Not every builder reads the list of files to ignore. */
+/** The build context is the folder of this package, as a checkout. Not every builder reads .dockerignore. */
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
   return `FROM node:24-slim
 WORKDIR /opt/hookloom
@@ -135,7 +135,7 @@ export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 
   return ['/*', ...kept, ...never, ''].join('\n')
 }
 
-/** `?` is any character: in its place no character has a meaning. */
+/** `?` matches any character, so it replaces the special ones. */
 function escapeIgnorePattern(path: string): string {
   return path.replace(/[^\w./-]/gu, '?')
 }
@@ -202,7 +202,7 @@ volumes: { caddy: {}, postgres: {} }
 `
 }
 
-/** JSON is YAML. `$` begins a variable. */
+/** A JSON text is valid YAML. `$` begins a variable. */
 function quoteComposeText(text: string): string {
   return JSON.stringify(checkOneLine(text).replaceAll('$', '$$$$'))
 }
@@ -231,7 +231,7 @@ export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPa
 `
 }
 
-/** `{` begins a placeholder, and no quoting changes that. */
+/** `{` begins a placeholder, even inside quotes. */
 function quoteCaddyWord(text: string): string {
   const word = checkOneLine(text)
   if (/[{}]/.test(word)) throw new Problem('config-invalid', 'hooks.path must not have braces. Nothing was written.')

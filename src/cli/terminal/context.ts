@@ -1,10 +1,10 @@
-// The input and output of a command, and how its next command line is written.
+// The input and output of a command, and how it prints the next command line.
 import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import type { Env } from '../../config/env.ts'
 
-/** What a command line gets from its process, or from a test. */
+/** The parts of a process that a command uses. A test replaces them. */
 export type CommandIo = {
   readonly env: Env
   /** The path by which the program was started. */
@@ -55,7 +55,7 @@ function findDefaultDir(env: Env): string {
   return join(env['HOME'] ?? homedir(), '.hookloom')
 }
 
-/** JSON does not escape C1 controls and the marks that turn the direction of text, and a terminal obeys them. */
+/** A terminal obeys C1 controls and direction marks, which JSON does not escape. */
 function renderJsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[\u007F-\u009F\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g,
@@ -63,7 +63,7 @@ function renderJsonLine(value: object): string {
   )
 }
 
-/** If the work takes longer than a second, prints on standard error what it waits for. */
+/** If the work takes longer than a second, prints the label on standard error. */
 export async function withProgress<T>({ note }: Context, label: string, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => note(`${label} …`), 1_000)
   try {
@@ -84,7 +84,7 @@ export function formatInvocation({ dir, env, script }: Context, args: readonly s
   return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(quoteShellWord).join(' ')
 }
 
-/** A word of a command line for bash or zsh. Control characters, which a terminal would obey, are written as numbers. */
+/** Quotes a word of a command line for bash or zsh. Control characters, which a terminal would obey, are written as numbers. */
 export function quoteShellWord(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word
   if (!/\p{Cc}/u.test(word)) return `'${word.replaceAll("'", `'\\''`)}'`

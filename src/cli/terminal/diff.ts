@@ -1,11 +1,11 @@
-// Two values, one above the other, with the lines in which they differ.
+// Shows two values above each other, with the lines in which they differ.
 import colors from 'picocolors'
 import { toPrintableLine } from '../../base/text.ts'
 
 /** Lines of one side, and characters of one line, that are shown. */
 const maxLines = 12
 const maxShownChars = 200
-/** Characters before the place where two lines part. */
+/** The number of characters that are shown before the first difference of two lines. */
 const lead = 40
 
 /** Lines with "-" are of the first value only, lines with "+" of the second. Equal lines at both ends are left out, except one. */
@@ -35,7 +35,7 @@ function countSame(one: readonly string[], other: readonly string[]): number {
   return same
 }
 
-/** Of two long lines, the place shortly before they part. */
+/** The position shortly before the first difference of two long lines. */
 function findDivergence(one: string, other: string): number {
   if (Math.max(one.length, other.length) <= maxShownChars) return 0
   let same = 0

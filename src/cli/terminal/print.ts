@@ -1,11 +1,11 @@
-// Tables, fields and failures on a terminal. Every cell may have text from outside, so every cell is made printable here.
+// Prints tables, fields and failures on a terminal. Every cell may have text from outside, so every cell is made printable here.
 import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 import { Problem, type TraceEntry } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { type Context, formatInvocation } from './context.ts'
 
-/** Characters. A sender chooses some of the text, and one long cell would push all columns off the screen. */
+/** A sender chooses some of the text, and one long cell would push all columns off the screen. */
 const maxCellChars = 80
 
 /** Aligned columns under a header. The last column is cut only so that a line has at most `maxChars` characters. */
@@ -25,7 +25,7 @@ export function renderTable(
   return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
 }
 
-/** One line for each name and value, with the values aligned. A blank value leaves the line out. */
+/** One line for each name and value, with the values aligned. A line with a blank value is left out. */
 export function renderFields(fields: readonly (readonly [name: string, value: string])[]): string {
   const filled = fields.filter(([, value]) => value !== '')
   const width = Math.max(0, ...filled.map(([name]) => name.length))
@@ -34,7 +34,7 @@ export function renderFields(fields: readonly (readonly [name: string, value: st
     .join('\n')
 }
 
-/** The mappings that were tried, and why each did or did not take the delivery. */
+/** The mappings that were tried, and why each did or did not match the delivery. */
 export function renderTrace(trace: readonly TraceEntry[]): string {
   const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
   return renderTable(['', 'mapping', 'why'], rows)
@@ -57,7 +57,7 @@ export function formatTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
 }
 
-/** How often a delivery was repeated, and when last, without the date if it arrived on that day; empty if it was not. */
+/** How often a delivery was repeated, and when last, without the date if it arrived on that day; empty if it was never repeated. */
 export function describeRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 'repeats' | 'repeatedAt'>): string {
   const { receivedAt, repeats, repeatedAt } = record
   if (repeatedAt === undefined) return ''
@@ -82,14 +82,14 @@ export function indent(text: string): string {
     .join('\n')
 }
 
-/** A failure for standard error: the sentence, with its frame below. */
+/** Describes a failure for standard error: the sentence, then its frame. */
 export function describeFailure(thrown: unknown): string {
   const problem = thrown instanceof Problem ? thrown : toUnexpectedProblem(thrown)
   const sentence = `${colors.red('✗')} ${toPrintable(problem.message)}`
   return problem.frame === undefined ? sentence : `${sentence}\n${indent(problem.frame)}`
 }
 
-/** A problem that does not stop the command, for standard error: one line, and the command that shows the rest. */
+/** Describes a problem that does not stop the command: one line, and the command that shows the rest. */
 export function describeWarning({ message, frame = '' }: Problem): string {
   const [first = ''] = frame.split('\n')
   const said = first === '' ? message : `${message}: ${first}`

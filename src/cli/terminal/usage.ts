@@ -1,10 +1,10 @@
-// Options that several commands share, and a wrong command line as one sentence with exit code 64.
+// Options that several commands share, and the error for a wrong command line: one sentence and exit code 64.
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { findNearest } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from './context.ts'
 
-/** Makes a command's work what commander calls: its arguments and options come after the context. The exit code is kept. */
+/** Adapts the function of a command to commander, with the context as first argument. The exit code is kept. */
 export type Act = <Given extends unknown[]>(
   work: (context: Context, ...given: Given) => Promise<number>,
 ) => (this: Command, ...given: Given) => Promise<void>
@@ -21,7 +21,7 @@ export function renderExamples(...lines: readonly string[]): string {
   return [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  ')
 }
 
-/** An error of commander as a Problem. Undefined: it only showed help or the version. `asked`: as in "hookloom gmail setup". */
+/** An error of commander as a Problem. Undefined if it only showed help or the version. `asked`: such as "hookloom gmail setup". */
 export function toUsageProblem(error: CommanderError, asked: string): Problem | undefined {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') {

@@ -1,4 +1,4 @@
-// One call of a model with the AI SDK, streamed or not, and its result in one shape.
+// Calls a model once with the AI SDK, streamed or not, and returns its result in one shape.
 import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
 import type { JsonObject } from '../../base/json.ts'
 import type { Message } from '../../model/job.ts'
@@ -7,7 +7,7 @@ type Call = {
   readonly model: LanguageModel
   readonly system: string | undefined
   readonly messages: ChatMessage[]
-  /** By the name of the provider in the SDK. */
+  /** The options by the SDK's name of the provider. */
   readonly providerOptions: Record<string, JsonObject>
   readonly signal: AbortSignal
 }
@@ -15,7 +15,7 @@ type Call = {
 export type ModelReply = {
   readonly kind: 'reply'
   readonly text: string
-  /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended before the model said so. */
+  /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended without a reason. */
   readonly finish: string
   readonly model: string
   readonly usage: LanguageModelUsage
@@ -23,7 +23,7 @@ export type ModelReply = {
   readonly warnings: readonly string[]
 }
 
-/** `begun`: a part of the reply had arrived. */
+/** `begun`: a part of the reply had already arrived. */
 type CallFailure = { readonly kind: 'failed'; readonly thrown: unknown; readonly begun: boolean }
 
 type Sdk = typeof import('ai')
@@ -82,7 +82,7 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
   return {
     kind: 'reply',
     text,
-    // the initial value of a provider's package, which stays if the stream just ends
+    // the initial value of a provider's package, which is never replaced if the stream breaks off
     finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
     model: response.modelId,
     usage,
@@ -99,12 +99,12 @@ function describeWarning(warning: Warning): string {
 type ChatMessage = { readonly role: 'user' | 'assistant'; readonly content: string }
 
 /**
- * Roles alternate, and the user is first: the chat templates of several local models, and Google, refuse anything
- * else. A system note inside a transcript becomes a user message with a prefix: only some providers accept it there.
+ * Roles alternate, and the user is first: the chat templates of several local models, and Google, refuse anything else. A system note in a
+ * transcript becomes a user message with a prefix, because only some providers accept it there.
  */
 export function toConversation(history: readonly Message[], prompt: string): ChatMessage[] {
   const said = history.filter(({ text }) => text.trim() !== '').map(toChatMessage)
-  // a transcript is cut at its oldest end: the first reply may have lost its question
+  // a transcript is cut at its oldest end, so the first reply may have lost its question
   const first = said.findIndex(({ role }) => role === 'user')
   const known = first < 0 ? [] : said.slice(first)
   return [...known, { role: 'user', content: prompt } as const].reduce<ChatMessage[]>(appendMessage, [])

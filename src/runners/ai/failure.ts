@@ -1,5 +1,5 @@
-// The failure of a model as a result: whether and when to retry, and what to check. The words of the provider are matched and
-// never repeated, because they may quote the prompt or the key; only its error codes are shown.
+// Turns the failure of a model into a result: whether and when to retry, and what to check. The provider's words are matched but never
+// repeated, because they may quote the prompt or the key; only its error codes are shown.
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { readRetryAfterMs, toRetryWait } from '../../base/http.ts'
@@ -7,10 +7,10 @@ import { findErrorCode, toErrorName } from '../../base/exceptions.ts'
 import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
 import { type Provider, toShownName } from './providers.ts'
 
-/** `begun`: a part of the reply had arrived. */
+/** `begun`: a part of the reply had already arrived. */
 type ModelCall = { readonly provider: Provider; readonly model: string; readonly begun: boolean }
 
-/** The error of a provider, in the field names of all providers. */
+/** A provider's error, with the field names of all providers. */
 const ProviderError = z.object({
   code: z.union([z.string(), z.number()]).optional().catch(undefined),
   type: z.string().optional().catch(undefined),
@@ -52,13 +52,13 @@ const statusOf: Readonly<Record<string, number>> = {
   invalid_request_error: 400,
 }
 
-/** In the words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama. */
+/** The words of OpenAI, Anthropic, Google, Bedrock, xAI, Moonshot, Groq, vLLM, llama.cpp, LM Studio and Ollama. */
 const overflow =
   /context[ _-]?(length|window|size|limit)|maximum (context|prompt|model) |(prompt|input) (is )?too long|input token count|input tokens exceed|too many (input )?tokens|model token limit|reduce the length/i
-/** OpenAI's error for a single prompt above the tokens of a minute: no wait helps. */
+/** OpenAI's error for a single prompt above the token limit of a minute: waiting does not help. */
 const overRate = /request too large/i
 const noCredit = /^(insufficient_quota|billing_error|billing_not_active|billing_hard_limit_reached)$/
-/** These occur only after a connection was made. */
+/** These errors occur only after a connection was made. */
 const brokenOff: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED', 'ERR_STREAM_PREMATURE_CLOSE'])
 
 export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): RunFailure {
@@ -165,11 +165,11 @@ function readProviderError(thrown: unknown, { responseBody }: CallError): Provid
 }
 
 function findStatus({ statusCode }: CallError, error: ProviderError): number | undefined {
-  // Google's 400 for a wrong key
+  // Google answers a wrong key with 400
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
   const meant = [error.code, error.status, error.type].flatMap((word) => parseStatusWord(word) ?? [])[0]
-  // the AI SDK also uses 500 for an error inside a stream without a number; a real 500 is never the fault of the request
+  // the AI SDK also uses 500 for an error inside a stream without a status; a real 500 is never caused by the request
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
   return meant ?? (error.message === undefined ? undefined : 500)
 }

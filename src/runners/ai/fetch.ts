@@ -1,5 +1,5 @@
-// fetch without time limits (the built-in one gives up after five minutes without a byte, and a slow machine may need longer
-// for a long prompt) and with a limit on the size of an answer. It follows no redirect: a key goes to one host only.
+// fetch without time limits, but with a limit on the size of an answer. The built-in fetch gives up after five minutes without a byte, and
+// a slow machine may need longer for a long prompt. Follows no redirect, because a key must reach one host only.
 import { type IncomingMessage, request as overHttp } from 'node:http'
 import { request as overHttps } from 'node:https'
 import { Readable } from 'node:stream'
@@ -42,11 +42,11 @@ function toWebStream(answer: IncomingMessage): ReadableStream<Uint8Array> {
 
 type BoundedFetch = {
   readonly fetch: Fetch
-  /** True: an answer went over the limit and was cut off. */
+  /** True if an answer exceeded the limit and was cut off. */
   readonly isOver: () => boolean
 }
 
-/** For one call. `maxBytes` limits the body of an answer, as received. */
+/** Limits the answer of one call. `maxBytes` counts the body as received. */
 export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   let isOver = false
   return {
@@ -73,11 +73,11 @@ export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
 
 type RepeatableFetch = {
   readonly fetch: Fetch
-  /** Answers every request with the JSON that was received in place of a stream; undefined if none was. */
+  /** Answers every request with the JSON that came instead of a stream; undefined if none came. */
   readonly repeat: () => Fetch | undefined
 }
 
-/** For one streamed call. A server that does not stream answers with JSON, which is kept, so that the model is not asked twice. */
+/** For one streamed call. A server that does not stream answers with JSON, which is kept, so that the model is called only once. */
 export function keepPlainAnswer(fetch: Fetch): RepeatableFetch {
   let kept: { readonly text: string; readonly init: ResponseInit } | undefined
   const toResponse = ({ text, init }: NonNullable<typeof kept>) => new Response(text, init)

@@ -1,4 +1,4 @@
-// The provider and the model of a turn, and the check that a provider answers and accepts its key.
+// Chooses the provider and the model of a turn, and checks that a provider answers and accepts its key.
 import type { LanguageModel } from 'ai'
 import type { ModelsConfig, ProviderConfig } from '../../model/agents-config.ts'
 import { cut, findNearest } from '../../base/text.ts'
@@ -22,7 +22,7 @@ type ModelChoice =
   | { readonly ok: true; readonly provider: Provider; readonly model: string }
   | { readonly ok: false; readonly reason: string }
 
-/** The URLs of the hosted providers. The operator sets that of `openai-compatible`. */
+/** The URLs of the hosted providers. The operator sets the URL of `openai-compatible`. */
 const defaultBaseUrls: Readonly<Record<Kind, string | undefined>> = {
   openai: 'https://api.openai.com/v1',
   anthropic: 'https://api.anthropic.com/v1',
@@ -30,7 +30,7 @@ const defaultBaseUrls: Readonly<Record<Kind, string | undefined>> = {
   'openai-compatible': undefined,
 }
 
-/** The name under which the AI SDK looks for the options of a kind. */
+/** The name under which the AI SDK expects the options of a kind. */
 export const optionNames: Readonly<Record<Kind, string>> = {
   openai: 'openai',
   anthropic: 'anthropic',
@@ -38,7 +38,7 @@ export const optionNames: Readonly<Record<Kind, string>> = {
   'openai-compatible': 'openaiCompatible',
 }
 
-/** `<provider>/<model>` is split at the first "/": a model's own name may have more of them. */
+/** `<provider>/<model>` is split at the first "/", because the name of a model may contain more. */
 export function chooseModel(asked: string | undefined, models: ModelsConfig): ModelChoice {
   if (asked === undefined) return { ok: false, reason: 'No model is set: set agents.defaults.model.' }
   const name = resolveModelName(asked, models.aliases)
@@ -50,7 +50,7 @@ export function chooseModel(asked: string | undefined, models: ModelsConfig): Mo
   return found.ok ? { ok: true, provider: found.provider, model: name.slice(slash + 1) } : found
 }
 
-/** A name that is safe to show: a sender may have chosen it. */
+/** A name in a form that is safe to show, because a sender may have chosen it. */
 export function toShownName(name: string): string {
   return cut(toLine(name.slice(0, 1_000)), 100)
 }
@@ -59,7 +59,7 @@ type ProviderResult =
   | { readonly ok: true; readonly provider: Provider }
   | { readonly ok: false; readonly reason: string }
 
-/** A provider that can be called, or the missing key of the configuration. */
+/** A provider with its key, or the missing key of the configuration. */
 function findProvider(name: string, { providers }: ModelsConfig): ProviderResult {
   const config = Object.hasOwn(providers, name) ? providers[name] : undefined
   if (config === undefined) return { ok: false, reason: describeUnknownProvider(name, Object.keys(providers)) }
@@ -163,7 +163,7 @@ async function probeProvider({ name, config, baseUrl }: Provider, fetch: Fetch, 
     const answer = await fetch(`${baseUrl}/models`, { headers: toKeyHeaders(config), signal })
     await answer.body?.cancel()
     if (answer.ok) return { ok: true, detail: `${name} answers.` }
-    // Google's 400 can only mean a wrong key here
+    // here Google answers with 400 only for a wrong key
     const status = config.kind === 'google' && answer.status === 400 ? 401 : answer.status
     return { ok: false, detail: describeRefusal(name, status) }
   } catch (thrown) {

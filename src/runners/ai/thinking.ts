@@ -3,7 +3,7 @@ import type { Thinking } from '../../model/action.ts'
 import type { ProviderConfig } from '../../model/agents-config.ts'
 import type { JsonObject } from '../../base/json.ts'
 
-/** Provider options of the AI SDK by level. A level that a model does not have is the nearest one that it has. */
+/** Provider options of the AI SDK by level. For a level that a model lacks, the nearest one is used. */
 type Levels = Readonly<Record<Thinking, JsonObject>>
 
 type ThinkingRow = {
@@ -39,9 +39,9 @@ const nothing = toLevels(() => ({}), 0, 0, 0, 0, 0, 0)
 const disabled: JsonObject = { thinking: { type: 'disabled' } }
 
 /**
- * The options of OpenAI's models: https://platform.openai.com/docs/api-reference/responses/create#responses-create-reasoning;
- * Anthropic's: https://platform.claude.com/docs/en/build-with-claude/effort; Google's:
- * https://ai.google.dev/gemini-api/docs/thinking. The budgets are ours, inside the limits of each model.
+ * The options of OpenAI's models: https://platform.openai.com/docs/api-reference/responses/create#responses-create-reasoning; Anthropic's:
+ * https://platform.claude.com/docs/en/build-with-claude/effort; Google's: https://ai.google.dev/gemini-api/docs/thinking. The budgets are
+ * our choice, within the limits of each model.
  */
 export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly ThinkingRow[]>> = {
   openai: [
@@ -104,7 +104,7 @@ export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly Thin
     {
       models: 'claude-opus-5-5, claude-fable-5',
       pattern: /claude-(opus-5-5|fable-5)/,
-      // these always think
+      // these models always think
       levels: toLevels(adaptive, 'low', 'low', 'low', 'medium', 'high', 'xhigh'),
     },
     {
@@ -126,7 +126,7 @@ export const thinkingRows: Readonly<Record<ProviderConfig['kind'], readonly Thin
     {
       models: 'gemini-2.5-pro',
       pattern: /gemini-2\.5-pro/,
-      // it always thinks, with 128 tokens at the least
+      // this model always thinks, with at least 128 tokens
       levels: toLevels(thinkingBudget, 128, 512, 2_048, 8_192, 24_576, 24_576),
     },
     {

@@ -1,4 +1,4 @@
-// Runs one command: no shell, bounded output, and no process left when the promise settles.
+// Runs one command without a shell and with bounded output. No process is left when the promise settles.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { findErrorCode } from '../../base/exceptions.ts'
 import { readdir, readFile } from 'node:fs/promises'
 
-/** The time for output that is still in the pipes after the exit. A process that keeps them open for longer is killed. */
+/** The time for output that is still in the pipes after the exit. A process that keeps them open longer is killed. */
 const drainMs = 1_000
 /** The bytes at the end of stderr that are kept. */
 const maxStderrBytes = 8_192
@@ -16,9 +16,9 @@ type ChildOptions = {
   readonly command: string
   readonly args: readonly string[]
   readonly cwd: string
-  /** Its whole environment. */
+  /** The whole environment of the command. */
   readonly env: Readonly<Record<string, string>>
-  /** Its stdin, closed afterwards; undefined: empty. */
+  /** The stdin of the command; undefined if it is empty. */
   readonly input: string | undefined
   /** The limit of stdout. A command that prints more is killed. */
   readonly maxOutputBytes: number
@@ -27,11 +27,11 @@ type ChildOptions = {
   readonly log: (message: string) => void
 }
 
-/** `stopped`: its signal ended. `flooded`: it printed too much. `not-started`: `code` is a system code such as ENOENT. */
+/** `stopped`: the signal was aborted. `flooded`: the output was too long. `not-started`: `code` is a system code such as ENOENT. */
 export type ChildEnd =
   | {
       readonly kind: 'exited'
-      /** Null: killed by `signal`, which was not ours. */
+      /** Null: another process sent `signal`, which killed the command. */
       readonly code: number | null
       readonly signal: string | null
       readonly output: string
@@ -114,7 +114,7 @@ function keepTail(stream: Readable, maxBytes: number): () => string {
   return () => tail.toString('utf8')
 }
 
-/** The pause between two checks of a group, doubled up to the cap. The system reports the end of our child, but not of a grandchild. */
+/** The pause between two checks of a group, doubled up to the cap. The system reports the end of a child, but not of a grandchild. */
 const pollMs = { first: 10, cap: 320 }
 /** The time for the system to remove a killed process. A process that hangs inside the kernel stays longer. */
 const reapMs = 5_000
@@ -136,7 +136,7 @@ function killTrackedGroups(): void {
   for (const id of trackedGroups) signalGroup(id, 'SIGKILL')
 }
 
-/** SIGTERM, and SIGKILL after `killAfterMs`. False: a process is still there. */
+/** Sends SIGTERM, and SIGKILL after `killAfterMs`. Returns false if a process is still running. */
 async function endGroup(id: number, killAfterMs: number): Promise<boolean> {
   if (!signalGroup(id, 'SIGTERM') || (await waitUntilGone(id, killAfterMs))) return true
   return !signalGroup(id, 'SIGKILL') || (await waitUntilGone(id, reapMs))
@@ -152,10 +152,7 @@ async function waitUntilGone(id: number, ms: number): Promise<boolean> {
   return false
 }
 
-/**
- * True: only zombies are left in the group. A signal still reaches them, for as long as
- * the first process of a container does not reap orphans.
- */
+/** True if only zombies are left in the group. A signal still reaches zombies, and a container's first process may never reap them. */
 async function hasOnlyZombies(id: number): Promise<boolean> {
   // only Linux has these files; elsewhere the system reaps orphans
   const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
@@ -168,7 +165,7 @@ async function hasOnlyZombies(id: number): Promise<boolean> {
   return states.length > 0 && states.every((state) => state === 'Z' || state === 'X')
 }
 
-/** False: there is no process that we may signal. Signal 0 only checks. */
+/** False if there is no process that this user may signal. Signal 0 only checks. */
 function signalGroup(id: number, signal: 'SIGTERM' | 'SIGKILL' | 0): boolean {
   try {
     return process.kill(-id, signal)

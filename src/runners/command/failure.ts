@@ -1,4 +1,4 @@
-// Why a command gave no reply, as a sentence for the operator, and whether a retry may help.
+// Describes for the operator why a command gave no reply, and decides whether a retry may help.
 import { cut, toPrintableLine } from '../../base/text.ts'
 import type { ChildEnd } from './child.ts'
 import { type RunFailure, permanentFailure, retryableFailure, unavailableFailure } from '../../model/runner.ts'
@@ -9,7 +9,7 @@ type FailedCommand = { readonly id: string; readonly command: string; readonly s
 const maxWords = 500
 const maxLines = 5
 
-/** The wait after a rate limit: long enough that many waiting jobs do not ask every few seconds. */
+/** The wait after a rate limit: so long that many waiting jobs do not retry every few seconds. */
 const limitedMs = 300_000
 
 /** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
@@ -22,7 +22,7 @@ const refused = /\b401\b|unauthorized|not logged in|invalid api key|authenticati
 const sessionGone =
   /no (conversation|session|thread|rollout) (was )?found|(conversation|session|thread|rollout)\b.{0,80}(not found|does not exist|is unknown)|unknown (conversation|session|thread)/i
 
-/** True: the command no longer knows the session. */
+/** Whether the command no longer knows the session. */
 export function isSessionGone(words: string): boolean {
   return sessionGone.test(words)
 }
@@ -88,7 +88,7 @@ export function toTextFailure({ id, command }: FailedCommand, path: string): Run
   )
 }
 
-/** `said`: the reason in its JSON; without one, the last lines of stderr count. */
+/** `said`: the reason in the command's JSON; without it, the last lines of stderr count. */
 export function toRunFailure(
   culprit: FailedCommand,
   end: Extract<ChildEnd, { kind: 'exited' }>,
@@ -102,7 +102,7 @@ export function toRunFailure(
     words === '' ? ' and did not say why. Run it by hand.' : `: ${words}`
   }`
   const quotes = words !== ''
-  // only its JSON counts here: stderr may quote outside text
+  // only the JSON counts here: stderr may quote outside text
   if (said !== undefined && limited.test(said))
     return { status: 'unavailable', retryAfterMs: limitedMs, detail, quotes }
   const isHopeless = permanentCodes.has(end.code ?? 0) || (said !== undefined && refused.test(said))

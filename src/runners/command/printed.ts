@@ -1,4 +1,4 @@
-// Reads the output of a command by paths. It is outside text: nothing in it is trusted, not even its session id.
+// Reads the output of a command by paths. It is outside text, so nothing in it is trusted, not even the session id.
 import { isJsonObject, type JsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Usage } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
@@ -9,7 +9,7 @@ import { z } from 'zod'
 export type PrintedResult = {
   readonly text: string | undefined
   readonly sessionId: string | undefined
-  /** The reason of a failure, in the words of the command. */
+  /** The reason for a failure, in the words of the command. */
   readonly failure: string | undefined
   readonly usage: Usage | undefined
 }
@@ -24,12 +24,12 @@ export type ReaderOptions = {
   readonly usage: UsageFields | undefined
 }
 
-/** Undefined: it is not the expected JSON. */
+/** Returns undefined if the output is not the expected JSON. */
 export type PrintedReader = (output: string) => PrintedResult | undefined
 
 type FieldReader = (events: readonly JsonObject[]) => JsonValue | undefined
 
-/** The form of all known session ids: the id becomes an argument at the next turn. */
+/** The form of all known session ids, because the id becomes an argument of the next turn. */
 const sessionId = /^[A-Za-z0-9][\w.:-]{0,199}$/
 
 export function createPrintedReader({ id, output, text, session, failure, usage }: ReaderOptions): PrintedReader {
@@ -113,7 +113,7 @@ export function createUsageReader(fields: UsageFields): (event: JsonObject) => U
   }
 }
 
-/** The usage of the turn alone, for a command that counts its whole session. A lower count than before is a new session. */
+/** The usage of one turn, for a command that counts its whole session. A lower count than before means a new session. */
 export function toTurnUsage(total: Usage, before: Usage | undefined): Usage {
   if (before === undefined || kinds.some((kind) => (total[kind] ?? 0) < (before[kind] ?? 0))) return total
   const turn = kinds.flatMap((kind) => {

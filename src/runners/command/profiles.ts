@@ -24,14 +24,14 @@ export type Profile = {
   readonly output: 'text' | 'json' | 'jsonl'
   readonly text: Field
   readonly session: Field
-  /** The places of the reason of a failure; the first one found counts. */
+  /** The possible places of the reason for a failure; the first one found counts. */
   readonly failure: readonly Field[]
   readonly usage: UsageFields
-  /** True: its counts are those of the whole session, even after a resume. */
+  /** True if the counts cover the whole session, even after a resume. */
   readonly countsSession: boolean
-  /** True: an `@path` in the prompt shows that file to the model, from anywhere on the disk and without asking. */
+  /** True if an `@path` in the prompt shows that file to the model, from anywhere on the disk and without asking. */
   readonly readsMentions: boolean
-  /** Its words for thinking levels; the configuration of the command decides about other levels. */
+  /** The command's words for thinking levels; its own configuration decides about other levels. */
   readonly thinking: Readonly<Partial<Record<Thinking, string>>>
 }
 

@@ -1,4 +1,4 @@
-// The settings of a command runner: its configuration, completed by its profile; and the arguments of one run.
+// The settings of a command runner: its configuration with the defaults of its profile; and the arguments of one run.
 import type { Thinking } from '../../model/action.ts'
 import type { CommandRunnerConfig } from '../../model/agents-config.ts'
 import { Problem } from '../../model/problem.ts'
@@ -9,7 +9,7 @@ export type CommandSpec = {
   readonly id: string
   readonly command: string
   readonly args: readonly string[]
-  /** Undefined: it cannot continue a session, so every turn starts a new one. */
+  /** Undefined if the command cannot continue a session: then every turn starts a new one. */
   readonly resumeArgs: readonly string[] | undefined
   readonly input: 'stdin' | 'arg'
   readonly output: 'text' | 'json' | 'jsonl'
@@ -20,17 +20,17 @@ export type CommandSpec = {
   readonly readsMentions: boolean
   readonly toThinking: (level: Thinking) => string | undefined
   readonly env: Readonly<Record<string, string>>
-  /** Values of the environment that only the list of the operator allows. */
+  /** Values of variables that only the operator's list lets through. */
   readonly secrets: readonly string[]
   readonly killAfterMs: number
 }
 
-/** The variables that every command sees: search path, home, language, temporary folder. */
+/** The variables that every command gets: search path, home, language, temporary folder. */
 const commonEnv = ['PATH', 'HOME', 'LANG', 'TMPDIR']
 /** Shorter values are words such as "true", not secrets. */
 const minSecretLength = 8
 
-/** Throws `config-invalid` that names the key. */
+/** Throws `config-invalid` with the name of the key. */
 export function toCommandSpec(
   id: string,
   config: CommandRunnerConfig,
@@ -42,7 +42,7 @@ export function toCommandSpec(
     throw new Problem('config-invalid', `runners.${id} has no program. Set runners.${id}.command, or its profile.`)
   }
   const args = config.args ?? profile?.args ?? []
-  // own arguments are not completed with those of the profile, which may allow less, or more
+  // the operator's arguments do not get those of the profile, which may allow less, or more
   const resumeArgs = config.resumeArgs ?? (config.args === undefined ? profile?.resumeArgs : undefined)
   const input = config.input ?? profile?.input ?? (hasPlaceholder(args, 'prompt') ? 'arg' : 'stdin')
   for (const [key, given] of Object.entries({ args, resumeArgs })) {
@@ -105,8 +105,8 @@ export type ArgumentValues = Readonly<Record<Placeholder, string | undefined>>
 const placeholder = new RegExp(`\\{(${placeholders.join('|')})\\}`, 'g')
 
 /**
- * Fills in `{prompt}` and the like, once: placeholders inside a value are not filled in. An argument without a value is left
- * out, with the flag right before it, unless the argument is a flag itself, such as `--model={model}`.
+ * Fills in `{prompt}` and the other placeholders once: placeholders inside a value are not filled in. An argument without a value is left
+ * out, together with the flag before it, unless the argument is a flag itself, such as `--model={model}`.
  */
 export function fillArguments(args: readonly string[], values: ArgumentValues): string[] {
   const filled: string[] = []
@@ -131,7 +131,7 @@ function fillArgument(arg: string, values: ArgumentValues): string | undefined {
     return (value ?? '').replaceAll('\0', '\uFFFD')
   })
   if (!isComplete) return undefined
-  // a value must not become a flag: the sender of a prompt or a model would choose the rights of the command
+  // a value must not become a flag: otherwise the author of a prompt or a model name would choose the rights of the command
   return text.startsWith('-') && !arg.startsWith('-') ? ` ${text}` : text
 }
 

@@ -1,6 +1,6 @@
-// Trims barrels: a file of a package with several hundred re-exports is built with only those that the files of the module import.
-// Without this, esbuild reads the whole package at each save. Only files that contain nothing but re-exports, in packages that
-// declare `"sideEffects": false`, are trimmed, because a full build drops the rest of them too.
+// Trims barrels: of a package file with hundreds of re-exports, only those are built that the module imports. Otherwise esbuild reads the
+// whole package at each save. Only files that contain nothing but re-exports, in packages that declare `"sideEffects": false`, are trimmed,
+// because a full build drops the unused re-exports too.
 import { dirname, join } from 'node:path'
 import type { Metafile } from 'esbuild'
 import { type BuildInput, readInside } from '../read.ts'
@@ -13,9 +13,9 @@ const fewestImports = 20
 type Candidate = { readonly file: string; readonly specifiers: ReadonlySet<string> }
 type Barrel = Candidate & { readonly stamp: string; readonly reExports: readonly ReExport[] }
 
-/** The parts that one build leaves out. */
+/** The re-exports that one build leaves out. */
 export type Trim = {
-  /** The contents to build in place of the file, if the file did not change since the trim was made. */
+  /** The contents to build instead of the file, unless the file changed after the trim was made. */
   findContents(input: BuildInput): string | undefined
   /** False: a built file may import names that were left out, so the build must be repeated without the trim. */
   isUsable(metafile: Metafile, inputs: readonly BuildInput[]): boolean
@@ -31,7 +31,7 @@ export type Trimmer = {
 export function createTrimmer(root: string): Trimmer {
   let candidates: readonly Candidate[] = []
   let ownFiles: readonly string[] = []
-  /** The barrels by path; undefined for a file that is no barrel. */
+  /** The barrels by path; undefined for any other file. */
   const barrels = new Map<string, { readonly stamp: string; readonly barrel: Barrel | undefined }>()
 
   async function readBarrel(candidate: Candidate): Promise<Barrel | undefined> {
@@ -120,7 +120,7 @@ function findCandidates(root: string, { inputs }: Metafile): Candidate[] {
   })
 }
 
-/** A file of the module in its present state; undefined if it is gone or does not parse, which the build reports. */
+/** A file of the module in its current state; undefined if it is gone or does not parse, which the build reports. */
 async function readOwn(root: string, file: string): Promise<OwnSource | undefined> {
   try {
     const { contents, input } = await readInside(root, file)

@@ -12,8 +12,8 @@ import { toModuleLabel } from '../root.ts'
 import type { ResolutionSnapshot } from './resolution-snapshot.ts'
 
 /**
- * A built module. `code` is the body of an async function with the parameters that jiti gives. It stores the exports in
- * `module.exports.loaded`. `map` is its source map as JSON, with sources relative to the root.
+ * A built module. `code` is the body of an async function with jiti's parameters. It stores the exports in `module.exports.loaded`. `map`
+ * is its source map as JSON, with sources relative to the root.
  */
 export type Bundle = {
   readonly root: string
@@ -22,16 +22,16 @@ export type Bundle = {
   readonly folder?: string
   readonly code: string
   readonly map: string
-  /** SHA-256 of the code and its map, hex: a changed comment is a new version, whose errors name the lines of the new file. */
+  /** SHA-256 of the code and its map, hex: a changed comment makes a new version, so that errors name the lines of the new file. */
   readonly hash: string
   readonly inputs: readonly BuildInput[]
   readonly snapshot: ResolutionSnapshot
 }
 
 /**
- * Replaces the syntax that a function body cannot have: `export` and `import.meta`. It also clears the loaders that jiti gives to the
- * code: all imports are part of the bundle, and a computed `require()` must not reach files outside the root. The banner is one line,
- * because the line numbers must not change.
+ * Replaces the syntax that a function body cannot have: `export` and `import.meta`. It also removes jiti's loaders from the code: all
+ * imports are part of the bundle, and a computed `require()` must not reach files outside the root. The banner is one line, because the
+ * line numbers must not change.
  */
 const banner = [
   `'use strict'; const hookloom$export = ((module) => (loaded) => { module.exports = { loaded } })(module);`,
@@ -49,9 +49,8 @@ export type ModuleFile = Pick<Bundle, 'root' | 'file' | 'folder'> & {
 const buildMs = 15_000
 
 /**
- * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame, with
- * paths relative to the root. A build that takes longer than `limitMs` throws it too. Throws `transform-missing` if there is no
- * file.
+ * Builds the module at `file`, a real path inside `root`. Throws `transform-build-failed` with file, line and a code frame, with paths
+ * relative to the root, even if the build takes longer than `limitMs`. Throws `transform-missing` if there is no file.
  */
 export async function buildModule(
   { root, file, folder, packageName }: ModuleFile,
@@ -80,7 +79,7 @@ export async function buildModule(
   return { root, file, ...(folder === undefined ? {} : { folder }), code, map, hash, inputs, snapshot }
 }
 
-/** Whether a trimmed build can be used. A late build is not repeated. */
+/** Whether a trimmed build can be used. A build that exceeded the limit is not repeated. */
 function isUsable(
   { ended, inputs }: { ended: Attempt<{ metafile: Metafile }>; inputs: readonly BuildInput[] },
   trim: Trim,
@@ -138,7 +137,7 @@ function buildOptions(root: string) {
   } satisfies BuildOptions
 }
 
-/** The name of the file that its author knows: relative to the root, with slashes. */
+/** The file name that the author knows: relative to the root, with slashes. */
 function findModuleName(root: string, file: string): string {
   return relative(root, file).split(sep).join('/')
 }
@@ -158,8 +157,8 @@ let running = 0
 let isStuck = false
 
 /**
- * Runs esbuild with a time limit. esbuild has one process for all builds, and a build that waits there for a file ends only with
- * that process. So a late build is abandoned, and the process is replaced when no other build runs in it. Never rejects.
+ * Runs esbuild with a time limit. All builds share one process of esbuild, and a build that blocks on a file ends only with that process.
+ * So a late build is abandoned, and the process is replaced when no other build uses it. Never rejects.
  */
 async function buildWithin<Result>(
   start: (esbuild: Esbuild) => Promise<Result>,

@@ -1,4 +1,4 @@
-// Keeps the bundle of each module. A module whose files did not change is not built again.
+// Caches the bundle of each module. A module whose files did not change is not built again.
 import { Problem } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { Transform } from '../../model/transform.ts'
@@ -8,12 +8,12 @@ import type { BuildInput } from '../read.ts'
 import { resolveModule, toModuleLabel } from '../root.ts'
 import { isUnchanged } from './resolution-snapshot.ts'
 
-/** `isNew`: the bundle was built now, and is not the one of the last call. */
+/** `isNew`: the bundle was just built, and is not the one of the last call. */
 type Built = { readonly module: string; readonly bundle: Bundle; readonly isNew: boolean }
 
 type BundleCache = {
   /**
-   * Builds the modules that changed, in parallel. The result for a module that cannot be built is its Problem. Throws only
+   * Builds the modules that changed, in parallel. A module that cannot be built has its Problem as the result. Throws only
    * `config-invalid`, for a module outside the root. Modules that are no longer in the list are dropped.
    */
   build(root: string, modules: readonly string[]): Promise<(Built | { module: string; problem: Problem })[]>
@@ -58,7 +58,7 @@ export function createBundleCache(): BundleCache {
   }
 }
 
-/** An error of one module must not keep the others from loading. */
+/** One broken module must not keep the others from loading. */
 export function buildLoadProblem(module: string, error: unknown): Problem {
   if (error instanceof Problem) return error
   return new Problem('transform-load-failed', `${toModuleLabel(module)} could not be loaded.`, { cause: error })

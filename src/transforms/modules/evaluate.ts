@@ -1,4 +1,4 @@
-// Turns a bundle into a function. It is evaluated from memory, outside of every module cache, so reloads do not use up memory.
+// Turns a bundle into a function. It is evaluated from memory, outside of every module cache, so reloads do not leak memory.
 import { basename, extname } from 'node:path'
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
@@ -15,12 +15,12 @@ import { describeThrown } from './thrown.ts'
 /** The exports of a module, and a function that maps its stacks to its source. */
 export type Evaluated = { readonly label: string; readonly exports: object; readonly locate: Locate }
 
-/** A transform whose parameters and result are not checked. */
+/** A transform whose input and result are not checked. */
 export type UncheckedFunction = (input: unknown, context: unknown) => unknown
 
 /**
- * Runs the top level of the bundle once. Throws `transform-load-failed` with the source line if it throws, or if it takes longer
- * than `timeoutMs`.
+ * Runs the top level of the bundle once. Throws `transform-load-failed` with the source line if the code throws or takes longer than
+ * `timeoutMs`.
  */
 export async function evaluateBundle(
   bundle: Pick<Bundle, 'root' | 'file' | 'folder' | 'code' | 'map'>,
@@ -47,8 +47,8 @@ export async function evaluateBundle(
 }
 
 /**
- * Throws the syntax error of V8 for code that esbuild accepts, such as an invalid regular expression. jiti would try a native
- * import of it, which is never freed and has no line numbers.
+ * Throws V8's syntax error for code that esbuild accepts, such as an invalid regular expression. jiti would try a native import of it,
+ * which is never freed and has no line numbers.
  */
 function compile(code: string, file: string): void {
   try {
@@ -62,15 +62,14 @@ function compile(code: string, file: string): void {
   }
 }
 
-/** The result of the bundle: `{ loaded }`. It is wrapped because an export may have the name `then`. */
+/** The exports of the bundle, wrapped as `{ loaded }` because an export may have the name `then`. */
 function readExports(left: unknown): object {
   const loaded: unknown = typeof left === 'object' && left !== null && 'loaded' in left ? left.loaded : undefined
   return typeof loaded === 'object' && loaded !== null ? loaded : {}
 }
 
 /**
- * The function that a mapping calls: the export that it names, else `default`, else `transform`, else the export with the name of
- * the file.
+ * The function that a mapping calls: the export that it names, or `default`, or `transform`, or the export with the name of the file.
  * Throws `transform-load-failed`.
  */
 export function pickExport({ label, exports, locate }: Evaluated, name: TransformRef['export']): UncheckedFunction {
@@ -81,7 +80,7 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
     const { what, at, frame } = describeThrown(error, locate)
     throw new Problem('transform-load-failed', `${label} does not load: its export threw ${what}${at}.`, { frame })
   }
-  // the types of a loaded function are unknown; its input is made for it, and its result is checked
+  // as: the types of loaded code are unknown; the input is built for it, and the result is checked
   if (typeof found === 'function') return found as UncheckedFunction
   if (name !== undefined) {
     const names = Object.keys(exports).slice(0, 20).join(', ') || 'nothing'

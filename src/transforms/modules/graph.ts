@@ -1,5 +1,5 @@
-// The import graph of a module. An import may reach files inside the transforms directory, packages that are installed there,
-// `hookloom` and the built-in modules of Node.
+// Resolves and loads the import graph of a module. An import may reach files in the transforms directory, packages that are installed
+// there, `hookloom`, and Node's built-in modules.
 import { readFile } from 'node:fs/promises'
 import { createRequire, isBuiltin } from 'node:module'
 import { basename, dirname, extname } from 'node:path'
@@ -17,8 +17,8 @@ const loadable = new Set(['.ts', '.mts', '.cts', '.tsx', '.js', '.mjs', '.cjs', 
 const asked = Symbol('asked')
 
 /**
- * The plugin that resolves and loads, the files that it read, and a snapshot of the places where it looked for them. `entry` is
- * the source of the first module, which is not a file. `folder` is the name of the root in messages.
+ * The plugin that resolves and loads, the files that it read, and a snapshot of the places where it looked for them. `entry` is the source
+ * of the first module, which is not a file. `folder` is the name of the root in messages.
  */
 export function createGraph({
   root,
@@ -108,17 +108,17 @@ export function createGraph({
 
 const addonReason = 'is a native addon, which a transform cannot load'
 
-/** A relative path or the name of a package: esbuild resolves it to a file, or not at all. */
+/** A relative path or the name of a package. esbuild resolves it to a file or reports an error. */
 function isPackagePath(path: string): boolean {
   return !isProvided(path) && !/^[#/\\]|:/.test(path)
 }
 
-/** The name of the package of a file; without a package, its path. */
+/** The package name of a file; the path if the file is in no package. */
 function findPackageName(path: string): string {
   return /.*[/\\]node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(path)?.[1]?.replace('\\', '/') ?? path
 }
 
-/** The authors' entry of this package. Modules import it without an install, and always get this version. */
+/** The entry of this package for authors. Modules import it without an install, and always get this version. */
 function findDefineFile(): string {
   return createRequire(import.meta.url).resolve('#define')
 }
@@ -134,7 +134,7 @@ function failToResolve(path: string, why: string): OnResolveResult {
   return buildFailure(`"${path.slice(0, 200)}" ${why}`)
 }
 
-/** An error without the name of the plugin, which would begin every message. */
+/** An error without the name of the plugin, which esbuild would put before every message. */
 function buildFailure(text: string): { errors: PartialMessage[]; pluginName: string } {
   return { errors: [{ text, pluginName: '' }], pluginName: '' }
 }

@@ -1,4 +1,4 @@
-// Finds the place in the source of the author where an exception was thrown, from a stack of the bundle.
+// Finds the place in the author's source where an exception was thrown, from a stack in the bundle.
 import { SourceMap } from 'node:module'
 
 /** A position in a source file. The path is relative to the root; line and column begin at 1. `excerpt` is a small code frame. */
@@ -8,7 +8,7 @@ type SourcePosition = {
   readonly column: number
   readonly excerpt: string
 }
-/** The innermost position of a stack in the code of the module; undefined if there is none. */
+/** The innermost position of a stack in the module's code; undefined if there is none. */
 export type Locate = (stack: string) => SourcePosition | undefined
 
 const framesRead = 50

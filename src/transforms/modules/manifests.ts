@@ -1,10 +1,10 @@
-// Checks the package.json files that esbuild reads without asking a plugin, in each folder that it searches. Otherwise esbuild
-// would wait without end for the writer of a FIFO.
+// Checks the package.json files that esbuild reads without asking a plugin, in each folder that it searches. Otherwise a FIFO with that
+// name would block esbuild forever.
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { checkReadable } from '../read.ts'
 import { isInside, toFileLabel } from '../root.ts'
 
-/** The problem of the package.json files on the path of an import, as one sentence; undefined if there is none. */
+/** The problem of the package.json files on the path of an import, in one sentence; undefined if there is none. */
 type CheckManifests = (path: string, resolveDir: string) => Promise<string | undefined>
 
 /** Checks each folder once. The `exports` of a package may lead to a folder that no import names: the time limit covers that. */

@@ -41,7 +41,7 @@ async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
   return false
 }
 
-/** The text as esbuild prints it: without comments and types, and with one form for each statement. */
+/** The text as printed by esbuild: without comments and types, and with one form for each statement. */
 export async function printPlainCode(file: string, contents: Uint8Array): Promise<string> {
   const { transform } = await import('esbuild')
   const loader = toLoader(file)
@@ -106,7 +106,7 @@ export function parsePairs(list = ''): { first: string; second: string }[] {
     })
 }
 
-/** The names that files export, by specifier. A file that is CommonJS or has a star itself is left out. */
+/** The names that files export, by specifier. Files that are CommonJS or contain a star are left out. */
 async function readExportedNames(
   root: string,
   barrel: string,

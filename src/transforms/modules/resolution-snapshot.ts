@@ -1,12 +1,12 @@
-// The file of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package that is
-// installed in a nearer folder. A snapshot records what a build found where it looked, so that a later check can compare it.
+// The resolution of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package in a nearer
+// folder. A snapshot records what a build found at the places where it looked, so that a later check can compare it.
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { listFoldersUpTo } from './manifests.ts'
 import type { BuildInput } from '../read.ts'
 
-/** The answers at the time of the build by question, which is `stat <path>` or `names <path>`. */
+/** The answers during the build by question, which is `stat <path>` or `names <path>`. */
 export type ResolutionSnapshot = ReadonlyMap<string, string>
 
 /** `record` must end before the import is resolved, so that a later check finds a change in between. */
@@ -50,7 +50,7 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
   const manifests = above.map((folder) => `stat ${join(folder, 'package.json')}`)
   if (/^\.{0,2}\//.test(path) || path === '.' || path === '..') {
     const target = resolve(resolveDir, path)
-    // in TypeScript, .js can mean a .ts; without an extension it can be any of them, or a folder
+    // in TypeScript, .js can mean a .ts; a path without an extension can be any of them, or a folder
     const stem = target.replace(/\.[cm]?[jt]sx?$/, '')
     return [...manifests, `names ${stem}`, `names ${join(target, 'index')}`, `stat ${join(target, 'package.json')}`]
   }
@@ -65,7 +65,7 @@ function listQuestions(root: string, path: string, resolveDir: string): string[]
   return [...manifests, ...installed]
 }
 
-/** Answers the questions, and reads each folder once. */
+/** Answers questions about files, and reads each folder only once. */
 function createFileFacts(): (question: string) => Promise<string> {
   const folders = new Map<string, Promise<string[]>>()
   return async (question) => {

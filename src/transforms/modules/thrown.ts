@@ -1,4 +1,4 @@
-// Describes exceptions of the code of integrators safely: reading them cannot throw again, and every text has a limit.
+// Describes exceptions in integrators' code safely: reading them cannot throw again, and every text has a limit.
 import { types } from 'node:util'
 import { describeValueKind } from '../../base/json.ts'
 import { refusalMark } from '../../model/refusal.ts'
@@ -20,7 +20,7 @@ export function describeThrown(thrown: unknown, locate: Locate): ThrownReport {
   return { what, at: ` at ${file}:${line}`, frame: `${headline}\n  at ${file}:${line}:${column}\n${excerpt}` }
 }
 
-/** The message of a transform with a payload schema for a payload that does not fit; undefined for any other exception. */
+/** The message if a transform refused a payload by its schema; undefined for any other exception. */
 export function readRefusal(thrown: unknown): string | undefined {
   if (typeof thrown !== 'object' || thrown === null || types.isProxy(thrown)) return undefined
   const sentence: unknown = Object.getOwnPropertyDescriptor(thrown, refusalMark)?.value

@@ -1,10 +1,10 @@
-// Sends all calls of one turn of the event loop as one message. The main thread copies each byte once: callers keep their bodies,
-// and nothing is cloned field by field.
+// Sends all calls of one turn of the event loop as one message. The main thread copies each byte once: callers keep their bodies, and
+// nothing is cloned field by field.
 import { isAscii } from 'node:buffer'
 import type { BundlePost, CallPost, ToWorker } from '../worker/messages.ts'
 import type { TransformCall } from '../../model/transform.ts'
 
-/** Bodies up to this size together are sent as a text. */
+/** Up to this total size, bodies are sent as a text. */
 const textBytes = 16 * 1024
 
 /** A call with its number in the thread. */
@@ -34,7 +34,7 @@ export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker;
     const bodies = batch.map(({ task }) => toBytesText(task.call.body)).join('')
     return { message: { kind: 'calls', calls, bodies }, transfer: [] }
   }
-  // not from the pool that other buffers share, because it is transferred
+  // a separate buffer, because it is transferred: Node's pool is shared with other buffers
   const bodies = Buffer.allocUnsafeSlow(size)
   let at = 0
   for (const { task } of batch) {
@@ -44,7 +44,7 @@ export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker;
   return { message: { kind: 'calls', calls, bodies: bodies.buffer }, transfer: [bodies.buffer] }
 }
 
-/** Each byte as a character. */
+/** Maps each byte to a character. */
 function toBytesText(body: Uint8Array): string {
   const { buffer, byteOffset, byteLength } = body
   return (Buffer.isBuffer(body) ? body : Buffer.from(buffer, byteOffset, byteLength)).toString('latin1')

@@ -22,18 +22,18 @@ type State = {
   timer: NodeJS.Timeout | undefined
 }
 
-/** `trial`: the one call of a half-open breaker. */
+/** `trial`: the only call of a half-open breaker. */
 type BreakerVerdict = 'free' | 'trial' | Problem
 
 /** A built module. `version` increases with each build. */
 type Versioned = { readonly module: string; readonly version: number }
 
 type Breakers = {
-  /** Whether a call may begin. If not: the Problem with which it fails. */
+  /** Whether a call may begin; otherwise the Problem with which it fails. */
   admit(code: Versioned): BreakerVerdict
   /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
   recordEnd(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
-  /** This version was saved again. */
+  /** The same version was saved again. */
   reset(code: Versioned): void
   close(): void
 }
@@ -58,7 +58,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     state.isTrying = false
     state.timer = setTimeout(onHalfOpen, minuteMs, module).unref()
   }
-  /** False for a version that another one replaced. */
+  /** False for a version that has been replaced. */
   const isNewest = ({ module, version }: Versioned) => {
     const known = newest.get(module) ?? version
     if (version > known) forget(module)
@@ -70,7 +70,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     const state = states.get(module) ?? { strikes: [], openUntil: undefined, isTrying: false, timer: undefined }
     states.set(module, state)
     if (state.openUntil !== undefined) {
-      // the end of a call that was in flight when the breaker opened adds no information
+      // this call was in flight when the breaker opened, so its end adds no information
       if (isTrial) open(module, state)
       return
     }
@@ -104,7 +104,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
   }
 
   function recover(module: string): void {
-    // it may have been saved while the call ran
+    // the code may have been saved while the call ran
     if (states.get(module)?.isTrying !== true) return
     forget(module)
     onRecovered(module)

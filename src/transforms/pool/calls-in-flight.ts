@@ -1,5 +1,5 @@
-// The calls of one thread. Each has a number. Calls that did not begin can be recalled. The calls of one turn of the event loop
-// are sent together, but a call for an idle thread is sent at once.
+// The calls of one thread. Each has a number. Calls that have not begun can be recalled. The calls of one turn of the event loop are sent
+// together, but a call for an idle thread is sent at once.
 import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
 import { stateIndex } from '../worker/messages.ts'
 import type { BundlePost, ToWorker } from '../worker/messages.ts'
@@ -10,11 +10,11 @@ export type Task = {
   readonly bundle: BundlePost
   readonly export: string | undefined
   readonly call: TransformCall
-  /** `stopped`: its worker was terminated because of it. */
+  /** `stopped`: the worker was terminated because of this call. */
   readonly finish: (outcome: TransformOutcome, stopped: boolean) => void
 }
 
-/** Times are of `performance.now`. `begunAt` is when the main thread first saw that the call had begun, or a little earlier. */
+/** Times are from `performance.now`. `begunAt` is when the main thread first saw that the call had begun, or a little earlier. */
 export type InFlightCall = {
   readonly seq: number
   readonly task: Task
@@ -28,9 +28,9 @@ export type CallsInFlight = {
   /** The newest call that has begun. All calls before it have begun too. */
   begun(): number
   post(task: Task): void
-  /** Sends the calls that wait for the end of this turn. */
+  /** Sends the calls of this turn that are not sent yet. */
   flush(): void
-  /** Takes back the calls that have not begun. They will not run in this thread. */
+  /** Recalls the calls that have not begun. They will not run in this thread. */
   recall(): Task[]
   take(seq: number): Task | undefined
   takeAll(): InFlightCall[]

@@ -1,17 +1,17 @@
-// Second tries: a call that was in flight in a stopped thread runs again once, alone in its own thread. If that thread is stopped
-// too, the call is the reason.
+// Second tries: a call that was in flight in a stopped thread runs again once, alone in its own thread. If that thread is stopped too, the
+// call is the cause.
 import type { Task } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
 export type IsolatedReruns = {
   readonly threads: ReadonlySet<Thread>
-  /** The call waits for a thread until `startNext`. */
+  /** Adds a call, which waits for a thread until `startNext`. */
   add(task: Task): void
   /** Starts waiting calls in new threads, up to the limit. */
   startNext(): void
   /** The thread is being terminated. */
   drop(thread: Thread): void
-  /** Takes all calls that still wait. They will not run here. */
+  /** Takes all waiting calls. They will not run here. */
   takeAll(): Task[]
 }
 

@@ -1,5 +1,5 @@
-// Runs calls in threads. If a thread is stopped, its calls that had not begun go to another thread. Calls that had begun run again
-// once, each alone. Only a call that is known to have stopped its thread, or that stops it alone, fails.
+// Runs calls in threads. If a thread is stopped, its calls that had not begun move to another thread. Calls that had begun run again once,
+// each alone. A call fails only if it is known to have stopped its thread, or if it stops a thread alone.
 import type { Log } from '../../model/log.ts'
 import { toProblemRecord } from '../../model/problem.ts'
 import type { Problem } from '../../model/problem.ts'
@@ -33,7 +33,7 @@ export type Pool = {
    * threads have started.
    */
   keep(bundles: readonly BundlePost[]): Promise<void>
-  /** The number of living threads, and the number of bundles and calls of each serving one. */
+  /** The number of running threads, and the number of bundles and calls of each serving thread. */
   state(): { threads: number; serving: { bundles: number; inFlight: number }[] }
   close(): Promise<void>
 }
@@ -99,7 +99,7 @@ export function createPool(options: {
     limits: settings,
     threads: lifecycle.working,
     onLate: (thread, seq) => {
-      // the thread answers, so its other calls may end
+      // the thread still answers, so its other calls may end
       const task = thread.take(seq)
       if (task === undefined) return
       fail(task, buildTimeoutProblem(toFileLabel(task.bundle), timeoutMs), true)
@@ -112,7 +112,7 @@ export function createPool(options: {
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
     },
     onStalled: (thread) => {
-      // the call may block the thread for long: the gateway and the other threads get priority
+      // the call may block the thread for long, so the gateway and the other threads get priority
       thread.lower()
       for (const task of thread.recall()) dispatch(task)
     },
@@ -130,7 +130,7 @@ export function createPool(options: {
     if (best.lastSeq() > callsPerThread) lifecycle.retire(best)
   }
 
-  /** Whether a call blocks the thread now, or blocked it before, so that its priority is low. */
+  /** Whether a call blocks the thread now, or blocked it before. Then its priority is low. */
   function isBlocked(thread: Thread): boolean {
     return watchdog.isStalled(thread) || thread.isLowered()
   }
@@ -147,14 +147,14 @@ export function createPool(options: {
     return best
   }
 
-  /** Terminates a thread at once. `culprit`: the number of the call that is known to be the reason. */
+  /** Terminates a thread at once. `culprit`: the number of the call that caused it, if it is known. */
   function stop(thread: Thread, culprit: number | undefined, buildProblem: (label: string) => Problem): void {
     const wasServing = lifecycle.serving.has(thread)
     const wasRerun = reruns.threads.has(thread)
     checks.fail(thread, (label) => toProblemRecord(buildProblem(label)))
     const begun = thread.begun()
     const inFlightCalls = lifecycle.remove(thread)
-    // before its calls are dispatched again
+    // before the calls are dispatched again
     if (wasServing) lifecycle.fill()
     for (const { seq, task } of inFlightCalls) {
       if (seq === culprit || (wasRerun && seq <= begun)) fail(task, buildProblem(toFileLabel(task.bundle)), true)

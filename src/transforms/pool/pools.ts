@@ -1,11 +1,11 @@
-// One pool for each environment and set of limits of transforms. It runs while something uses it: a generation, a load or a call.
+// One pool for each environment and set of limits. It runs while a generation, a load or a call uses it.
 import { createPool, type Pool, type PoolSettings } from './pool.ts'
 
 export type SharedPool = {
   /** Equal settings have the same key. */
   readonly key: string
   readonly settings: PoolSettings
-  /** The pool. It runs until each call of `acquire` was followed by one of `release`. */
+  /** Returns the pool. It runs until each call of `acquire` was followed by one of `release`. */
   acquire(): Pool
   release(): void
 }
@@ -56,7 +56,7 @@ export function createPools(options: Omit<Parameters<typeof createPool>[0], 'set
           const found = running.get(key)
           if (found === undefined) return
           found.users -= 1
-          // the pool may be in the middle of the call that released it
+          // the pool may still run the call that released it
           if (found.users === 0) queueMicrotask(() => endUnused(key))
         },
       }

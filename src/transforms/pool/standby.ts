@@ -1,25 +1,25 @@
-// Keeps one started thread in reserve, because a thread takes 100 ms to start. It replaces a thread that is stopped.
+// Keeps one started thread in reserve to replace a stopped one, because a thread takes 100 ms to start.
 import type { Log } from '../../model/log.ts'
 import type { Problem } from '../../model/problem.ts'
 import { buildStartProblem } from '../worker/call.ts'
 import type { Thread } from './thread.ts'
 
-/** After a thread did not start, calls fail for this long before another start is tried. */
+/** If a thread does not start, calls fail for this time before another start is tried. */
 const startAgainMs = 1000
 
 export type Standby = {
-  /** The standby. It stays the standby, and bundles are tested in it. Undefined if no thread can be started. */
+  /** The standby, for tests of bundles. It stays the standby. Undefined if no thread can be started. */
   peek(): Thread | undefined
-  /** Takes the standby, or a new thread if the standby is busy. Another standby is started after this turn of the event loop. */
+  /** Takes the standby, or a new thread if the standby is busy. The next standby is started after this turn of the event loop. */
   take(): Thread | undefined
-  /** The thread is ending. If it was the standby, another one is started. */
+  /** Called when the thread is ending. If it was the standby, another one is started. */
   drop(thread: Thread): void
-  /** A thread did not start. */
+  /** Called if a thread did not start. */
   recordFailure(cause: unknown): void
-  /** The reason why `peek` and `take` returned none. */
+  /** Why `peek` and `take` returned no thread. */
   problem(): Problem
   threads(): readonly Thread[]
-  /** Starts no more threads. */
+  /** No more threads are started. */
   close(): void
 }
 

@@ -15,16 +15,16 @@ type ThreadLifecycle = {
   working(): Thread[]
   /** Adds serving threads up to the limit, as long as threads can be started. */
   fill(): void
-  /** Replaces a blocked thread with a free one and returns it. Returns the blocked one if too many threads are blocked already. */
+  /** Replaces a blocked thread with a free one and returns that. If too many threads are blocked already, returns the blocked one. */
   replaceBlocked(blocked: Thread): Thread
   /** Gives the thread no more calls. It ends after its last call in flight. */
   retire(thread: Thread): void
-  /** A call of the thread has ended. */
+  /** Called when a call of the thread has ended. */
   handleCallEnd(thread: Thread): void
   end(thread: Thread): void
   /** Terminates the thread, and returns its calls in flight. */
   remove(thread: Thread): InFlightCall[]
-  /** Resolves when all terminated threads are gone. */
+  /** Resolves when all terminated threads have ended. */
   allEnded(): Promise<unknown>
 }
 

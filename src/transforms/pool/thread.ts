@@ -6,16 +6,16 @@ import { createCallsInFlight, type CallsInFlight, type Task } from './calls-in-f
 import { lowerPriority, stateBytes, stateIndex } from '../worker/messages.ts'
 import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
-/** V8 aborts the whole process if one allocation exceeds its limit, as a growing Map can. So the limit of V8 must be much higher. */
+/** V8 aborts the whole process if one allocation exceeds its limit, such as a growing Map. So V8's limit must be much higher. */
 const headroomMb = 2048
 
 type ThreadEvents = {
   onSettled(thread: Thread, task: Task, outcome: TransformOutcome): void
-  /** The thread gave back calls that did not begin. */
+  /** The thread returned calls that had not begun. */
   onUnrun(thread: Thread, tasks: Task[]): void
   onLeaving(thread: Thread, leaving: Leaving): void
   onChecked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
-  /** The thread ended, and was not terminated. */
+  /** The thread ended without being terminated. */
   onGone(thread: Thread, cause: unknown): void
 }
 
@@ -28,12 +28,12 @@ export type ThreadSettings = {
 
 export type Thread = Omit<CallsInFlight, 'flush'> & {
   readonly id: number
-  /** The bundles that it was given. */
+  /** The bundles that the thread has received. */
   readonly bundles: ReadonlySet<number>
   readonly isReady: () => boolean
-  /** Resolves when the thread is ready, or when it has ended before. */
+  /** Resolves when the thread is ready, or when it ended before that. */
   readonly ready: Promise<void>
-  /** The call whose synchronous code runs in the thread now, else 0. */
+  /** The call whose synchronous code runs in the thread now; 0 if there is none. */
   readonly running: () => number
   /** Lowers the priority of the thread for the rest of its life. It is replaced when its calls have ended. */
   lower(): void
@@ -88,14 +88,14 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     stderr: true,
     resourceLimits: { maxOldGenerationSizeMb: memoryMb + headroomMb },
   })
-  // text that is printed without the guard belongs to no call
+  // text that is printed outside of the guard belongs to no call
   worker.stdout.resume()
   worker.stderr.resume()
   worker.on('error', (error) => {
     cause = error
   })
   worker.on('exit', (code) => {
-    // its last messages may not be received yet
+    // its last messages may still be unread
     for (let last = receiveMessageOnPort(port); last !== undefined; last = receiveMessageOnPort(port))
       receive(last.message)
     port.close()
@@ -117,7 +117,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     events.onGone(thread, why)
   }
 
-  /** Code in the thread that gets access to this port may post anything. Then only the thread is lost, not the gateway. */
+  /** Code in the thread that gets access to this port may post anything. That must cost only the thread, not the gateway. */
   function receive(message: FromWorker): void {
     if (state.kind === 'ended') return
     try {

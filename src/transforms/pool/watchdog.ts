@@ -3,9 +3,9 @@ import type { InFlightCall } from './calls-in-flight.ts'
 import type { Thread } from './thread.ts'
 
 const tickMs = 10
-/** Calls that wait for a call that blocks its thread longer than this go to a free thread, if there is one. */
+/** If a call blocks its thread longer than this, the calls that wait for it move to a free thread, if there is one. */
 const crowdMs = 20
-/** No call waits for a call that blocks its thread longer than this. */
+/** If a call blocks its thread longer than this, no other call waits for it. */
 const stallMs = 100
 /** A thread that is not blocked answers within this time. */
 const answerMs = 50
@@ -23,13 +23,13 @@ type Observation = {
   /** The newest call that has begun, as of the last check. */
   begun: number
   isPinged: boolean
-  /** The oldest call, and the memory of all threads when the call was first seen. */
+  /** The oldest call, and the memory of all threads when that call was first seen. */
   oldest: number
   memoryThen: number
 }
 
 type Watchdog = {
-  /** Starts to check, until no call is in flight. */
+  /** Checks until no call is in flight. */
   watch(): void
   isStalled(thread: Thread): boolean
   close(): void
@@ -42,7 +42,7 @@ export function createWatchdog(options: {
   onLate: (thread: Thread, seq: number) => void
   /** The thread does not answer. `culprit`: the call that blocks it, if it is known. */
   onStuck: (thread: Thread, culprit: number | undefined) => void
-  /** A call has blocked the thread for a while, and other calls wait. */
+  /** A call has blocked the thread for a while, and other calls wait for it. */
   onCrowded: (thread: Thread) => void
   /** A call blocks the thread, and no call should wait for it. */
   onStalled: (thread: Thread) => void
@@ -89,7 +89,7 @@ export function createWatchdog(options: {
     onStalled(thread)
   }
 
-  /** The time limit counts from the begin of the call, because its thread may be starting or blocked. Waiting has a limit too. */
+  /** The time limit counts from the start of the call, because its thread may be starting or blocked. The wait has its own limit. */
   function isLate({ begunAt, postedAt }: InFlightCall, now: number): boolean {
     return begunAt === undefined ? now - postedAt >= 2 * timeoutMs + startMs : now - begunAt >= timeoutMs + tickMs
   }
@@ -103,11 +103,11 @@ export function createWatchdog(options: {
       })
       return
     }
-    // a younger call blocks the thread, and has time left: the result of the older one may only be delayed
+    // a younger call that blocks the thread still has time, so the result of the older one may only be delayed
     if (now - postedAt >= 2 * timeoutMs + startMs) onStuck(thread, undefined)
   }
 
-  /** A thread without a call in its synchronous part may be idle, or blocked by code after an `await`. */
+  /** A thread that runs no synchronous call may be idle, or blocked by code after an `await`. */
   async function pingThread(
     thread: Thread,
     seq: number,
@@ -120,7 +120,7 @@ export function createWatchdog(options: {
     observation.isPinged = false
     if (!thread.inFlight.has(seq)) return
     if (answers) ifItAnswers()
-    // otherwise a call that began in the meantime blocks the thread: the next check sees it
+    // otherwise a new call blocks the thread: the next check sees it
     else if (thread.running() === 0) otherwise()
   }
 

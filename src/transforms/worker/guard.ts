@@ -18,18 +18,18 @@ export function addLine(log: string[], message: unknown): void {
 }
 
 /**
- * Calls `leave` with the way in which code ends its worker, right before the worker ends. Printed text goes into the log of the
- * call that printed it, even after an `await`. Outside of calls it is dropped, because it may contain a payload.
+ * Calls `leave` with the way in which code ends its worker, just before the worker ends. Printed text goes into the log of the call that
+ * printed it, even after an `await`. Text outside of calls is dropped, because it may contain a payload.
  */
 export function guardProcess(options: { calls: AsyncLocalStorage<OpenCall>; leave: (how: string) => void }): void {
   const { calls, leave } = options
-  // the native functions: in a worker, one ends the thread, the other sends a signal to the process
+  // the native functions: in a worker, one ends the thread, and the other sends a signal to the process
   const { reallyExit } = process as unknown as { reallyExit: (code: number) => void } // not in the types, but in every Node
   const { _kill } = process as unknown as { _kill: (pid: number, signal: number) => number } // as above: process.kill calls it
   const end = (how: string): never => {
     leave(how)
     reallyExit.call(process, 1)
-    // the thread ends at its next loop or call: the code that called exit must not continue until then
+    // the thread ends at its next loop or call; the code that called exit must not continue until then
     for (;;);
   }
   const replacements = {

@@ -1,16 +1,16 @@
-// Detects changes of the globals that all transforms of a worker share. A transform that changes one changes it for the next
-// delivery too, so its worker is replaced.
+// Detects changes of the globals that all transforms of a worker share. Such a change would affect the next delivery too, so the worker is
+// replaced.
 
 export type Intrinsics = {
   /** The first global that changed, such as `JSON.parse`; undefined if none did. Takes about a microsecond. */
   changed(): string | undefined
-  /** Accepts the present globals as correct. */
+  /** Accepts the current globals as correct. */
   accept(): void
 }
 
 /**
- * The checked globals, written out in one function, because an engine reads a property by a constant name much faster. The names
- * are taken from the text of the function. Globals that Node creates at their first read are left out.
+ * The checked globals, written out in one function, because an engine reads a property by a constant name much faster. The names are taken
+ * from the text of the function. Globals that Node creates when they are first read are left out.
  */
 // oxlint-disable typescript/unbound-method, unicorn/no-thenable, promise/prefer-await-to-then -- they are read, not called
 const readAll = (): unknown[] => [
@@ -171,7 +171,7 @@ export function createIntrinsics(): Intrinsics {
       const now = tryRead()
       if (now === undefined) return 'a global'
       for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return findName(index)
-      // every object inherits a property that is added there
+      // every object would inherit a new property
       if (ownKeys(Object.prototype).length !== size) return 'Object.prototype'
       return countStrays() === strays ? undefined : 'Array.prototype or Function.prototype'
     },
@@ -196,7 +196,7 @@ function findName(index: number): string {
 const emptyList: unknown[] = []
 const emptyFunction = () => {}
 
-/** Counts the keys in a loop over an empty array and function. There should be none. */
+/** Counts the inherited keys that a loop over an empty array and function finds. There should be none. */
 function countStrays(): number {
   let count = 0
   for (const _ in emptyList) count += 1

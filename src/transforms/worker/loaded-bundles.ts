@@ -6,7 +6,7 @@ import type { Evaluated } from '../modules/evaluate.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import type { BundlePost } from './messages.ts'
 
-/** `callables` has the functions by export. Each is created at the first call. */
+/** `callables` has the functions by export. Each is created when it is first called. */
 export type LoadedBundle = { readonly evaluated: Evaluated; readonly callables: Map<string | undefined, Callable> }
 
 type LoadedBundles = {
@@ -15,7 +15,7 @@ type LoadedBundles = {
   get(id: number): LoadedBundle | Problem | Promise<LoadedBundle | Problem>
   /** The global that the bundle changed while it loaded. This is intended, and no reason to replace the worker. */
   changedBy(id: number): string | undefined
-  /** Returns the global that the bundle had changed. */
+  /** Removes a bundle. Returns the global that it had changed. */
   unload(id: number): string | undefined
 }
 

@@ -7,7 +7,7 @@ const betweenChecksMs = 10
 /** The shortest time between two garbage collections, in milliseconds. One costs 5 to 50 ms. */
 const betweenCollectionsMs = 250
 
-/** Whether more than `limitMb` are in use. Garbage does not count: it is collected before the answer is yes. */
+/** Whether more than `limitMb` are in use. Garbage does not count: it is collected before the function returns true. */
 export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   const limit = limitMb * 1024 * 1024
   let nextCheck = 0
@@ -32,7 +32,7 @@ export function createMemoryLimit(limitMb: number): { isOver(): boolean } {
   }
 }
 
-/** The function `gc` of V8, which exists only with a flag, and only in new contexts. */
+/** V8's function `gc`, which exists only with a flag, and only in new contexts. */
 function findCollector(): () => void {
   setFlagsFromString('--expose-gc')
   const gc: unknown = runInNewContext('gc')

@@ -11,12 +11,12 @@ export type BundlePost = Pick<Bundle, 'root' | 'file' | 'code' | 'map'> & { read
 
 /** One call in the text of a batch. Its body is the next `size` bytes of the bodies of the batch. */
 export type CallPost = Pick<TransformCall, 'head' | 'syntax' | 'serves'> & {
-  /** Counts the calls of a thread, from 1. */
+  /** The number of the call in its thread, from 1. */
   readonly seq: number
   readonly bundle: number
   readonly export?: string | undefined
   readonly size: number
-  /** All bytes are ASCII, so they need no decoding. */
+  /** Whether all bytes are ASCII, so that they need no decoding. */
   readonly isAscii: boolean
 }
 
@@ -26,8 +26,8 @@ export type ToWorker =
   | { readonly kind: 'check'; readonly bundle: number; readonly exports: readonly (string | undefined)[] }
   | { readonly kind: 'unload'; readonly bundle: number }
   /**
-   * `calls` is JSON of CallPost[], because a text is copied faster than an object, which is cloned field by field. Small bodies are
-   * a text too, with one character for each byte, because the transfer of a buffer costs 10 µs.
+   * `calls` is JSON of CallPost[], because a text is copied faster than an object, which is cloned field by field. Small bodies are also
+   * sent as a text, with one character for each byte, because the transfer of a buffer costs 10 µs.
    */
   | { readonly kind: 'calls'; readonly calls: string; readonly bodies: ArrayBuffer | string }
   | { readonly kind: 'ping' }
@@ -38,7 +38,7 @@ export type Leaving = {
   /** `globals`: the changed global. `exit`: the function that was called. `uncaught`: the problem. */
   readonly what: string
   readonly problem?: ProblemRecord
-  /** The call whose code caused it, if it is known. It may have ended before. */
+  /** The call whose code caused it, if it is known. That call may have ended before. */
   readonly seq: number | undefined
   readonly bundle: number | undefined
 }
@@ -53,7 +53,7 @@ export type FromWorker =
   | {
       readonly kind: 'checked'
       readonly bundle: number
-      /** One for each requested export; undefined if it is a function. */
+      /** One result for each requested export; undefined if it is a function. */
       readonly problems: readonly (ProblemRecord | undefined)[]
       /** The global that the module changed while it loaded. */
       readonly changed: string | undefined
@@ -64,7 +64,7 @@ export type FromWorker =
 
 export type SettledCall = readonly [seq: number, outcome: TransformOutcome]
 
-/** `port`: the channel of both sides. `parentPort` is not used, because every module in the thread can import it. */
+/** `port`: the channel between both threads. `parentPort` is not used, because every module in the thread can import it. */
 export type WorkerStart = {
   readonly sharedState: SharedArrayBuffer
   readonly memoryMb: number
@@ -92,7 +92,7 @@ export function readThreadId(): number | undefined {
   }
 }
 
-/** Lowers the priority of one thread on Linux, and does nothing on other systems. Raising it again needs privileges. */
+/** Lowers the priority of one thread on Linux, and does nothing on other systems. Only a privileged user can raise it again. */
 export function lowerPriority(threadId: number | undefined): void {
   if (threadId === undefined) return
   try {

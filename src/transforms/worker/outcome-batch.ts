@@ -1,5 +1,5 @@
-// Sends outcomes to the main thread. Outcomes of one turn of the event loop, or of one millisecond of consecutive calls, are one
-// message.
+// Sends outcomes to the main thread. The outcomes of one turn of the event loop, or of one millisecond of consecutive calls, are sent as
+// one message.
 import type { CallOutcome } from './call.ts'
 import type { FromWorker } from './messages.ts'
 
@@ -60,7 +60,7 @@ export function createOutcomeBatch(post: (message: FromWorker) => void): Outcome
   }
 }
 
-/** JSON.stringify runs no other code only for a text: a transform may have added a `toJSON` to all objects. */
+/** JSON.stringify runs other code for any value except a text: a transform may have added a `toJSON` to all objects. */
 function toText(outcome: CallOutcome): string {
   const text = outcome.kind === 'returned' ? `{"kind":"returned","value":${outcome.json}` : toProblemText(outcome)
   let log = ''

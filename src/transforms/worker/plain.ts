@@ -1,5 +1,5 @@
-// Writes the result of a transform as JSON without running any of its code. A result that is not plain data is refused with path
-// and reason.
+// Writes the result of a transform as JSON without running any of its code. A result that is not plain data is refused with the path and
+// the reason.
 import { types } from 'node:util'
 import { describeValueKind } from '../../base/json.ts'
 
@@ -15,7 +15,7 @@ const { byteLength } = Buffer
 const { isProxy } = types
 const isFiniteNumber = Number.isFinite
 
-/** Names the place in the result, and the kind of value there. */
+/** Names the place in the result, and the kind of the value there. */
 export class NotPlain extends Error {}
 
 /** Throws NotPlain with one sentence that contains no values, such as `result.to is a function`. */
@@ -26,7 +26,7 @@ export function toPlainJson(value: unknown): string {
     if (bytes > resultBytes) throw new NotPlain(`the result is larger than ${resultBytes / 1024} kB`)
   }
   const writeText = (text: string): string => {
-    // before it is measured, so that a text of 100 MB is not encoded
+    // counted before it is measured, so that a text of 100 MB is not encoded
     count(text.length + 2)
     const json = stringify(text)
     count(byteLength(json) - text.length - 2)
@@ -83,7 +83,7 @@ export function toPlainJson(value: unknown): string {
   return write(value, undefined)
 }
 
-/** A place in the result, and the key that is written now. */
+/** A place in the result, and the key that is being written. */
 type Parent = { readonly of: object; key: string; readonly above: Parent | undefined }
 
 function describePlace(parent: Parent | undefined): string {
@@ -104,7 +104,7 @@ function describeClass(value: object): string {
     : 'an instance of a class'
 }
 
-/** The value of an own property without a getter, else undefined. */
+/** The value of an own property; undefined if it has a getter. */
 function readOwnValue(source: unknown, key: string): unknown {
   const isReadable = (typeof source === 'object' && source !== null) || typeof source === 'function'
   return isReadable && !isProxy(source) ? getOwnPropertyDescriptor(source, key)?.value : undefined

@@ -1,5 +1,5 @@
-// The side of the worker: turns bundles into functions, and calls into outcomes. If a transform damages its thread, the worker
-// reports it to the main thread and returns the calls that have not begun.
+// The worker's side: turns bundles into functions, and calls into outcomes. If a transform damages its thread, the worker reports it to the
+// main thread and returns the calls that have not begun.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import { describeThrown } from '../modules/thrown.ts'
@@ -15,9 +15,9 @@ const memoryCheckMs = 50
 
 type Serving = {
   receive(message: ToWorker): void
-  /** Code is about to end the thread. */
+  /** Called when code is about to end the thread. */
   exit(how: string): void
-  /** An exception was not caught. */
+  /** Called after an uncaught exception. */
   uncaught(thrown: unknown): void
 }
 
@@ -89,7 +89,7 @@ export function createServing({
     // as: thread.ts writes the text
     const posts = parse(calls) as CallPost[]
     let at = 0
-    // timers and promises ran since the last call
+    // timers and promises may have run since the last call
     checkGlobals()
     outcomes.startBatch()
     for (const post of posts) {
@@ -146,7 +146,7 @@ export function createServing({
       else if (message.kind === 'ping') post({ kind: 'pong' })
       else {
         const what = bundles.unload(message.bundle)
-        // the change of the bundle is still in effect
+        // the change that the bundle made is still in effect
         if (what !== undefined) leave({ why: 'globals', what, seq: undefined, bundle: message.bundle })
       }
     },
