@@ -4,7 +4,7 @@ import type { OpenDelivery } from '../store/records.ts'
 import type { Store } from '../store/store.ts'
 import type { Rerunner } from './rerun.ts'
 
-/** `after`: the `next` of the call before. A call ends after some seconds, so that no request takes long; `next` says that more may follow. */
+/** `after`: the `next` of the previous call. A call ends after some seconds, so that no request takes long; `next`: more may follow. */
 export type ParkedQuery = { readonly hook: string | undefined; readonly after: string | undefined }
 
 export type DrainResult = { readonly settled: number; readonly stillParked: number }

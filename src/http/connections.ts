@@ -38,7 +38,7 @@ type Connection = {
   readonly open: Set<ServerResponse>
 }
 
-/** `peerOf`: the client of a connection; undefined for a trusted proxy. `now`: milliseconds. `warn` gets a line about a client with too many. */
+/** `peerOf`: the client of a connection; undefined for a trusted proxy. `now`: milliseconds. `warn`: logs a client with too many. */
 export function createConnections(options: {
   readonly peerOf: (remoteAddress: string | undefined) => Peer | undefined
   readonly now: () => number

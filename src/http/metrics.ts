@@ -1,4 +1,4 @@
-// /metrics for Prometheus: counters since the start, and gauges that are read from the store on each request. No label comes from a request.
+// /metrics for Prometheus: counters since the start, and gauges read from the store on each request. No label comes from a request.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { MeterLabels, Meter } from '../model/log.ts'
 import type { Clock, StoreReader } from '../store/store.ts'

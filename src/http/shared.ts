@@ -44,7 +44,7 @@ export function createSharing(parts: { store: Store; clock: Clock; log: Log; gen
   }
 }
 
-/** Calls `read` once a second, one call at a time. A failure is only logged for debugging: the store itself reports that it is unavailable. */
+/** Calls `read` once a second, one call at a time. A failure is only a debug line: the store itself reports that it is unavailable. */
 function startPolling(read: () => Promise<void>, log: Log): Stoppable {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {

@@ -81,7 +81,7 @@ function formatMessage(planned: AgentPlan, newBoundaryId: () => string): string 
   })
 }
 
-/** Whether the message is the question of a caller of `/hooks/agent`. If the operator gives `instructions`, it is data like any other message. */
+/** Whether the message is the question of a caller of `/hooks/agent`. With `instructions` of the operator, every message is data. */
 function isTask({ origin, instructions }: AgentPlan): boolean {
   // no mapping has this name
   return origin.hook === 'agent' && instructions === undefined

@@ -154,7 +154,7 @@ export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolea
   return kind === 'built-in' ? admitted.token : mappings.some((mapping) => findClosure(mapping, admitted) === undefined)
 }
 
-/** The bodies that a hook accepts: only JSON for the built-in hooks; forms too for the others, and those of a mapping or a proved scheme. */
+/** The bodies that a hook accepts: JSON for the built-in hooks; for the others also forms, and those of a mapping or a proved scheme. */
 export function toAcceptedBodies({ kind, signed, accepted }: Hook, { signedFor }: Admitted): Accepts {
   return {
     forms: kind !== 'built-in',

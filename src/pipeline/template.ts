@@ -37,7 +37,8 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  *
  * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and alone `payload` (all of it, as JSON), `path`, `source`,
  *   `event`, `now`. Any other path is read in the payload, `event.type` too; payload fields with one of those names are
- *   `payload.event` and so on. For a text or XML body, `body` is the text. `headers` and `query` cannot stand alone: templates never print all of them.
+ *   `payload.event` and so on. For a text or XML body, `body` is the text. `headers` and `query` need a name: templates never print all of
+ *   them.
  * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON.
  * - `default: "text"` replaces an empty text. It takes double or single quotes, with `\\ \" \' \n \t`.
  * - `truncate: n` keeps at most n UTF-16 units, the last one an ellipsis if the text was cut, and never half a character.

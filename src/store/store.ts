@@ -100,7 +100,7 @@ export interface StoreReader {
   parkedFor(name: string): Promise<number>
   /** What the pending and parked deliveries wait for, each name once. Reads as many index entries as there are names. */
   waitedFor(): Promise<string[]>
-  /** The bytes of what waits: the requests of parked and pending deliveries, and unfinished jobs. An owner does not read the rows for it. */
+  /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. An owner reads no rows for it. */
   waitingBytes(): Promise<number>
   /** For how long the job that became due first has been due; undefined if no job is due. */
   dueForMs(): Promise<number | undefined>
@@ -194,7 +194,7 @@ export interface Store extends StoreReader {
    * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.
    */
   requeue(jobId: string): Promise<boolean>
-  /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs. A running job goes on. Returns false if nothing changed. */
+  /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs, but no running job. False if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
 
   /**

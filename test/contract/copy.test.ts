@@ -156,7 +156,7 @@ describe.skipIf(whyNoPostgres)(
   `a copy${whyNoPostgres === undefined ? '' : ` (skipped: ${whyNoPostgres})`}`,
   { timeout: 60_000 },
   () => {
-    test('from SQLite to Postgres and back shows everything that the first store shows, in its order', async () => {
+    test('a copy from SQLite to Postgres and back shows everything that the first store shows, in its order', async () => {
       const [first, second, third, fourth] = [newFile(), await newDatabase(), newFile(), await newDatabase()]
       await fill(first)
       const seen: string[] = []
@@ -180,7 +180,7 @@ describe.skipIf(whyNoPostgres)(
       expect(readdirSync(dirname(third.file)).filter((name) => name.endsWith('.copy'))).toEqual([])
     })
 
-    test.each(['SQLite', 'Postgres'])('in %s goes on where the first store stopped', async (engine) => {
+    test.each(['SQLite', 'Postgres'])('a copy in %s goes on where the first store stopped', async (engine) => {
       const [from, to] = engine === 'SQLite' ? [await newDatabase(), newFile()] : [newFile(), await newDatabase()]
       await fill(from)
       await copyStore({ from, to }, () => {})
@@ -218,7 +218,7 @@ describe.skipIf(whyNoPostgres)(
       expect(await next(to)).toEqual(expected)
     })
 
-    test('into a store that has anything is refused, and changes nothing', async () => {
+    test('a copy into a store that is not empty is refused, and changes nothing', async () => {
       const [file, database] = [newFile(), await newDatabase()]
       await fill(file)
       await withStore(database, (store) => store.append(newDelivery({ id: 'mine' })))
@@ -235,7 +235,7 @@ describe.skipIf(whyNoPostgres)(
       })
     })
 
-    test('of a store that a gateway uses is refused, in both engines', async () => {
+    test('a copy of a store that a gateway uses is refused, in both engines', async () => {
       const [file, database] = [newFile(), await newDatabase()]
       await withStore(file, async (store) => {
         await store.ready()
@@ -259,7 +259,7 @@ describe.skipIf(whyNoPostgres)(
       })
     })
 
-    test('is discarded if a gateway began to write meanwhile, and what it wrote stays in its store', async () => {
+    test('a copy is discarded if a gateway wrote to the source during the copy, and those writes stay in the source', async () => {
       const [from, to] = [await newDatabase(), newFile()]
       await fill(from)
       await withStore(from, async (store) => {
@@ -281,7 +281,7 @@ describe.skipIf(whyNoPostgres)(
       })
     })
 
-    test('into a file next to the log of an older one is refused, because SQLite would replay it', async () => {
+    test('a copy into a file next to the WAL of an older file is refused, because SQLite would replay it', async () => {
       const [from, to] = [newFile(), newFile()]
       await fill(from)
       mkdirSync(dirname(to.file))
@@ -292,7 +292,7 @@ describe.skipIf(whyNoPostgres)(
       })
     })
 
-    test('that fails leaves nothing in the target, and the next one works', async () => {
+    test('a copy that fails leaves nothing in the target, and the next copy works', async () => {
       const [from, to] = [newFile(), await newDatabase()]
       await fill(from)
       const stop = () => {
@@ -307,7 +307,7 @@ describe.skipIf(whyNoPostgres)(
       expect(await copyStore({ from, to }, () => {})).toMatchObject({ deliveries: 14 })
     })
 
-    test('has every table of both engines, but for those that an engine keeps for itself', async () => {
+    test('a copy has every table of both engines, except the private ones of an engine', async () => {
       const [file, database] = [newFile(), await newDatabase()]
       for (const place of [file, database]) await withStore(place, (store) => store.ready())
       const db = openDatabase(file.file, { readOnly: true, busyMs: 0 })

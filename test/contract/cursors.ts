@@ -6,7 +6,7 @@ export function describeCursors(stage: () => Stage): void {
   const move = (from: string | undefined, to: string, name = 'gmail/a@example.com') => ({ name, from, to })
 
   describe('appendAll', () => {
-    test('stores all deliveries and sets the cursor', async () => {
+    test('appendAll stores all deliveries and sets the cursor', async () => {
       const { store, clock } = stage()
       const deliveries = [1, 2].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       expect(await store.cursor('gmail/a@example.com')).toBeUndefined()
@@ -18,7 +18,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.cursor('gmail')).toBeUndefined()
     })
 
-    test('sets the cursor even if there is nothing to store, and no other cursor', async () => {
+    test('appendAll sets its cursor even without deliveries, and no other cursor', async () => {
       const { store } = stage()
       expect(await store.appendAll([], move(undefined, '1'))).toEqual([])
       await store.appendAll([], move(undefined, '9', 'other'))
@@ -26,7 +26,7 @@ export function describeCursors(stage: () => Stage): void {
       expect([await store.cursor('gmail/a@example.com'), await store.cursor('other')]).toEqual(['2', '9'])
     })
 
-    test('moves the cursor only from the value that it has, and otherwise stores nothing', async () => {
+    test('appendAll moves the cursor only from its current value, and otherwise stores nothing', async () => {
       const { store, clock } = stage()
       await store.appendAll([], move(undefined, '1'))
       for (const from of [undefined, '0']) {
@@ -40,7 +40,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.appendAll([], move('1', '4', 'other'))).toBe('moved')
     })
 
-    test('leaves out duplicates of stored deliveries and of each other, and sets the cursor', async () => {
+    test('appendAll stores no duplicates of stored deliveries or of each other, and sets the cursor', async () => {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock(), ...keyed('a') })
       await store.append(known)
@@ -59,7 +59,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
     })
 
-    test('is atomic: if one delivery cannot be stored, none is, and the cursor is unchanged', async () => {
+    test('appendAll is atomic: if one delivery cannot be stored, none is, and the cursor is unchanged', async () => {
       const { store, clock } = stage()
       const taken = newJob()
       const known = newDelivery({ at: clock(), ...keyed('a'), jobs: [taken] })
@@ -75,7 +75,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.appendAll([good], move('7', '8'))).toEqual([{ kind: 'stored' }])
     })
 
-    test('is rejected if two of the deliveries have the same id', async () => {
+    test('appendAll rejects two deliveries with the same id', async () => {
       const { store, clock } = stage()
       const one = newDelivery({ at: clock() })
       await expect(store.appendAll([one, one], move(undefined, '8'))).rejects.toMatchObject({
@@ -84,7 +84,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.delivery(one.id)).toBeUndefined()
     })
 
-    test('sets a cursor that no sweep deletes', async () => {
+    test('appendAll sets a cursor that no sweep deletes', async () => {
       const { store, clock } = stage()
       await store.appendAll([newDelivery({ at: clock() })], move(undefined, '7'))
       await store.sweep(-1)

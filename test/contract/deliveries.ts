@@ -63,7 +63,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(1)
     })
 
-    test('a duplicate writes nothing, also with a different body', async () => {
+    test('a duplicate writes nothing, even with a different body', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...keyed('k', 'hash-1') })
       await store.append(first)
@@ -104,7 +104,7 @@ export function describeDeliveries(stage: () => Stage): void {
       bodyDiffered,
     })
 
-    test('of a delivery are none until some are noted, and add up under the latest moment', async () => {
+    test('a delivery has no repetitions until some are noted, and they add up with the latest moment', async () => {
       const { store, clock } = stage()
       const [one, two] = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
       await store.append(one)
@@ -121,7 +121,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
     })
 
-    test('of a delivery that the store does not have are left out, and those of others are kept', async () => {
+    test('repetitions of an unknown delivery are ignored, and those of others are stored', async () => {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock() })
       await store.append(known)
@@ -129,7 +129,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(known.id)).toMatchObject({ repeats: 1, repeatedAt: 6 })
     })
 
-    test('are deleted with their delivery', async () => {
+    test('repetitions are deleted with their delivery', async () => {
       const { store, clock } = stage()
       const old = newDelivery({ at: clock(), jobs: [] })
       await store.append(old)
@@ -140,7 +140,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(old.id)).toMatchObject({ repeats: 0, repeatedAt: undefined })
     })
 
-    test('that several owners note at once are all counted', async () => {
+    test('repetitions that several owners note at once are all counted', async () => {
       const { store, clock } = stage()
       const all = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
       for (const each of all) await store.append(each)
@@ -242,7 +242,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.settle(waiting.id, accepted())).toBe(false)
     })
 
-    test('a dropped dead job keeps its error, is listed as dead no more, and cannot be queued again', async () => {
+    test('a dropped dead job keeps its error, is no longer listed as dead, and cannot be queued again', async () => {
       const { store, clock } = stage()
       const [dead, done] = [newJob(), newJob()]
       const delivery = newDelivery({ at: clock(), jobs: [dead, done] })
@@ -262,7 +262,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs).toMatchObject({ dropped: 1, done: 1, dead: 0 })
     })
 
-    test('a running job continues, and a delivery with nothing to drop is unchanged', async () => {
+    test('a drop does not stop a running job, and changes no delivery that has nothing to drop', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)

@@ -7,7 +7,7 @@ const leaseMs = 30_000
 
 export function describeDue(stage: () => Stage): void {
   describe('nextDueInMs', () => {
-    test('is how long until the next queued job is due, and undefined if no job is queued', async () => {
+    test('nextDueInMs is the time until the next queued job is due, and undefined if no job is queued', async () => {
       const { store, clock } = stage()
       expect(await store.nextDueInMs()).toBeUndefined()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
@@ -20,7 +20,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.nextDueInMs()).toBe(0)
     })
 
-    test('ignores a job that waits for an earlier job of its lane', async () => {
+    test('nextDueInMs ignores a job that waits for an earlier job of its lane', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
       const held = await claimOne(store)
@@ -31,7 +31,7 @@ export function describeDue(stage: () => Stage): void {
   })
 
   describe('dueForMs', () => {
-    test('is for how long the job has been due that has been due for longest, and undefined if no job is due', async () => {
+    test('dueForMs is the time since the first due job became due, and undefined if no job is due', async () => {
       const { store, clock } = stage()
       expect(await store.dueForMs()).toBeUndefined()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
@@ -46,7 +46,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueForMs()).toBe(0)
     })
 
-    test('goes by the time a job became due, not by its place: a job that was queued again is due since then', async () => {
+    test('dueForMs goes by the time at which a job became due, not by its place: for a job that was queued again, from then on', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const early = await claimOne(store)
@@ -57,7 +57,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueForMs()).toBe(5)
     })
 
-    test('includes a retry as soon as it is due, before any claim', async () => {
+    test('dueForMs includes a retry as soon as it is due, before any claim', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       await store.report(await claimOne(store), { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
@@ -66,7 +66,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueForMs()).toBe(200)
     })
 
-    test('ignores a job that waits for an earlier job of its lane', async () => {
+    test('dueForMs ignores a job that waits for an earlier job of its lane', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'a' }), newJob({ lane: 'a' })] }))
       const held = await claimOne(store)

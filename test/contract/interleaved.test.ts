@@ -4,7 +4,7 @@ import { interleave } from './interleaved.ts'
 import { openStores, whyNoPostgres } from './postgres-stage.ts'
 import { createClock } from './stage.ts'
 
-test('calls in any order keep lanes, effects and events true in SQLite', async () => {
+test('calls in any order keep lanes, effects and events correct in SQLite', async () => {
   const clock = createClock()
   const store = createMemoryStore({ clock })
   onTestFinished(() => store.close())
@@ -13,7 +13,7 @@ test('calls in any order keep lanes, effects and events true in SQLite', async (
 })
 
 test.skipIf(whyNoPostgres)(
-  `calls of two gateways in any order keep them true in Postgres`,
+  `calls of two gateways in any order keep lanes, effects and events correct in Postgres`,
   async () => {
     const clock = createClock()
     const stores = await openStores(2, clock)

@@ -16,7 +16,7 @@ const ran = (at: number): Step => ({ name: 'run', state: 'done', at, result: 'Al
 
 export function describeJobs(stage: () => Stage): void {
   describe('claim', () => {
-    test('leases due jobs in arrival order, up to the limit, and none twice', async () => {
+    test('claim leases due jobs in arrival order, up to the limit, and none twice', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: jobs.slice(0, 2) }))
@@ -55,7 +55,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(second.fence).not.toBe(first.fence)
     })
 
-    test('a job that is claimed after its lease expired names the fence of that lease, and a job that was given back names none', async () => {
+    test('a job that is claimed after its lease expired names the fence of that lease, and a job that was released names none', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const first = await claimOne(store)
@@ -229,7 +229,7 @@ export function describeJobs(stage: () => Stage): void {
   })
 
   describe('requeue', () => {
-    test('queues a dead job again with its steps and zero attempts, and no other job', async () => {
+    test('requeue queues a dead job again with its steps and zero attempts, and no other job', async () => {
       const { store, clock } = stage()
       const [job, other] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [job, other] }))

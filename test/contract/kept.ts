@@ -20,13 +20,13 @@ export function describeKept(stage: () => Stage): void {
   }
 
   describe('a ring of requests', () => {
-    test('keeps the newest of its mapping, and deletes older requests without their deliveries', async () => {
+    test('a ring keeps the newest requests of its mapping, and deletes older ones without their deliveries', async () => {
       const [first = '', second = '', third = ''] = await append(3, { ring: 2 })
       expect([await text(first), await text(second), await text(third)]).toEqual([undefined, '{"n":1}', '{"n":2}'])
       expect(await stage().store.delivery(first)).toMatchObject({ deliveryId: first, state: 'accepted' })
     })
 
-    test('deletes no request of another mapping, none of deliveries without a mapping, and none that is kept without a ring', async () => {
+    test('a ring deletes no request of another mapping, of a delivery without a mapping, or without a ring', async () => {
       const [plain = ''] = await append(1, {})
       const [other = ''] = await append(1, { ring: 1, mappingId: 'other' })
       const [moved = ''] = await append(1, { ring: 1, mappingId: 'other', ringOf: 'content:moved' })
@@ -35,13 +35,13 @@ export function describeKept(stage: () => Stage): void {
       expect(await ids({ limit: 9 })).toEqual([mine, nobodys, moved, other, plain])
     })
 
-    test('shrinks with the next request when its size does', async () => {
+    test('a ring whose size was reduced shrinks with the next request', async () => {
       const five = await append(5, { ring: 5 })
       const [newest = ''] = await append(1, { ring: 2 })
       expect(await ids({ limit: 9 })).toEqual([newest, five[4]])
     })
 
-    test('takes a parked delivery when it is settled, and leaves alone those that still wait', async () => {
+    test('a ring gets a parked delivery when it is settled, and no delivery that still waits', async () => {
       const { store, clock } = stage()
       const [first, second] = [newDelivery({ at: clock(), ...parked() }), newDelivery({ at: clock(), ...parked() })]
       for (const each of [first, second]) await store.append(each)
@@ -51,7 +51,7 @@ export function describeKept(stage: () => Stage): void {
       expect([await text(first.id), await text(second.id)]).toEqual([undefined, '{"a":1}'])
     })
 
-    test('has a place for a request that was too large, without the request', async () => {
+    test('a ring counts a delivery whose request was too large to be kept', async () => {
       const [old = '', large = ''] = [
         ...(await append(1, { ring: 1 })),
         ...(await append(1, { ring: 1, request: 'too large' })),
@@ -60,7 +60,7 @@ export function describeKept(stage: () => Stage): void {
       expect(await stage().store.kept({ limit: 9 })).toMatchObject([{ deliveryId: large, request: undefined }])
     })
 
-    test('forgets deliveries that are deleted because of their age', async () => {
+    test('a ring no longer counts deliveries that a sweep deleted', async () => {
       const { store, clock } = stage()
       await append(3, { ring: 2 })
       clock.advance(1_000)
@@ -71,7 +71,7 @@ export function describeKept(stage: () => Stage): void {
   })
 
   describe('kept', () => {
-    test('lists deliveries with their requests, newest first, without those that keep none or are pending', async () => {
+    test('kept lists deliveries with their requests, newest first, except pending ones and those without a request', async () => {
       const { store, clock } = stage()
       const [kept = ''] = await append(1, { source: 'github', event: 'push' })
       await append(1, { request: undefined })
@@ -85,7 +85,7 @@ export function describeKept(stage: () => Stage): void {
       expect(Object.getPrototypeOf(found[1]?.request?.head.headers)).toBeNull()
     })
 
-    test('goes on before a delivery, and can be narrowed by hook, sender, time and mapping', async () => {
+    test('kept continues before a delivery, and can be filtered by hook, sender, time and mapping', async () => {
       const { clock } = stage()
       const [a = '', b = '', c = ''] = await append(3, {})
       const [other = ''] = await append(1, {

@@ -104,7 +104,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await store.job(jobs[0].id)).toMatchObject({ state: 'running', steps: [step] })
     })
 
-    test('a job that left its lane as it was queued again delays no other, and comes back from the dead without it', async () => {
+    test('a job that left its lane with its retry delays no other job, and has no lane after a requeue', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const retry = { kind: 'retry', afterMs: 500, error: 'busy' } as const
       await store.report(await claimOne(store), { leavesLane: true, outcome: retry })

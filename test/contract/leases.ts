@@ -11,7 +11,7 @@ async function take(store: Store, name = 'mailbox', leaseMs = 1_000): Promise<Le
 
 export function describeLeases(stage: () => Stage): void {
   describe('a named lease', () => {
-    test('has one holder until it ends, and then another one with another fence', async () => {
+    test('a named lease has one holder until it ends, and then another one with another fence', async () => {
       const { store, clock } = stage()
       const first = await take(store)
       expect(first).toEqual({ name: 'mailbox', fence: expect.any(Number) })
@@ -21,13 +21,13 @@ export function describeLeases(stage: () => Stage): void {
       expect((await take(store)).fence).not.toBe(first.fence)
     })
 
-    test('is taken once if all want it at the same moment', async () => {
+    test('a named lease is taken once if all owners want it at the same moment', async () => {
       const { store } = stage()
       const wanted = Array.from({ length: 8 }, () => store.lease({ names: ['mailbox'], leaseMs: 1_000 }))
       expect((await Promise.all(wanted)).flat()).toHaveLength(1)
     })
 
-    test('is independent of others: those that are free are given, each name once', async () => {
+    test('a named lease is independent of others: a call gets those that are free, each name once', async () => {
       const { store } = stage()
       await take(store, 'b')
       const given = await store.lease({ names: ['c', 'b', 'a', 'c'], leaseMs: 1_000 })
@@ -35,7 +35,7 @@ export function describeLeases(stage: () => Stage): void {
       expect(await store.lease({ names: [], leaseMs: 1_000 })).toEqual([])
     })
 
-    test('goes on while it is extended, also late, if nobody took it meanwhile', async () => {
+    test('a named lease continues while it is extended, even after it expired, unless another owner took it', async () => {
       const { store, clock } = stage()
       const held = await take(store)
       clock.advance(900)
@@ -47,7 +47,7 @@ export function describeLeases(stage: () => Stage): void {
       expect(await store.lease({ names: ['mailbox'], leaseMs: 1_000 })).toEqual([])
     })
 
-    test('that another one took is neither extended nor ended under the old fence', async () => {
+    test('a named lease that another owner took is neither extended nor ended under the old fence', async () => {
       const { store, clock } = stage()
       const old = await take(store)
       clock.advance(1_000)
@@ -58,13 +58,13 @@ export function describeLeases(stage: () => Stage): void {
       expect(await store.extendLeases([old, current], 1_000)).toEqual(['mailbox'])
     })
 
-    test('is free at once when it is ended', async () => {
+    test('a named lease is free at once when it is ended', async () => {
       const { store } = stage()
       await store.endLeases([await take(store)])
       expect(await take(store)).toMatchObject({ name: 'mailbox' })
     })
 
-    test('that is held survives a sweep', async () => {
+    test('a named lease that is held survives a sweep', async () => {
       const { store, clock } = stage()
       await take(store, 'mailbox', 5_000)
       clock.advance(1_000)

@@ -13,7 +13,7 @@ async function join(store: Store, node = info): Promise<void> {
 
 export function describeNodes(stage: () => Stage): void {
   describe('a gateway', () => {
-    test('is on the store from when it joins until it leaves, as it joined last', async () => {
+    test('a gateway is listed from its join until it leaves, with the values of its last join', async () => {
       const { store, clock } = stage()
       expect(await store.nodes()).toEqual([])
       await join(store)
@@ -27,7 +27,7 @@ export function describeNodes(stage: () => Stage): void {
       expect(await store.nodes()).toMatchObject([info])
     })
 
-    test('is named by the deliveries that it stored, also after it left, and by no others', async () => {
+    test('a gateway is named by the deliveries that it stored, even after it left, and by no others', async () => {
       const { store, clock } = stage()
       const [before, first, second, third] = [0, 0, 0, 0].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       if (!before || !first || !second || !third) throw new Error('four were made')
@@ -46,7 +46,7 @@ export function describeNodes(stage: () => Stage): void {
       expect((await store.deliveries({ limit: 2 })).map(({ node }) => node)).toEqual(['host-1', 'host-2'])
     })
 
-    test('is forgotten by a sweep when nothing names it any more', async () => {
+    test('a gateway that no delivery names any more is deleted by a sweep', async () => {
       const { store, clock } = stage()
       await join(store)
       await store.append(newDelivery({ at: clock() }))

@@ -19,7 +19,7 @@ export function describePosts(stage: () => Stage): void {
   }
 
   describe('posts', () => {
-    test('are stored as last reported, with or without a step', async () => {
+    test('posts are stored as last reported, with or without a step', async () => {
       const { store } = stage()
       const job = await claimed()
       expect(job.posts).toEqual([])
@@ -33,7 +33,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await store.delivery(job.id))?.jobs[0]?.posts).toEqual(sent)
     })
 
-    test('are stored even if the step is already stored, and unchanged by a report without posts', async () => {
+    test('posts are stored even if the step is already stored, and unchanged by a report without posts', async () => {
       const { store } = stage()
       const job = await claimed()
       await store.report(job, { posts: [newPost(0)], step: delivered })
@@ -42,7 +42,7 @@ export function describePosts(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ steps: [delivered], posts: [{ state: 'unknown' }] })
     })
 
-    test('of a worker that lost its lease are not stored', async () => {
+    test('posts of a worker that lost its lease are not stored', async () => {
       const { store, clock } = stage()
       const stale = await claimed()
       clock.advance(30_000)
@@ -51,7 +51,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await store.job(stale.id))?.posts).toEqual([])
     })
 
-    test('that were sent survive a requeue, and those that were not sent are deleted with their route', async () => {
+    test('posts that were sent survive a requeue, and those that were not sent are deleted with their route', async () => {
       const { store } = stage()
       const job = await claimed()
       const sent = [newPost(0, { state: 'sent', id: 'm-0' }), newPost(2, { state: 'sent', id: 'm-2' })] as const
@@ -62,7 +62,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await claimOne(store)).posts).toEqual(sent)
     })
 
-    test('are deleted by a requeue if none was sent', async () => {
+    test('posts are deleted by a requeue if none was sent', async () => {
       const { store } = stage()
       const job = await claimed()
       await store.report(job, { posts: [newPost(0), newPost(1)], outcome: { kind: 'dead', error: 'no route' } })

@@ -79,7 +79,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await of('other')).toEqual([])
     })
 
-    test('lanes are those with unfinished jobs, the longest first', async () => {
+    test('lanes lists those with unfinished jobs, the longest first', async () => {
       const { store, clock } = stage()
       const began = clock()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'main/b' }), newJob()] }))
@@ -108,7 +108,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.delivery('nobody')).toBeUndefined()
     })
 
-    test('the ids of deliveries, of their jobs and of tasks are found by how they begin', async () => {
+    test('the ids of deliveries, of their jobs and of tasks are found by their beginnings', async () => {
       const { store, clock } = stage()
       const job = newJob()
       const delivery = newDelivery({ at: clock(), jobs: [job] })
@@ -155,7 +155,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
     })
 
-    test('what is older than a delivery is found page by page, none lost and none repeated', async () => {
+    test('deliveries before a delivery are found page by page, none lost and none repeated', async () => {
       const { store, clock } = stage()
       // all at one moment: their order is that of their arrival
       const all = Array.from({ length: 7 }, (_, index) => newDelivery({ at: clock(), ...(index % 2 ? parked() : {}) }))
@@ -171,7 +171,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids({ limit: 9, before: 'nobody' })).toEqual([])
     })
 
-    test('a search in steps looks at each delivery once, whatever was deleted between them', async () => {
+    test('a search in steps visits each delivery once, even if deliveries are deleted between the steps', async () => {
       const { store, clock } = stage()
       const all = Array.from({ length: 9 }, () => newDelivery({ at: clock() }))
       expect(await store.stepBack({ rows: 2 })).toBeUndefined()
@@ -195,7 +195,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.deliveries({ limit: 1, from: first })).toMatchObject([{ deliveryId: all.at(-1)?.id }])
     })
 
-    test('what is older than a dead job is found page by page, none lost and none repeated', async () => {
+    test('dead jobs before a dead job are found page by page, none lost and none repeated', async () => {
       const { store, clock } = stage()
       const jobs = Array.from({ length: 5 }, () => newJob())
       await store.append(newDelivery({ at: clock(), jobs }))

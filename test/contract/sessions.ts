@@ -29,7 +29,7 @@ export function describeSessions(stage: () => Stage): void {
   }
 
   describe('waiting events', () => {
-    test('are the events of one session, oldest first, and their number is counted beyond the limit', async () => {
+    test('waiting events are those of one session, oldest first, and their number is counted beyond the limit', async () => {
       const { store } = stage()
       const texts = ['one', 'two', 'three'].map((text) => ({ text }))
       const all = await waitingAfter({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
@@ -41,13 +41,13 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.waiting({ ...main, limit: 0 })).toMatchObject({ events: [], count: 3 })
     })
 
-    test('are none in a session without unconsumed events', async () => {
+    test('a session without unconsumed events has no waiting events', async () => {
       await waitingAfter({ sessionKey: 'other' })
       const nothing = { events: [], count: 0, wakes: false }
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 
-    test('ask for a turn at once if any of them does, even one beyond the limit', async () => {
+    test('waiting events ask for a turn at once if any of them does, even one beyond the limit', async () => {
       const { store } = stage()
       expect(await waitingAfter({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
       const all = await waitingAfter({ wakes: true })
@@ -57,7 +57,7 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('wokenForMs', () => {
-    test('is the age of the newest unconsumed event that asks for a turn, of one session', async () => {
+    test('wokenForMs is the age of the newest unconsumed event of a session that asks for a turn', async () => {
       const { store, clock } = stage()
       expect(await store.wokenForMs(main)).toBeUndefined()
       await waitingAfter({ wakes: true })
@@ -72,7 +72,7 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('a turn', () => {
-    test('consumes the events that it was shown, and the others stay unconsumed', async () => {
+    test('a turn consumes the events that it was shown, and the others stay unconsumed', async () => {
       const { store } = stage()
       await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
       const [one] = (await store.waiting({ ...main, limit: 1 })).events
@@ -85,7 +85,7 @@ export function describeSessions(stage: () => Stage): void {
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
-    test('consumes events by their ids, not an earlier one that it was not shown, and none of another session', async () => {
+    test('a turn consumes events by their ids, no earlier one that it was not shown, and none of another session', async () => {
       const { store, clock } = stage()
       const consumed = await idsAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await waitingAfter({ text: 'new', wakes: true })
@@ -103,7 +103,7 @@ export function describeSessions(stage: () => Stage): void {
       ])
     })
 
-    test('does not consume an event twice: consumedAt does not change', async () => {
+    test('a turn does not consume an event twice: consumedAt does not change', async () => {
       const { store, clock } = stage()
       const consumed = await idsAfter({})
       const [first, second] = [await turnIn('main'), await turnIn('main')]
@@ -114,7 +114,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.events({ limit: 9 })).toMatchObject([{ consumedAt: at }])
     })
 
-    test('that lost its lease consumes and stores nothing', async () => {
+    test('a turn that lost its lease consumes and stores nothing', async () => {
       const { store, clock } = stage()
       const consumed = await idsAfter({})
       const stale = await turnIn('main')
@@ -128,7 +128,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 0 })
     })
 
-    test('whose step is already stored consumes and changes nothing', async () => {
+    test('a turn whose step is already stored consumes and changes nothing', async () => {
       const { store } = stage()
       const turn = await turnIn('main')
       await store.report(turn, { step: ran, runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
@@ -144,7 +144,7 @@ export function describeSessions(stage: () => Stage): void {
   })
 
   describe('a session', () => {
-    test('exists once an event or a message is stored in it, and not before', async () => {
+    test('a session exists once an event or a message is stored in it, and not before', async () => {
       const { store, clock } = stage()
       expect(await store.session(main)).toBeUndefined()
       await waitingAfter({})
@@ -157,7 +157,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session({ ...main, agentId: 'other' })).toBeUndefined()
     })
 
-    test('keeps the runner state until the next one replaces it, or null deletes it', async () => {
+    test('a session keeps the runner state until the next one replaces it, or null deletes it', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('hook:pr:1')
       const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
@@ -171,7 +171,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session(name)).toMatchObject({ runnerState: undefined })
     })
 
-    test('main has the recipient of the last reply from any session of its agent', async () => {
+    test('the session main has the recipient of the last reply from any session of its agent', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('hook:pr:1')
       await store.report(turn, { step: ran, recipient: { channel: 'slack', to: 'C1' } })
@@ -183,7 +183,7 @@ export function describeSessions(stage: () => Stage): void {
       ])
     })
 
-    test('keeps recipient and runner state until it is swept, whatever else is stored in it', async () => {
+    test('a session keeps recipient and runner state until it is swept, whatever else is stored in it', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('main')
       const kept = { recipient: { channel: 'slack', to: 'C1' }, runnerState: 7 } as const

@@ -35,43 +35,43 @@ async function openTwo(listening = quiet, listenerUrl = (url: string) => url) {
 
 /** The signals of a store, and a promise of the next one of a kind. */
 function listen(store: Store) {
-  const heard: Signal[] = []
+  const signals: Signal[] = []
   let noted = () => {}
   store.subscribe((signal) => {
-    heard.push(signal)
+    signals.push(signal)
     noted()
   })
   const next = async (signal: Signal) => {
-    while (!heard.includes(signal)) await new Promise<void>((resolve) => (noted = resolve))
-    heard.length = 0
+    while (!signals.includes(signal)) await new Promise<void>((resolve) => (noted = resolve))
+    signals.length = 0
   }
-  return { heard, next }
+  return { signals, next }
 }
 
 /** Resolves when a ping came back: from then on, the store gets the signals of others. */
 async function connected(store: Store, writer: Store): Promise<ReturnType<typeof listen>> {
-  const ears = listen(store)
+  const listener = listen(store)
   await expect
     .poll(async () => {
       await writer.addTask(newTask({ standsFor: `hello/${randomUUID()}`, lane: 'hello' }))
-      return ears.heard
+      return listener.signals
     }, slow)
     .toContain('jobs')
-  ears.heard.length = 0
-  return ears
+  listener.signals.length = 0
+  return listener
 }
 
 describe('a store with one owner', () => {
-  test('calls no listener: the caller knows its own writes', async () => {
+  test('a store with one owner calls no listener: the caller knows its own writes', async () => {
     const store = createMemoryStore({ clock })
-    const { heard } = listen(store)
+    const { signals } = listen(store)
     await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
-    expect(heard).toEqual([])
+    expect(signals).toEqual([])
   })
 })
 
 describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${whyNoPostgres ?? 'Postgres'})`, () => {
-  test('tells the others of each write that leaves something to do, and the writer of none', async () => {
+  test('each write that leaves work is signalled to the other owners, and not to the writer', async () => {
     const { writer, reader } = await openTwo()
     const { next } = await connected(reader, writer)
     const own = listen(writer)
@@ -93,23 +93,23 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     await writer.report(dead, { outcome: { kind: 'dead', error: 'no' } })
     await writer.requeue(dead.id)
     await next('jobs')
-    expect(own.heard).toEqual([])
+    expect(own.signals).toEqual([])
   })
 
-  test('tells nobody of a write that leaves nothing to do', async () => {
+  test('a write that leaves no work is not signalled', async () => {
     const { writer, reader } = await openTwo()
-    const { heard, next } = await connected(reader, writer)
-    heard.length = 0
+    const { signals, next } = await connected(reader, writer)
+    signals.length = 0
     await writer.append(newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent()] })] }))
     await writer.append(newDelivery({ at: clock(), state: 'skipped' }))
     await writer.append(newDelivery({ at: clock(), ...parked() }))
     await next('waiting')
-    expect(heard).toEqual([])
+    expect(signals).toEqual([])
   })
 
-  test('looks once a second for what no notification told, and for nothing that is not there', async () => {
+  test('once a second, work without a notification is found, and nothing is signalled without work', async () => {
     const { writer, reader } = await openTwo({ ...quiet, pollMs: 20 })
-    const { heard, next } = listen(reader)
+    const { signals, next } = listen(reader)
     // before the listener is connected
     await writer.append(newDelivery({ at: clock(), jobs: [newJob()] }))
     await next('jobs')
@@ -117,12 +117,12 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
       newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ wakes: true })] })] }),
     )
     await next('wakes')
-    expect(heard).not.toContain('waiting')
+    expect(signals).not.toContain('waiting')
     await writer.append(newDelivery({ at: clock(), ...parked() }))
     await next('waiting')
   })
 
-  test('shows each gateway that joined within half a minute', async () => {
+  test('nodes shows each gateway that joined within half a minute', async () => {
     const { writer, reader } = await openTwo()
     const toNode = (id: string) => ({ id, version: '1', generation: 'g', address: '' })
     const ids = async () => (await reader.nodes()).map(({ id }) => id)
@@ -136,7 +136,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await ids()).toEqual(['b'])
   })
 
-  test('locks a client out that failed too often at all gateways together, and no other', async () => {
+  test('a client that failed too often at all gateways together is locked out, and no other client', async () => {
     const { writer, reader } = await openTwo()
     const rule = { failures: 20, windowMs: 60_000, lockMs: 60_000 }
     const fail = (store: Store, client: string, count: number, scope = 'tokens') =>
@@ -162,7 +162,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await writer.lockouts('tokens')).toMatchObject([{ client: 'c' }])
   })
 
-  test('hears again after its connection was terminated', async () => {
+  test('a store gets signals again after its connection was terminated', async () => {
     const { writer, reader } = await openTwo()
     await connected(reader, writer)
     await withDatabase((client) =>
@@ -173,7 +173,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await connected(reader, writer)).toBeDefined()
   })
 
-  test('notices that a connection swallows notifications, says so, and makes another one', async () => {
+  test('a store notices that a connection loses notifications, reports it, and makes another one', async () => {
     const proxy = await startProxy()
     const { writer, reader } = await openTwo({ pingMs: 200, pongMs: 3_000, pollMs: never }, proxy.through)
     const warning = async () => (await reader.health()).warning

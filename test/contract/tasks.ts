@@ -13,7 +13,7 @@ export function newTask(over: Partial<NewTask> = {}): NewTask {
 
 export function describeTasks(stage: () => Stage): void {
   describe('a task', () => {
-    test('is claimed and ended as any other job', async () => {
+    test('a task is claimed and ended like any other job', async () => {
       const { store, clock } = stage()
       const task = newTask()
       expect(await store.addTask(task)).toBe(true)
@@ -40,7 +40,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 0, dropped: 0 })
     })
 
-    test('belongs to no delivery, and is rejected if its id is taken', async () => {
+    test('a task belongs to no delivery, and is rejected if its id is taken', async () => {
       const { store, clock } = stage()
       const job = newJob()
       await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -54,7 +54,7 @@ export function describeTasks(stage: () => Stage): void {
       await expect(store.addTask(twin)).rejects.toMatchObject({ code: 'store-unavailable' })
     })
 
-    test('is added once while it is queued, a retry included, and again while it runs', async () => {
+    test('a task is added once while it is queued, a retry included, and again while it runs', async () => {
       const { store, clock } = stage()
       expect(await store.addTask(newTask())).toBe(true)
       expect(await store.addTask(newTask())).toBe(false)
@@ -69,7 +69,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toMatchObject({ queued: 2, running: 1 })
     })
 
-    test('is added again while the one before waits for its retry outside its lane', async () => {
+    test('a task is added again while the previous one waits for its retry outside its lane', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask())
       const retry = { kind: 'retry', afterMs: 500, error: 'busy' } as const
@@ -83,7 +83,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.claim({ limit: 9, leaseMs: 1 })).toHaveLength(1)
     })
 
-    test('is not added if one with the same standsFor was added within the given time, whatever became of that one', async () => {
+    test('a task is not added if one with the same standsFor was added within the given time, whatever its state', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask({ unlessWithinMs: 500 }))
       await store.report(await claimOne(store), { outcome: { kind: 'done' } })
@@ -94,7 +94,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(true)
     })
 
-    test('is added although one was added in the future: the clock was set back', async () => {
+    test('a task is added even if one was added in the future, because the clock was set back', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask())
       await store.report(await claimOne(store), { outcome: { kind: 'done' } })
@@ -102,7 +102,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.addTask(newTask({ unlessWithinMs: 500 }))).toBe(true)
     })
 
-    test('that is not added leaves nothing in the store', async () => {
+    test('a task that is not added leaves nothing in the store', async () => {
       const { store, clock } = stage()
       await store.addTask(newTask())
       clock.advance(5)
@@ -112,7 +112,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.taskAgeMs('heartbeat/main')).toBe(5)
     })
 
-    test('runs in one order of arrival with the other jobs of its lane', async () => {
+    test('a task runs in arrival order with the other jobs of its lane', async () => {
       const { store, clock } = stage()
       const [before, after] = [newJob({ lane: 'main/main' }), newJob({ lane: 'main/main' })]
       const task = newTask()
@@ -126,7 +126,7 @@ export function describeTasks(stage: () => Stage): void {
       }
     })
 
-    test('that is dead can be requeued', async () => {
+    test('a task that is dead can be requeued', async () => {
       const { store } = stage()
       const task = newTask()
       await store.addTask(task)
@@ -138,7 +138,7 @@ export function describeTasks(stage: () => Stage): void {
   })
 
   describe('taskAgeMs', () => {
-    test('is the age of the newest task with this standsFor, whatever its state', async () => {
+    test('taskAgeMs is the age of the newest task with this standsFor, whatever its state', async () => {
       const { store, clock } = stage()
       expect(await store.taskAgeMs('heartbeat/main')).toBeUndefined()
       await store.addTask(newTask())
@@ -153,7 +153,7 @@ export function describeTasks(stage: () => Stage): void {
   })
 
   describe('sweep', () => {
-    test('deletes tasks that ended before the given time, and keeps those that ended later or still run', async () => {
+    test('sweep deletes tasks that ended before the given time, and keeps those that ended later or still run', async () => {
       const { store, clock } = stage()
       const names = ['ended', 'ended later', 'running']
       const tasks = names.map((standsFor) => newTask({ standsFor, lane: standsFor }))
@@ -172,7 +172,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await Promise.all(names.map((name) => store.taskAgeMs(name)))).toEqual([undefined, 1000, 1000])
     })
 
-    test('drops a task that still waits since then, and the next job of its lane can be claimed', async () => {
+    test('sweep drops an old task that still waits, and the next job of its lane can be claimed', async () => {
       const { store, clock } = stage()
       const task = newTask()
       await store.addTask(task)

@@ -39,7 +39,7 @@ export function describeWakes(stage: () => Stage): void {
     })
 
     test.each(['Disk full', '', 'a\0b', 'half \uD83D', '"quoted" \\ \u{1f600}\n'])(
-      'says %j in its event, which waits in its session and names its delivery',
+      'a wake says %j in its event, which waits in its session and names its delivery',
       async (text) => {
         const { store, clock } = stage()
         const delivery = newDelivery({ at: clock(), jobs: [newWake(text, { wakes: true })] })
@@ -61,7 +61,7 @@ export function describeWakes(stage: () => Stage): void {
       },
     )
 
-    test('whose event says something else keeps both texts', async () => {
+    test('a wake whose event says something else keeps both texts', async () => {
       const { store, clock } = stage()
       const wake = { ...newWake('one'), events: [newEvent({ text: 'other' })] }
       await store.append(newDelivery({ at: clock(), jobs: [wake] }))
@@ -69,7 +69,7 @@ export function describeWakes(stage: () => Stage): void {
       expect(await store.job(wake.id)).toMatchObject({ planned: { action: { text: 'one' } } })
     })
 
-    test('of a delivery that was parked is found like any other', async () => {
+    test('a wake of a delivery that was parked is found like any other', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), ...parked() })
       await store.append(delivery)
@@ -82,7 +82,7 @@ export function describeWakes(stage: () => Stage): void {
       expect(await store.events({ limit: 9 })).toMatchObject([{ text: 'late', at: clock(), deliveryId: delivery.id }])
     })
 
-    test('among other jobs is one of them, in their order', async () => {
+    test('a wake among other jobs is listed with them, in order', async () => {
       const { store, clock } = stage()
       const jobs = [newWake('one'), newWake('two')]
       const delivery = newDelivery({ at: clock(), jobs })
@@ -91,7 +91,7 @@ export function describeWakes(stage: () => Stage): void {
       expect((await store.events({ limit: 9 })).map(({ text }) => text)).toEqual(['one', 'two'])
     })
 
-    test('is deleted with its delivery, and its event with it, while newer ones stay', async () => {
+    test('a wake and its event are deleted with the delivery, and newer ones stay', async () => {
       const { store, clock } = stage()
       const [old, young] = [newWake('old'), newWake('young')]
       await store.append(newDelivery({ at: clock(), jobs: [old] }))

@@ -46,7 +46,7 @@ test(
 )
 
 test(
-  'gmail run posts each mail once, also when it dies between the posts and the move of its place',
+  'gmail run posts each mail once, even if it dies between the posts and the update of its position',
   { timeout: 60_000 },
   async () => {
     const google = await startGoogle()

@@ -5,7 +5,7 @@ import { openStores, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { createClock } from '../contract/stage.ts'
 
 test.skipIf(whyNoPostgres)(
-  'ten thousand calls of two gateways keep lanes, effects and events true',
+  'ten thousand calls of two gateways keep lanes, effects and events correct',
   async () => {
     const clock = createClock()
     const stores = await openStores(2, clock)

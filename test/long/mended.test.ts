@@ -26,7 +26,7 @@ const lanes = 8
 type Answered = { readonly n: number; readonly deliveryId: string; readonly isParked: boolean }
 
 test(
-  'a broken save under traffic fails no request, and a mended one catches up in order, through two kills',
+  'a broken save under traffic fails no request, and after a corrected save the parked deliveries run in order, despite two kills',
   { timeout: 120_000 },
   async () => {
     const answered: Answered[] = []

@@ -15,7 +15,7 @@ const ticks = 20
 const queries = ['limit=100', 'hook=plain', 'state=parked', 'q=nothing-has-this', 'source=github&q=push']
 const mebibyte = 1024 * 1024
 
-test.skipIf(!hasBrowser)('the list stays quick and the page small', { timeout: 600_000 }, async () => {
+test.skipIf(!hasBrowser)('the list stays quick, and the page uses little memory', { timeout: 600_000 }, async () => {
   const dir = makeConfigDir({ config: { hooks: { mappings } } })
   await fill(join(dir, 'state/hookloom.db'))
   const stage = await startStage({ dir, files: { 'hooks/transforms/review.ts': transform } })

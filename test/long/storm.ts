@@ -40,7 +40,7 @@ const config = {
 }
 
 /** Returns the number of deliveries that were acknowledged. */
-export async function weather(storm: Storm): Promise<number> {
+export async function runStorm(storm: Storm): Promise<number> {
   const below = createDice(storm.seed)
   const cluster = await startCluster()
   const files = { [`hooks/transforms/${module}`]: before }

@@ -55,7 +55,7 @@ function outcomeOf(text: string): string {
 }
 
 /** The expected text of a value, made without the code under test. */
-function said(value: JsonValue): string {
+function expectedText(value: JsonValue): string {
   if (value === null) return ''
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
@@ -96,7 +96,7 @@ describe('templates', () => {
   test('a field renders as JSON, and a string without its quotes', () => {
     fc.assert(
       fc.property(fieldName, json, (name, value) => {
-        expect(compileTemplate(`{{payload.${name}}}`).render(scope({ [name]: value }))).toBe(said(value))
+        expect(compileTemplate(`{{payload.${name}}}`).render(scope({ [name]: value }))).toBe(expectedText(value))
       }),
     )
   })

@@ -47,8 +47,8 @@ const place = (id: string) =>
   `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
 
 /**
- * Filters between $7 and $2, the seqs of two places. A text is searched in what lists show, and at the beginning of the id. With the collation C,
- * `lower` changes ASCII letters only, and takes an eighth of the time of `translate`.
+ * Filters between $7 and $2, the seqs of two places. A text is searched in the columns that lists show, and at the beginning of the id. With
+ * the collation C, `lower` changes ASCII letters only, and takes an eighth of the time of `translate`.
  */
 const selectDeliveries = newest(
   `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND d.seq >= $7 AND ($3::text IS NULL OR d.state = $3)

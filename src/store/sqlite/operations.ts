@@ -39,8 +39,8 @@ export const deliveryColumns = [
 ] as const
 
 /**
- * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1). The wake is in the row of
- * the delivery, so it needs no job row, and its event no text.
+ * The event of a wake that is done when its delivery is accepted: agentId, sessionKey, trusted and wakes (0 or 1). The wake is in the row
+ * of the delivery, so it needs no job row, and its event no text.
  */
 export type WakeValues = readonly [string, string, number, number]
 

@@ -11,7 +11,7 @@ function start() {
   return createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
 }
 
-function knockWith(token: CheckedHead['token']): CheckedHead {
+function headWith(token: CheckedHead['token']): CheckedHead {
   return { method: 'POST', url: '/hooks/in', path: 'in', headers: {}, client: '203.0.113.7', token }
 }
 
@@ -29,25 +29,25 @@ const uncheckable = { isGatewaysFault: true, isProofShown: true }
 test('a proof that the gateway cannot check does not count as a failure of its sender', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
-    expect(codeOf(() => admission.refuseUnproved(knockWith('none'), uncheckable))).toBe('proof-unavailable')
+    expect(codeOf(() => admission.refuseUnproved(headWith('none'), uncheckable))).toBe('proof-unavailable')
   }
-  expect(codeOf(() => admission.refuseUnproved(knockWith('none')))).toBe('unauthorized')
-  expect(codeOf(() => admission.checkToken(knockWith('valid')))).toBeUndefined()
+  expect(codeOf(() => admission.refuseUnproved(headWith('none')))).toBe('unauthorized')
+  expect(codeOf(() => admission.checkToken(headWith('valid')))).toBeUndefined()
 })
 
 test('a wrong token counts as a failure even if the proof cannot be checked', () => {
   const admission = start()
   for (let count = 0; count < 20; count++) {
-    expect(codeOf(() => admission.refuseUnproved(knockWith('wrong'), uncheckable))).toBe('proof-unavailable')
+    expect(codeOf(() => admission.refuseUnproved(headWith('wrong'), uncheckable))).toBe('proof-unavailable')
   }
-  expect(codeOf(() => admission.refuseUnproved(knockWith('wrong'), uncheckable))).toBe('rate-limited')
-  expect(codeOf(() => admission.checkToken(knockWith('valid')))).toBe('rate-limited')
+  expect(codeOf(() => admission.refuseUnproved(headWith('wrong'), uncheckable))).toBe('rate-limited')
+  expect(codeOf(() => admission.checkToken(headWith('valid')))).toBe('rate-limited')
 })
 
 test('a request with the token is told that the token does not open the hook, and does not count as a failure', () => {
   const admission = start()
   for (let count = 0; count < 30; count++) {
-    expect(codeOf(() => admission.refuseUnproved(knockWith('valid')))).toBe('unauthorized')
+    expect(codeOf(() => admission.refuseUnproved(headWith('valid')))).toBe('unauthorized')
   }
-  expect(codeOf(() => admission.refuseUnproved(knockWith('none')))).toBe('unauthorized')
+  expect(codeOf(() => admission.refuseUnproved(headWith('none')))).toBe('unauthorized')
 })

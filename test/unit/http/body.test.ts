@@ -62,7 +62,7 @@ async function serve(
 }
 
 /** A bare connection that has sent `text`. */
-function dial(port: number, text: string): Socket {
+function openConnection(port: number, text: string): Socket {
   const socket = connect(port, '127.0.0.1').on('error', () => {})
   closers.push(() => socket.destroy())
   socket.write(text)
@@ -77,7 +77,7 @@ async function post(body: Buffer | string, encoding?: string, options: Partial<B
   const { port, next } = await serve(options)
   const bytes = Buffer.from(body)
   const lines = encoding === undefined ? [] : [`content-encoding: ${encoding}`]
-  dial(port, head(`content-length: ${bytes.length}`, ...lines)).write(bytes)
+  openConnection(port, head(`content-length: ${bytes.length}`, ...lines)).write(bytes)
   return next()
 }
 
@@ -86,7 +86,7 @@ describe('reading a body', () => {
     const bytes = Buffer.from([0, 255, 10, 13, 10, 128])
     expect((await post(bytes)).body?.bytes).toEqual(bytes)
     const { port, next } = await serve()
-    const socket = dial(port, head('transfer-encoding: chunked'))
+    const socket = openConnection(port, head('transfer-encoding: chunked'))
     const chunks = Array.from({ length: 40 }, (_, index) => String.fromCharCode(48 + index).repeat((index % 7) + 1))
     for (const chunk of chunks) socket.write(`${chunk.length}\r\n${chunk}\r\n`)
     socket.write('0\r\n\r\n')
@@ -97,14 +97,14 @@ describe('reading a body', () => {
 
   test('a request without a body has an empty one', async () => {
     const { port, next } = await serve()
-    dial(port, head())
+    openConnection(port, head())
     expect((await next()).body?.bytes).toHaveLength(0)
   })
 
   test('the buffer of a body has nothing else of the request', async () => {
     const { port, next } = await serve()
     // head and body in one segment share one buffer inside Node
-    dial(port, `${head('authorization: Bearer canary', 'content-length: 2')}{}`)
+    openConnection(port, `${head('authorization: Bearer canary', 'content-length: 2')}{}`)
     const { body } = await next()
     expect(body?.bytes.toString()).toBe('{}')
     expect(new TextDecoder().decode(body?.bytes.buffer)).toBe('{}')
@@ -120,7 +120,7 @@ describe('reading a body', () => {
     let continueNow = () => {}
     const reading = new Promise<void>((resolve) => (continueNow = resolve))
     const { port, next } = await serve({ continueNow }, (req) => void (listened = count(req)))
-    const socket = dial(port, `${head('transfer-encoding: chunked')}1\r\na\r\n`)
+    const socket = openConnection(port, `${head('transfer-encoding: chunked')}1\r\na\r\n`)
     if (end === 'success') socket.write('0\r\n\r\n')
     if (end === 'too large') socket.write(`${(limit + 1).toString(16)}\r\n${'a'.repeat(limit + 1)}\r\n`)
     await reading
@@ -143,14 +143,17 @@ describe('the limit of a body', () => {
       [limit + 1, 'body-too-large'],
     ] as const) {
       const { port, next } = await serve()
-      dial(port, `${head('transfer-encoding: chunked')}${size.toString(16)}\r\n${'a'.repeat(size)}\r\n0\r\n\r\n`)
+      openConnection(
+        port,
+        `${head('transfer-encoding: chunked')}${size.toString(16)}\r\n${'a'.repeat(size)}\r\n0\r\n\r\n`,
+      )
       expect((await next()).problem?.code).toBe(code)
     }
   })
 
   test('a declared length over the limit is refused before a byte of the body arrives', async () => {
     const { port, next } = await serve()
-    dial(port, head(`content-length: ${limit + 1}`))
+    openConnection(port, head(`content-length: ${limit + 1}`))
     const { problem, req } = await next()
     expect(problem?.status).toBe(413)
     expect(req.readableDidRead).toBe(false)
@@ -158,7 +161,7 @@ describe('the limit of a body', () => {
 
   test('a body without a declared length is refused at the first byte over the limit, not at its end', async () => {
     const { port, next } = await serve()
-    dial(port, `${head('transfer-encoding: chunked')}fffff\r\n${'a'.repeat(limit + 1)}`)
+    openConnection(port, `${head('transfer-encoding: chunked')}fffff\r\n${'a'.repeat(limit + 1)}`)
     expect((await next()).problem?.status).toBe(413)
   })
 
@@ -221,7 +224,7 @@ describe('encodings of a body', () => {
 
   test('two Content-Encoding headers count as two encodings and are refused', async () => {
     const { port, next } = await serve()
-    dial(port, head('content-encoding: gzip', 'content-encoding: identity', 'content-length: 0'))
+    openConnection(port, head('content-encoding: gzip', 'content-encoding: identity', 'content-length: 0'))
     expect((await next()).problem?.code).toBe('encoding-unsupported')
   })
 
@@ -243,7 +246,7 @@ describe('encodings of a body', () => {
 describe('the time limit of a body', () => {
   test('a body that arrives byte by byte is refused when it takes too long in all', async () => {
     const { port, next } = await serve({ timeoutMs: 150 })
-    const socket = dial(port, head('content-length: 900'))
+    const socket = openConnection(port, head('content-length: 900'))
     const drip = setInterval(() => socket.write('a'), 10)
     closers.push(() => clearInterval(drip))
     const { problem } = await next()
@@ -253,7 +256,7 @@ describe('the time limit of a body', () => {
 
   test('a body that arrives byte by byte is read if it arrives in time', async () => {
     const { port, next } = await serve()
-    const socket = dial(port, head('content-length: 5'))
+    const socket = openConnection(port, head('content-length: 5'))
     const drip = setInterval(() => socket.write('a'), 10)
     closers.push(() => clearInterval(drip))
     expect((await next()).body?.bytes.toString()).toBe('aaaaa')
@@ -263,20 +266,20 @@ describe('the time limit of a body', () => {
 describe('senders that disconnect', () => {
   test('a connection that is reset within the body is body-incomplete', async () => {
     const { port, next } = await serve()
-    const socket = dial(port, `${head('content-length: 100')}abc`)
+    const socket = openConnection(port, `${head('content-length: 100')}abc`)
     socket.once('connect', () => socket.resetAndDestroy())
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
   test('a body shorter than its declared length is body-incomplete, not a shorter body', async () => {
     const { port, next } = await serve()
-    dial(port, `${head('content-length: 100')}{}`).end()
+    openConnection(port, `${head('content-length: 100')}{}`).end()
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
   test('a chunked body without its last chunk is body-incomplete', async () => {
     const { port, next } = await serve()
-    dial(port, `${head('transfer-encoding: chunked')}2\r\n{}\r\n`).end()
+    openConnection(port, `${head('transfer-encoding: chunked')}2\r\n{}\r\n`).end()
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 
@@ -286,7 +289,7 @@ describe('senders that disconnect', () => {
       req.socket.destroy()
       await new Promise<void>((resolve) => req.on('close', () => resolve()))
     })
-    dial(port, `${head('content-length: 100')}abc`)
+    openConnection(port, `${head('content-length: 100')}abc`)
     expect((await next()).problem?.code).toBe('body-incomplete')
   })
 })
@@ -294,7 +297,7 @@ describe('senders that disconnect', () => {
 describe('Expect: 100-continue', () => {
   test('the answer 100 is sent once, and the body follows', async () => {
     const { port, next } = await serve()
-    const socket = dial(port, head('expect: 100-continue', 'content-length: 2'))
+    const socket = openConnection(port, head('expect: 100-continue', 'content-length: 2'))
     const [answer] = await once(socket, 'data')
     expect(String(answer)).toMatch(/^HTTP\/1\.1 100 Continue\r\n/)
     socket.write('{}')
@@ -308,7 +311,7 @@ describe('Expect: 100-continue', () => {
     ['an encoding that is not inflated', 'content-encoding: zstd'],
   ])('the answer 100 is never sent for %s', async (_, line) => {
     const { port, next } = await serve()
-    dial(port, head('expect: 100-continue', line))
+    openConnection(port, head('expect: 100-continue', line))
     expect(await next()).toMatchObject({ continued: 0, problem: expect.any(Problem) })
   })
 })

@@ -16,7 +16,7 @@ afterEach(() => {
 async function serve(...peers: (Peer | undefined)[]) {
   const time = { now: 1_000_000 }
   const told: string[] = []
-  const heard: ServerResponse[] = []
+  const responses: ServerResponse[] = []
   const connections = createConnections({
     peerOf: () => (peers.length > 1 ? peers.shift() : peers[0]),
     now: () => time.now,
@@ -24,7 +24,7 @@ async function serve(...peers: (Peer | undefined)[]) {
   })
   const server = createServer(
     { keepAliveTimeout: 3_600_000, headersTimeout: 0, requestTimeout: 0 },
-    connections.watch((_, res) => void heard.push(res)),
+    connections.watch((_, res) => void responses.push(res)),
   )
   server.on('connection', connections.track)
   server.listen(0, '127.0.0.1')
@@ -32,7 +32,7 @@ async function serve(...peers: (Peer | undefined)[]) {
   closers.push(() => server.close().closeAllConnections())
   // a listening TCP server has an AddressInfo
   const { port } = server.address() as AddressInfo
-  const dial = async () => {
+  const openConnection = async () => {
     const socket = connect({ port, host: '127.0.0.1' })
     closers.push(() => socket.destroy())
     const state = { closed: false, text: '' }
@@ -42,12 +42,12 @@ async function serve(...peers: (Peer | undefined)[]) {
     return { socket, state, closed }
   }
   const ask = async (socket: { write(text: string): unknown }, path = '/') => {
-    const count = heard.length + 1
+    const count = responses.length + 1
     socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
-    await vi.waitFor(() => expect(heard).toHaveLength(count))
-    return heard.at(-1)
+    await vi.waitFor(() => expect(responses).toHaveLength(count))
+    return responses.at(-1)
   }
-  return { ...connections, time, told, heard, dial, ask, count: () => promisedCount(server) }
+  return { ...connections, time, told, responses, openConnection, ask, count: () => promisedCount(server) }
 }
 
 const promisedCount = (server: ReturnType<typeof createServer>) =>
@@ -61,27 +61,27 @@ const another: Peer = { client: '203.0.113.8', isLoopback: false }
 describe('the number of connections of a client', () => {
   test('a client over its limit is cut off, others are not, and a closed connection makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
-    const { dial, ask, heard, told } = await serve(...many, another, remote, remote)
-    const held: Awaited<ReturnType<typeof dial>>[] = []
-    for (let count = 0; count < perClient; count++) held.push(await dial())
-    const tooMany = await dial()
+    const { openConnection, ask, responses, told } = await serve(...many, another, remote, remote)
+    const held: Awaited<ReturnType<typeof openConnection>>[] = []
+    for (let count = 0; count < perClient; count++) held.push(await openConnection())
+    const tooMany = await openConnection()
     await tooMany.closed
-    const other = await dial()
+    const other = await openConnection()
     ;(await ask(other.socket))?.end('hello')
     await vi.waitFor(() => expect(other.state.text).toContain('hello'))
     expect(held.filter(({ state }) => state.closed)).toEqual([])
     held[0]?.socket.destroy()
     await vi.waitFor(async () => {
-      const next = await dial()
+      const next = await openConnection()
       next.socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
-      await vi.waitFor(() => expect(heard).toHaveLength(2), { timeout: 200 })
+      await vi.waitFor(() => expect(responses).toHaveLength(2), { timeout: 200 })
     })
     expect(told).toEqual([expect.stringContaining(`more than ${perClient} connections`)])
   })
 
   test('a trusted proxy has no limit, because it carries the connections of many clients', async () => {
-    const { dial, count } = await serve(undefined)
-    for (let number = 0; number <= perClient; number++) await dial()
+    const { openConnection, count } = await serve(undefined)
+    for (let number = 0; number <= perClient; number++) await openConnection()
     expect(await count()).toBe(perClient + 1)
   })
 
@@ -94,8 +94,8 @@ describe('the number of connections of a client', () => {
 
 describe('idle connections', () => {
   test('an idle connection is closed after its time, even if blank lines arrive', async () => {
-    const { dial, ask, time, closeIdle } = await serve(remote)
-    const dripping = await dial()
+    const { openConnection, ask, time, closeIdle } = await serve(remote)
+    const dripping = await openConnection()
     ;(await ask(dripping.socket))?.end('hello')
     await vi.waitFor(() => expect(dripping.state.text).toContain('hello'))
     for (let count = 0; count < 10; count++) dripping.socket.write('\r\n')
@@ -108,8 +108,8 @@ describe('idle connections', () => {
   })
 
   test('a connection that never had a request is closed after its time', async () => {
-    const { dial, time, closeIdle, count } = await serve(remote)
-    const silent = await dial()
+    const { openConnection, time, closeIdle, count } = await serve(remote)
+    const silent = await openConnection()
     await vi.waitFor(async () => expect(await count()).toBe(1))
     time.now += idleMs + 1
     closeIdle()
@@ -117,8 +117,8 @@ describe('idle connections', () => {
   })
 
   test('a connection with a running request or with new requests is not closed', async () => {
-    const { dial, ask, time, closeIdle } = await serve(remote)
-    const waiting = await dial()
+    const { openConnection, ask, time, closeIdle } = await serve(remote)
+    const waiting = await openConnection()
     const first = await ask(waiting.socket, '/1')
     const second = await ask(waiting.socket, '/2')
     second?.end('two')
@@ -138,8 +138,8 @@ describe('idle connections', () => {
   })
 
   test('a connection whose client never reads its answer is closed after its time', async () => {
-    const { dial, ask, time, closeIdle } = await serve(remote)
-    const deaf = await dial()
+    const { openConnection, ask, time, closeIdle } = await serve(remote)
+    const deaf = await openConnection()
     deaf.socket.pause()
     const res = await ask(deaf.socket)
     res?.end(Buffer.alloc(64 * 1024 * 1024))

@@ -21,7 +21,7 @@ async function serve(listener: RequestListener) {
   return { port: (server.address() as AddressInfo).port, sockets }
 }
 
-function dial(port: number, text: string) {
+function openConnection(port: number, text: string) {
   // it keeps its own side open when the server ends the other
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
   const seen: { text: string; error?: string | undefined } = { text: '' }
@@ -42,7 +42,7 @@ const head = (length: number) => `POST / HTTP/1.1\r\nhost: hooks.test\r\ncontent
 
 test('a refused sender reads the whole answer, even if it sent more than the gateway read', async () => {
   const { port } = await serve(refuse)
-  const { socket, seen, closed } = dial(port, head(2_000_000) + 'a'.repeat(40_000))
+  const { socket, seen, closed } = openConnection(port, head(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
   expect(seen.text).toMatch(/^HTTP\/1\.1 413 [^]*connection: close[^]*too large/i)
   // a reset would have arrived instead of the end, or would arrive after this
@@ -53,7 +53,7 @@ test('a refused sender reads the whole answer, even if it sent more than the gat
 
 test('a sender that goes on sending is cut off after 64 kB', async () => {
   const { port, sockets } = await serve(refuse)
-  const { socket, closed } = dial(port, head(1_000_000_000))
+  const { socket, closed } = openConnection(port, head(1_000_000_000))
   const more = Buffer.alloc(64 * 1024)
   const pump = () => {
     while (socket.writable && socket.write(more)) continue
@@ -67,7 +67,7 @@ test('a sender that goes on sending is cut off after 64 kB', async () => {
 test('a sender that neither sends nor disconnects is cut off after a second', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   const { port, sockets } = await serve(refuse)
-  const { socket } = dial(port, head(2_000))
+  const { socket } = openConnection(port, head(2_000))
   await once(socket, 'end')
   vi.advanceTimersByTime(999)
   expect(sockets[0]?.destroyed).toBe(false)
@@ -83,7 +83,7 @@ test('a refusal of a complete request keeps the connection for the next one', as
     if (!req.complete) await once(req, 'end')
     refuse(req, res)
   })
-  const { socket, seen } = dial(port, `${head(2)}{}`)
+  const { socket, seen } = openConnection(port, `${head(2)}{}`)
   await once(socket, 'data')
   expect(seen.text).not.toMatch(/connection: close/i)
   socket.write(`${head(2)}{}`)

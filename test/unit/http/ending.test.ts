@@ -13,8 +13,8 @@ afterEach(async () => {
 
 /** A server that answers nothing by itself, and the requests that it got. */
 async function serve() {
-  const heard: ServerResponse[] = []
-  const server = await listen((_, res) => heard.push(res), {
+  const responses: ServerResponse[] = []
+  const server = await listen((_, res) => responses.push(res), {
     host: '127.0.0.1',
     port: 0,
     ports: { hooks: 0, admin: 0 },
@@ -22,11 +22,11 @@ async function serve() {
     log: silentLog,
   })
   closers.push(() => server.close(0))
-  const waitFor = (count: number) => vi.waitFor(() => expect(heard).toHaveLength(count))
-  return { ...server, heard, waitFor }
+  const waitFor = (count: number) => vi.waitFor(() => expect(responses).toHaveLength(count))
+  return { ...server, responses, waitFor }
 }
 
-async function dial(port: number) {
+async function openConnection(port: number) {
   const socket = connect({ port, host: '127.0.0.1' })
   closers.push(() => socket.destroy())
   const seen = { text: '' }
@@ -41,30 +41,30 @@ const answer = (res: ServerResponse | undefined) => res?.end(`answer to ${res.re
 const longest = 3_600_000
 
 test('a stop closes a connection without a request at once, and lets a running request end', async () => {
-  const { port, close, heard, waitFor } = await serve()
-  const silent = await dial(port)
-  const asking = await dial(port)
+  const { port, close, responses, waitFor } = await serve()
+  const silent = await openConnection(port)
+  const asking = await openConnection(port)
   ask(asking.socket, '/1')
   await waitFor(1)
   const stopped = close(longest)
   await silent.closed
-  answer(heard[0])
+  answer(responses[0])
   await stopped
   await asking.closed
   expect(asking.seen.text).toMatch(/^HTTP\/1\.1 200 [^]*connection: close[^]*answer to \/1$/i)
 })
 
 test('a stop closes a connection after the answer to its newest request, and ignores later requests', async () => {
-  const { port, close, heard, waitFor } = await serve()
-  const asking = await dial(port)
+  const { port, close, responses, waitFor } = await serve()
+  const asking = await openConnection(port)
   for (const path of ['/1', '/2', '/3']) ask(asking.socket, path)
   await waitFor(3)
   const stopped = close(longest)
   ask(asking.socket, '/4')
-  answer(heard[0])
+  answer(responses[0])
   await vi.waitFor(() => expect(asking.seen.text).toContain('answer to /1'))
-  answer(heard[1])
-  answer(heard[2])
+  answer(responses[1])
+  answer(responses[2])
   await stopped
   await asking.closed
   expect(asking.seen.text.match(/answer to \/\d|connection: \S+/gi)).toEqual([
@@ -75,5 +75,5 @@ test('a stop closes a connection after the answer to its newest request, and ign
     'connection: close',
     'answer to /3',
   ])
-  expect(heard).toHaveLength(3)
+  expect(responses).toHaveLength(3)
 })

@@ -24,7 +24,7 @@ test('another secret, header or scheme makes another proof, and another message 
   expect(identityOf({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
 })
 
-test('a mapping with an id is known by the id, and still opens to proofs from before it had one', () => {
+test('a mapping with an id is known by the id, and still accepts proofs from before it had one', () => {
   const before = identityOf({ secret })
   const named = identityOf({ secret }, {}, 'own')
   expect([named.proves, named.secretsName, named.ring]).toEqual([['own'], 'own', 'own'])

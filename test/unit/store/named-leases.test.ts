@@ -38,7 +38,7 @@ test('one of two gateways has a duty, at once and for as long as it lives', asyn
   expect(changes).toEqual(['one'])
 })
 
-test('a gateway that stops hands its duties over at the next look of another one', async () => {
+test('the duties of a gateway that stops go to another one at its next look', async () => {
   const { first, second } = createTwo()
   first.duty('mailbox', () => {})
   await vi.advanceTimersByTimeAsync(0)
@@ -49,7 +49,7 @@ test('a gateway that stops hands its duties over at the next look of another one
   expect(two.isHeld()).toBe(true)
 })
 
-test('a gateway that dies is replaced within 30 s, and one that is cut off stops before', async () => {
+test('a gateway that dies is replaced within 30 s, and one that cannot reach the store gives up its duty before that', async () => {
   const { first, second, line } = createTwo()
   const said: boolean[] = []
   const one = first.duty('mailbox', () => said.push(one.isHeld()))
@@ -68,7 +68,7 @@ test('a gateway that dies is replaced within 30 s, and one that is cut off stops
   expect([one.isHeld(), two.isHeld()]).toEqual([false, true])
 })
 
-test('a gateway takes what is free until it releases it', async () => {
+test('a gateway takes free leases, and keeps them until it releases them', async () => {
   const { first, second } = createTwo()
   expect(await first.take(['delivery/a', 'delivery/b'])).toEqual(['delivery/a', 'delivery/b'])
   await vi.advanceTimersByTimeAsync(60_000)
@@ -84,7 +84,7 @@ test('a gateway that has stopped takes nothing', async () => {
   expect(await second.take(['a'])).toEqual(['a'])
 })
 
-test('a gateway that was paused longer than its lease says so when it has its duty again', async () => {
+test('a gateway that was paused for longer than its lease reports when it has its duty again', async () => {
   const { first } = createTwo()
   const said: boolean[] = []
   const duty = first.duty('heartbeats', () => said.push(duty.isHeld()))

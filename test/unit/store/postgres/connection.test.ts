@@ -39,7 +39,7 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
     return { connections, schema }
   }
 
-  test('because it is newer stops the start; a gateway that runs already answers 503 and shows the reason to the operator only', async () => {
+  test('a database of a newer version stops the start; a gateway that already runs answers 503 and shows the reason only to the operator', async () => {
     const { connections, schema } = await stage()
     await withDatabase((client) => client.query(`CREATE TABLE ${schema}.hookloom_schema AS SELECT 999 AS version`))
     await expect(connections.open()).rejects.toMatchObject({ code: 'config-invalid' })
@@ -51,13 +51,13 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
     expect(connections.trouble()).toBeUndefined()
   })
 
-  test('because it became a standby is trouble, and no fault of the delivery', async () => {
+  test('a database that became a standby is reported as trouble, not as a fault of the delivery', async () => {
     const { connections } = await stage('-c default_transaction_read_only=on ')
     await expect(connections.query('SELECT 1')).rejects.toMatchObject({ message: 'The store cannot be reached now.' })
     expect(connections.trouble()).toMatch(/cannot be used: it is read-only\. Wait for the end of the failover/)
   })
 
-  test('is told apart from a statement that it refuses', async () => {
+  test('a database that cannot be used is distinguished from one that refuses a statement', async () => {
     const { connections } = await stage()
     await expect(connections.query('SELECT 1 / 0')).rejects.toMatchObject({ message: 'The store cannot write this.' })
     expect(connections.trouble()).toBeUndefined()

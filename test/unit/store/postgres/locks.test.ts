@@ -41,7 +41,7 @@ async function running(schema: string): Promise<number> {
 }
 
 describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transaction', { timeout: 20_000 }, () => {
-  test('loses its locks, and what waited for them continues', async () => {
+  test('a gateway that stops in a transaction loses its locks, and the calls that waited for them continue', async () => {
     const { url } = await newPlace()
     const stopped = createDatabaseConnections({ url, limits: { ...limits, idleMs: 200 } })
     onTestFinished(() => stopped.close())
@@ -66,7 +66,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
     await expect(cut).rejects.toMatchObject({ code: 'store-unavailable' })
   })
 
-  test('has a limit of less time than a statement has for its answer', () => {
+  test('the limit for a gateway that stops in a transaction is shorter than the limit of an answer', () => {
     expect(limits.idleMs).toBeLessThan(limits.lockMs)
     expect(limits.lockMs).toBeLessThan(limits.statementMs)
     expect(limits.statementMs).toBeLessThan(limits.answerMs)
@@ -74,7 +74,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
 })
 
 describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_000 }, () => {
-  test('lets a delivery be refused, and a refused delivery is not stored later', async () => {
+  test('a delivery that waits for a lock without end is refused, and not stored later', async () => {
     const { url, schema } = await newPlace()
     const store = openStore(url, { lockMs: 200 })
     await store.counts()
@@ -89,7 +89,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
     expect(await store.append(refused)).toEqual({ kind: 'stored' })
   })
 
-  test('refuses all deliveries of a batch at once: they do not wait one after the other', async () => {
+  test('all deliveries of a batch that waits for a lock are refused at once, not one after the other', async () => {
     const { url } = await newPlace()
     const store = openStore(url, { lockMs: 400 })
     await store.counts()
@@ -99,7 +99,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
     await holder.query('ROLLBACK')
   })
 
-  test('ends a transaction that waits, and a statement that takes too long', async () => {
+  test('a limit ends a transaction that waits, and a statement that takes too long', async () => {
     const { url } = await newPlace()
     const connections = createDatabaseConnections({ url, limits: { ...limits, lockMs: 200, statementMs: 600 } })
     onTestFinished(() => connections.close())
@@ -115,7 +115,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
     expect(connections.trouble()).toMatch(/a statement took too long/)
   })
 
-  test('leaves no setting behind: a pooler may give the connection to somebody else', async () => {
+  test('a transaction leaves no setting behind: a pooler may give the connection to another client', async () => {
     const { url } = await newPlace()
     const connections = createDatabaseConnections({ url, limits, maxConnections: 1 })
     onTestFinished(() => connections.close())
@@ -142,7 +142,7 @@ describe.skipIf(whyNoPostgres)('the start of a gateway', { timeout: 20_000 }, ()
     await client.query(`LOCK TABLE ${rows.map(({ tablename }) => tablename).join(', ')} IN ACCESS SHARE MODE`)
   }
 
-  test('waits for no backup: pg_dump may hold every table', async () => {
+  test('a start does not wait for a backup, even if pg_dump has locked every table', async () => {
     const { url, schema } = await newPlace()
     const first = openStore(url)
     await first.append(newDelivery({ at: Date.now() }))
@@ -153,7 +153,7 @@ describe.skipIf(whyNoPostgres)('the start of a gateway', { timeout: 20_000 }, ()
     expect((await next.counts()).deliveries.accepted).toBe(1)
   })
 
-  test('that has to migrate during a backup gives up its lock, says why, and migrates afterwards', async () => {
+  test('a start that has to migrate during a backup gives up its lock, says why, and migrates afterwards', async () => {
     const { url, schema } = await newPlace()
     const old = new Client({ connectionString: url })
     await old.connect()
@@ -169,7 +169,7 @@ describe.skipIf(whyNoPostgres)('the start of a gateway', { timeout: 20_000 }, ()
     expect(await store.append(newDelivery({ at: Date.now() }))).toEqual({ kind: 'stored' })
   })
 
-  test('of several gateways at once migrates once', async () => {
+  test('a start of several gateways at once migrates once', async () => {
     const { url, schema } = await newPlace()
     const stores = Array.from({ length: 4 }, () => openStore(url))
     await Promise.all(stores.map((store) => store.append(newDelivery({ at: Date.now() }))))

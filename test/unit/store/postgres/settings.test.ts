@@ -51,7 +51,7 @@ const cut = async (query: Query) => {
 }
 
 describe.skipIf(whyNoPostgres)('the settings of a database', () => {
-  test('prevent the start if transactions of the user would read old rows', async () => {
+  test('settings prevent the start if transactions of the user would read old rows', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
     await expect(connectTo(url).open()).rejects.toMatchObject({
       code: 'config-invalid',
@@ -59,7 +59,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     })
   })
 
-  test('of the isolation do not apply to a transaction: what waited for a lock sees what was committed', async () => {
+  test('settings of the isolation do not apply to a transaction: after it waited for a lock, it sees the new commits', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
     const reader = createDatabaseConnections({ url, prepare: 'nothing' })
     onTestFinished(() => reader.close())
@@ -67,7 +67,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(row).toEqual({ isolation: 'read committed' })
   })
 
-  test('are checked on each new connection: a change that would lose deliveries stops the next one', async () => {
+  test('settings are checked on each new connection: a change that would lose deliveries stops the next one', async () => {
     const { url, set } = await newRole()
     const connections = connectTo(url)
     const answer = () => connections.query('SELECT 1 AS one')
@@ -85,7 +85,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(await answer()).toEqual([{ one: 1 }])
   })
 
-  test('are checked again while the same connections are used: a server may reload them', async () => {
+  test('settings are checked again while the same connections are used: a server may reload them', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     // a reload does the same: the session has another value than at its start
@@ -103,7 +103,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     await expect.poll(refused, { timeout: 3_000 }).toBeUndefined()
   })
 
-  test('that lose deliveries are named, each with the next step', () => {
+  test('settings that lose deliveries are named, each with the next step', () => {
     const good = { fsync: 'on', isolation: 'read committed' }
     expect(findFaults(good)).toEqual([])
     expect(findFaults({ ...good, fsync: 'off' })).toEqual([expect.stringMatching(/^fsync is off.*Set fsync = on/)])
@@ -112,7 +112,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
 })
 
 describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
-  test('costs one statement: all connections lead to it, so all are replaced', async () => {
+  test('a database that became read-only fails one statement, and then all connections are replaced', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url, 2)
     await connections.open()
@@ -127,7 +127,7 @@ describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
     expect(await connections.query('DELETE FROM leases')).toEqual([])
   })
 
-  test('is unready before the first delivery fails', async () => {
+  test('a database that became read-only is unready before the first delivery fails', async () => {
     const { url, set } = await newRole()
     const store = openStore(url)
     await store.append(newDelivery({ at: Date.now() }))
@@ -150,7 +150,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
   const toMessages = (error: unknown): string =>
     error instanceof Error ? `${error.message} ${error.stack} ${toMessages(error.cause)}` : String(error)
 
-  test('does not name the user', async () => {
+  test('an error of a database does not name the user', async () => {
     const { url } = await newUrl()
     const own = new URL(url)
     own.username = 'secretuser'
@@ -161,7 +161,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect(toMessages(error)).not.toContain('secretuser')
   })
 
-  test('names a file that the URL names, and listening does not end the process', async () => {
+  test('an error names a missing file of the URL, and does not end a process that listens', async () => {
     const { url } = await newUrl()
     const store = createPostgresStore({ url: `${url}&sslmode=verify-full&sslrootcert=/nope` })
     onTestFinished(() => store.close())
@@ -170,7 +170,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect((await store.health()).trouble).toMatch(/a file that store\.url names, such as sslrootcert, cannot be read/)
   })
 
-  test('that names a file which cannot be read takes no connection: the reason stays the same', async () => {
+  test('an error about a file that cannot be read takes no connection: the reason stays the same', async () => {
     const { url } = await newUrl()
     const reader = createDatabaseConnections({
       url: `${url}&sslmode=verify-full&sslrootcert=/nope`,
@@ -185,7 +185,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     }
   })
 
-  test('says if the gateway itself uses all of its connections', { timeout: 20_000 }, async () => {
+  test('an error says if the gateway itself uses all of its connections', { timeout: 20_000 }, async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     await connections.open()
@@ -196,7 +196,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     })
   })
 
-  test('in one delivery of a batch refuses that one only', async () => {
+  test('an error in one delivery of a batch refuses only that delivery', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     const batches = createBatches({
@@ -229,7 +229,7 @@ describe.skipIf(whyNoPostgres)('two gateways at the same moment', () => {
     }
   }
 
-  test('add a task once, although a sweep deletes its name between their statements', async () => {
+  test('two gateways add a task once, even if a sweep deletes its name between their statements', async () => {
     const { url } = await newUrl()
     const [one, other] = [connectTo(url, 2), connectTo(url, 2)]
     await one.query(`INSERT INTO task_names VALUES ('beat')`)
@@ -250,7 +250,7 @@ describe.skipIf(whyNoPostgres)('two gateways at the same moment', () => {
     expect([first, await second]).toEqual([true, false])
   })
 
-  test('keep a run that one of them queues again while the other sweeps', async () => {
+  test('two gateways keep a run that one of them queues again while the other one sweeps', async () => {
     const { url } = await newUrl()
     const store = openStore(url)
     const job = newJob()

@@ -10,13 +10,13 @@ import { keyed, newDelivery, newJob, parked, request } from '../../../contract/s
 import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
 describe('a commit', () => {
-  test('is synced: the connection of the writer has journal_mode=WAL and synchronous=FULL', async () => {
+  test('a commit is synced: the connection of the writer has journal_mode=WAL and synchronous=FULL', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     await store.ready()
     expect((await store.health()).facts).toMatchObject({ journal_mode: 'wal', synchronous: 2 })
   })
 
-  test('comes before the answer: until then the call does not resolve and nothing can be read', async () => {
+  test('a commit comes before the answer: until then the call does not resolve and nothing can be read', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file, { commitDelayMs: 2000 })
     const delivery = small()
@@ -33,7 +33,7 @@ describe('a commit', () => {
     expect(performance.now() - began).toBeGreaterThan(2000)
   })
 
-  test('contains everything that arrived during the previous commit', async () => {
+  test('a commit contains everything that arrived during the previous commit', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { commitDelayMs: 50 })
     await store.ready()
     const before = Number((await store.health()).facts['commits'])
@@ -45,14 +45,14 @@ describe('a commit', () => {
     expect((await store.counts()).deliveries.accepted).toBe(201)
   })
 
-  test('has the order of the calls: of twins that are appended at once, the first one is stored', async () => {
+  test('a commit has the order of the calls: of twins that are appended at once, the first one is stored', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     const twins = [1, 2, 3].map(() => newDelivery({ at: 1, ...keyed('k') }))
     const appended = await Promise.all(twins.map((twin) => store.append(twin)))
     expect(appended).toMatchObject([{ kind: 'stored' }, ...[1, 2].map(() => ({ first: { deliveryId: twins[0]?.id } }))])
   })
 
-  test('contains the valid operations of a batch even if one operation fails', async () => {
+  test('a commit contains the valid operations of a batch even if one operation fails', async () => {
     const store = openStore(join(newFolder(), 'x.db'))
     await store.ready()
     const taken = newJob()
@@ -66,7 +66,7 @@ describe('a commit', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('survives a crash: a copy of the files of an open store has every acknowledged write, and passes the integrity check', async () => {
+  test('a commit survives a crash: a copy of the files of an open store has every acknowledged write, and passes the integrity check', async () => {
     const folder = newFolder()
     const file = join(folder, 'x.db')
     const store = openStore(file)
@@ -92,7 +92,7 @@ describe('a commit', () => {
     db.close()
   })
 
-  test('keeps no request of a settled delivery, unless the settlement has one', async () => {
+  test('a commit keeps no request of a settled delivery, unless the settlement has one', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const [gone, kept] = [newDelivery({ at: 1, ...parked() }), newDelivery({ at: 1, ...parked() })]
@@ -110,7 +110,7 @@ describe('a commit', () => {
 })
 
 describe('the queue', () => {
-  test('is bounded: an append beyond the limit is refused at once, and the waiting ones are stored', async () => {
+  test('the queue is bounded: an append beyond the limit is refused at once, and the waiting ones are stored', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
     const results = await Promise.allSettled([1, 2, 3, 4].map(() => store.append(small())))
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected'])
@@ -118,7 +118,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('is bounded for appendAll too, and the bodies of its deliveries are stored whole', async () => {
+  test('the queue is bounded for appendAll too, and the bodies of its deliveries are stored whole', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxQueued: 3, commitDelayMs: 20 })
     const cursor = { name: 'mail', from: undefined, to: '7' }
     const bodies = ['{"a":1}', '{"b":2}']
@@ -134,7 +134,7 @@ describe('the queue', () => {
     expect(open.map((each) => new TextDecoder().decode(each.request.body))).toEqual(bodies)
   })
 
-  test('is emptied by close, and later calls are refused', async () => {
+  test('the queue is emptied by close, and later calls are refused', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const delivery = small()
@@ -147,7 +147,7 @@ describe('the queue', () => {
     await reader.close()
   })
 
-  test('refuses while the thread cannot be started, and starts it with a later call', async () => {
+  test('the queue refuses calls while its thread cannot be started, and starts it with a later call', async () => {
     let failures = 1
     const spawn: typeof spawnWriter = (options) => {
       if (failures-- > 0) throw new Error('no thread left')
@@ -158,7 +158,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('survives its thread: the batch in flight is refused, and a new thread stores the next call', async () => {
+  test('the queue survives its thread: the batch in flight is refused, and a new thread stores the next call', async () => {
     const { spawn, spawned } = createSpawn()
     const store = openStore(join(newFolder(), 'x.db'), { spawn, commitDelayMs: 300 })
     await store.append(newDelivery({ at: 1, jobs: [newJob()] }))

@@ -36,7 +36,7 @@ async function untilDirect({ store, toBatches }: Awaited<ReturnType<typeof openC
 }
 
 describe('a lone operation', () => {
-  test('is committed on the main thread, and is durable: another connection reads it', async () => {
+  test('a lone operation is committed on the main thread, and is durable: another connection reads it', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const reader = createSqliteReader({ file: counted.file })
@@ -46,19 +46,19 @@ describe('a lone operation', () => {
     await reader.close()
   })
 
-  test('is committed by the writer thread on a slow disk', async () => {
+  test('a lone operation is committed by the writer thread on a slow disk', async () => {
     const { store, toBatches } = await openCounted({ commitDelayMs: 3 })
     for (let n = 0; n < 20; n += 1) await store.append(small())
     expect(toBatches()).toBe(21)
   })
 
-  test('goes to the writer thread now and then, which alone checkpoints', async () => {
+  test('a lone operation sometimes goes to the writer thread, because only that thread checkpoints', async () => {
     const { store, toBatches } = await openCounted()
     for (let n = 0; n < 600; n += 1) await store.append(small())
     expect(toBatches()).toBeGreaterThan(2)
   })
 
-  test('waits in the writer thread while another connection has the lock, and is stored once', async () => {
+  test('a lone operation waits in the writer thread while another connection has the lock, and is stored once', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const other = openDatabase(counted.file, { readOnly: false, busyMs: 0 })
@@ -74,7 +74,7 @@ describe('a lone operation', () => {
     expect(await counted.store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('never goes to a file that was put in the place of the store', async () => {
+  test('a lone operation is never written to a file that replaced the store', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const other = await openCounted()
@@ -90,7 +90,7 @@ describe('a lone operation', () => {
 })
 
 describe('operations that wait together', () => {
-  test('are one batch of the writer thread', async () => {
+  test('operations that wait together are one batch of the writer thread', async () => {
     const counted = await openCounted()
     await untilDirect(counted)
     const before = counted.toBatches()

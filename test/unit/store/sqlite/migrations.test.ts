@@ -189,7 +189,7 @@ function update(file: string): void {
 }
 
 describe('a file whose wakes are jobs', () => {
-  test('shows the same lists before its update, beside its gateway, and after it', async () => {
+  test('a file whose wakes are jobs shows the same lists before its update, while its gateway runs, and after the update', async () => {
     const file = join(newFolder(), 'x.db')
     writeOld(file)
     const before = await readFile(file)
@@ -207,7 +207,7 @@ describe('a file whose wakes are jobs', () => {
     expect(await readFile(file)).toEqual(before)
   })
 
-  test('goes on where it stopped: each job runs once and in the order of its lane, and what is new is listed with what is old', async () => {
+  test('a file whose wakes are jobs goes on after its update: each job runs once, in the order of its lane, and new rows are listed with old ones', async () => {
     const file = join(newFolder(), 'x.db')
     writeOld(file)
     const { bytes } = await readFile(file)
@@ -246,7 +246,7 @@ describe('a file whose wakes are jobs', () => {
     expect(await store.deliveries({ limit, state: 'skipped' })).toEqual([])
   })
 
-  test('loses nothing when the gateway is killed during the update', async () => {
+  test('a file whose wakes are jobs loses nothing if the gateway is killed during the update', async () => {
     const file = join(newFolder(), 'x.db')
     writeOld(file, 500)
     const before = await readFile(file)
@@ -271,7 +271,7 @@ describe('a file whose wakes are jobs', () => {
   })
 })
 
-test('a file of the first schema is read beside its gateway, and its waiting bytes are counted when it is opened', async () => {
+test('a file of the first schema is read while its gateway runs, and its waiting bytes are counted when it is opened', async () => {
   const file = join(newFolder(), 'x.db')
   const old = openDatabase(file, { readOnly: false, busyMs: 0 })
   migrate(old, file, 1)

@@ -16,7 +16,7 @@ function listening() {
 }
 
 describe('a store in which too much waits', () => {
-  test('refuses what would wait too, says so before and after, and takes it again when something ended', async () => {
+  test('a full store refuses deliveries that would wait, reports that before and after, and accepts them again when something ended', async () => {
     const { told, log } = listening()
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes, log })
     const stored: string[] = []
@@ -50,7 +50,7 @@ describe('a store in which too much waits', () => {
     ])
   })
 
-  test('refuses deliveries that arrive at once as it would one after the other', async () => {
+  test('a full store refuses the same deliveries whether they arrive at once or one after the other', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes })
     await store.ready()
     const answers = await Promise.allSettled(Array.from({ length: 40 }, () => store.append(large())))
@@ -58,7 +58,7 @@ describe('a store in which too much waits', () => {
     expect(await store.waitingBytes()).toBeLessThanOrEqual(maxBytes)
   })
 
-  test('still takes what does not wait, such as a wake, and ends what is stored', async () => {
+  test('a full store still accepts deliveries that do not wait, such as wakes, and ends the stored ones', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 500 })
     const [job] = [newJob()]
     await store.append(newDelivery({ at: Date.now(), jobs: [job] }))
@@ -72,14 +72,14 @@ describe('a store in which too much waits', () => {
     expect(await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))).toEqual({ kind: 'stored' })
   })
 
-  test('is not full because of one delivery that is larger than the limit', async () => {
+  test('a store is not full because of one delivery that is larger than the limit', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 5_000 })
     await store.ready()
     await expect(store.append(large())).rejects.toMatchObject(full)
     expect(await store.health()).toMatchObject({ trouble: undefined, warning: undefined })
   })
 
-  test('knows after a restart what waits, and a higher limit counts at once', async () => {
+  test('a store knows after a restart how much waits, and a higher limit counts at once', async () => {
     const file = join(newFolder(), 'x.db')
     const before = openStore(file)
     for (let count = 0; count < 12; count++) await before.append(large())

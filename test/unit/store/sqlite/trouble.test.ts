@@ -158,7 +158,7 @@ describe('trouble', () => {
 })
 
 describe('the owner', () => {
-  test('is one: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
+  test('the owner is alone: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
     const file = join(newFolder(), 'state', 'x.db')
     const [first, second] = [openStore(file), openStore(file)]
     await first.ready()
@@ -173,19 +173,22 @@ describe('the owner', () => {
     expect(await second.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test.skipIf(process.platform === 'win32')('alone can read the files, even in a folder open to others', async () => {
-    const folder = newFolder()
-    chmodSync(folder, 0o755)
-    const store = openStore(join(folder, 'x.db'))
-    await store.append(small())
-    await store.deliveries({ limit: 1 })
-    const files = readdirSync(folder).toSorted()
-    expect(files).toEqual(['x.db', 'x.db-shm', 'x.db-wal', 'x.db.lock', 'x.db.pid'])
-    const open = files.filter((name) => (statSync(join(folder, name)).mode & 0o077) !== 0)
-    expect(open).toEqual([])
-  })
+  test.skipIf(process.platform === 'win32')(
+    'only the owner can read the files, even in a folder open to others',
+    async () => {
+      const folder = newFolder()
+      chmodSync(folder, 0o755)
+      const store = openStore(join(folder, 'x.db'))
+      await store.append(small())
+      await store.deliveries({ limit: 1 })
+      const files = readdirSync(folder).toSorted()
+      expect(files).toEqual(['x.db', 'x.db-shm', 'x.db-wal', 'x.db.lock', 'x.db.pid'])
+      const open = files.filter((name) => (statSync(join(folder, name)).mode & 0o077) !== 0)
+      expect(open).toEqual([])
+    },
+  )
 
-  test('of one file does not lock another file', async () => {
+  test('the owner of one file does not lock another file', async () => {
     const folder = newFolder()
     await openStore(join(folder, 'a.db')).ready()
     await expect(openStore(join(folder, 'b.db')).ready()).resolves.toBeUndefined()
@@ -193,7 +196,7 @@ describe('the owner', () => {
 })
 
 describe('a reader', () => {
-  test('reads while a gateway runs, and after it stopped', async () => {
+  test('a reader reads while a gateway runs, and after it stopped', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.ready()
@@ -207,7 +210,7 @@ describe('a reader', () => {
     await reader.close()
   })
 
-  test('names the missing file if there is no store', async () => {
+  test('a reader names the missing file if there is no store', async () => {
     const file = join(newFolder(), 'none.db')
     await expect(createSqliteReader({ file }).counts()).rejects.toMatchObject({
       code: 'config-missing',
@@ -215,7 +218,7 @@ describe('a reader', () => {
     })
   })
 
-  test('does not prevent the WAL from being reset', async () => {
+  test('a reader does not prevent the WAL from being reset', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const delivery = small()
