@@ -109,7 +109,7 @@ export function toLocalHead(
   return { method, url, path, headers, query, verifiedBy, admitted }
 }
 
-/** The head of a request as it is stored. `secretHeaders`: those of the verifiers of the hook. */
+/** The head of a request as it is stored. `secretHeaders`: the secret headers of all verifiers of the hook. */
 export function buildAdmittedHead(
   { method, url, path, headers, token }: CheckedHead,
   secretHeaders: ReadonlySet<string>,

@@ -25,7 +25,7 @@ export function createParkedCalls(parts: {
 }): ParkedCalls {
   const { store, rerunner, isStopped } = parts
 
-  /** Calls `act` for the parked deliveries after one, in arrival order. Returns the last one, or undefined after the end. */
+  /** Calls `act` for the parked deliveries after a given one, in arrival order. Returns the last one, or undefined after the end. */
   async function walk(
     { hook, after }: ParkedQuery,
     act: (open: OpenDelivery) => Promise<void>,

@@ -8,7 +8,7 @@ type ThrottleOptions = {
   /** The number of failures within the window that locks a client out. */
   failures?: number
   windowMs?: number
-  /** Counted from the failure that locked. Further attempts do not prolong it. */
+  /** The length of a lock, from the failure that began it. Further attempts do not prolong it. */
   lockMs?: number
   /** The most clients that are remembered, locked or not. */
   maxClients?: number

@@ -135,7 +135,7 @@ function describeForLog({ quotes, logged = '', detail }: Failure, { id, planned 
   return quotes === true || quotesModel(reason, planned) ? `"hookloom show ${id}" shows why.` : reason
 }
 
-/** Whether a reason has the model that the action names: a request may have written it. A reason may have cut a long name. */
+/** Whether a reason has the model that the action names: a request may have written it. The reason may contain a long name only in part. */
 function quotesModel(reason: string, planned: Planned): boolean {
   const { model } = planned.kind === 'agent' ? planned.action : {}
   if (model === undefined) return false

@@ -61,7 +61,7 @@ const retryConfigs = {
 
 /** Every field is required, so that the compiler reports a new step that lacks one. */
 type StepDefinition<Kind extends Planned['kind']> = {
-  /** What the step does, for the table of the page. */
+  /** The effect of the step, for the table of the page. */
   readonly about: string
   /** The kinds of jobs that have the step. */
   readonly of: readonly Kind[]

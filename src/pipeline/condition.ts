@@ -1,4 +1,4 @@
-// What one condition of a mapping allows: a value, a list of values, or tests.
+// The values that one condition of a mapping allows: a value, a list of values, or tests.
 import { describeValueKind, type JsonValue } from '../base/json.ts'
 import { compileExpression } from '../base/expression.ts'
 import { cut } from '../base/text.ts'

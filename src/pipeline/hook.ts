@@ -54,7 +54,7 @@ export function createHooks(
 ): (path: string) => Hook {
   const rules = createTokenlessRules(mappings, router, limit)
   const builtIn = buildHook('built-in', noMappings, limit, rules)
-  // names without a mapping of their own share a hook, so the configuration limits the number of hooks
+  // names that no mapping has share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
   // an empty or endless name is not a hook, even if a mapping takes every name
   const nameless = buildHook('unknown', noMappings, limit, rules)

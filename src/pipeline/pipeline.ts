@@ -32,7 +32,7 @@ const noJobKeys = JobKeys.parse({})
 
 type NewId = () => string
 
-/** What a decision depends on besides the delivery. */
+/** The input of a decision besides the delivery. */
 type DecisionInput = {
   readonly hook: Hook
   readonly config: Config

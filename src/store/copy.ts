@@ -99,14 +99,14 @@ export const copiedTables: readonly CopiedTable[] = [
   { name: 'cursors', key: ['name'], columns: { name: 'text', value: 'text' } },
 ]
 
-/** A store that nobody writes until the end of the copy. */
+/** A store to which no gateway writes until the end of the copy. */
 export type CopySource = {
   /** Rows whose key follows `after`, in the order of their keys. Undefined: from the first one. */
   read(table: CopiedTable, after: readonly SqlValue[] | undefined, limit: number): Promise<Row[]>
   count(table: CopiedTable): Promise<number>
 }
 
-/** An empty store. What is written becomes visible at the end, all at once, or not at all. */
+/** An empty store. The rows become visible at the end, all at once, or not at all. */
 export type CopyTarget = {
   write(table: CopiedTable, rows: readonly Row[]): Promise<void>
   count(table: CopiedTable): Promise<number>

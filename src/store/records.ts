@@ -49,7 +49,7 @@ export type NewTask = {
   readonly id: string
   readonly planned: Heartbeat | Alert
   readonly lane: string
-  /** What the task is for. While a task with the same text is queued, no second one is added. */
+  /** The purpose of the task. While a task with the same purpose is queued, no second one is added. */
   readonly standsFor: string
   /** No task is added either if one with the same `standsFor` was added within this time: another owner was first. Default 0. */
   readonly unlessWithinMs?: number

@@ -12,7 +12,7 @@ export function toStoredText(text: string): string {
 }
 
 /**
- * What parked a delivery before, as SQL: generations and hashes, separated by spaces. The newest fifty or so, because each save of a
+ * The generations and hashes that parked a delivery before, as SQL, separated by spaces. Only the newest fifty or so, because each save of a
  * module may add two. `toEnd` makes the expression of the last 4000 characters of a text.
  */
 export const failedBefore = (toEnd: (text: string) => string): string => `CASE WHEN state = 'parked'

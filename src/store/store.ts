@@ -98,7 +98,10 @@ export interface StoreReader {
   inState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
   parkedFor(name: string): Promise<number>
-  /** What the pending and parked deliveries wait for, each name once. Reads as many index entries as there are names. */
+  /**
+   * The modules that pending and parked deliveries wait for, and `someMapping`, each name once. Reads as many index entries as there are
+   * names.
+   */
   waitedFor(): Promise<string[]>
   /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. An owner reads no rows for it. */
   waitingBytes(): Promise<number>
@@ -174,7 +177,7 @@ export interface Store extends StoreReader {
   claim(query: { limit: number; leaseMs: number }): Promise<ClaimedJob[]>
   /**
    * Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. Returns true, and writes
-   * nothing, if it ended under this fence with this outcome: the commit of the same report before had an unknown result.
+   * nothing, if it ended under this fence with this outcome: an earlier commit of the same report had an unknown result.
    */
   report(job: { id: string; fence: number }, report: JobReport): Promise<boolean>
   /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
@@ -207,8 +210,8 @@ export interface Store extends StoreReader {
   /** Ends leases that are still held under their fence. */
   endLeases(held: readonly Lease[]): Promise<void>
   /**
-   * Counts failed attempts of clients, and locks a client out for `lockMs` that had `failures` within `windowMs`. A lock that goes on does
-   * not become longer. An engine with one owner counts nothing: its owner does, in memory.
+   * Counts failed attempts of clients, and locks a client out for `lockMs` that had `failures` within `windowMs`. Failures
+   * during a lock do not prolong it. An engine with one owner counts nothing: its owner does, in memory.
    */
   noteFailures(query: FailuresQuery): Promise<void>
   /** The clients that are locked out, at most ten thousand. `forMs`: how much longer. */

@@ -1,5 +1,5 @@
 // Calls of several owners on the same data, in an order that a seed decides, several of them in flight at once. Checks what a user would
-// notice: one running job a lane, arrival order in a lane, no effect lost or repeated, each event consumed once and only if it was shown.
+// notice: one running job in each lane, arrival order in a lane, no effect lost or repeated, each event consumed once and only if it was shown.
 import { expect } from 'vitest'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -105,7 +105,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
     const lane = job.planned.sessionKey
     if (arrived.has(lane)) ended.set(lane, [...(ended.get(lane) ?? []), job.id])
     for (const id of shown) {
-      // a job without a lane may run beside another one of its session
+      // a job without a lane may run at the same time as another one of its session
       if (lane !== 'none') expect(consumed.has(id)).toBe(false)
       consumed.add(id)
     }

@@ -7,7 +7,7 @@ import { type FakeGoogle, startGoogle } from '../e2e/fakes/google.ts'
 import { startGateway } from '../e2e/gateway.ts'
 import { mail, makeMailDir, runs, startRun } from '../e2e/gmail-stage.ts'
 
-/** Resolves when Google is asked for this, as often as it is. */
+/** Returns a function that resolves at the next request to Google for this path. */
 function asked(google: FakeGoogle, path: string): () => Promise<void> {
   let waiting: (() => void)[] = []
   google.before(path, () => {

@@ -97,7 +97,7 @@ function isLinear(work: (text: string) => unknown, unit: string): boolean {
 }
 
 describe('the work on a hostile text grows with its length, not with its square', { timeout: 120_000 }, () => {
-  test.each(works)('%s', (_, families, work) => {
+  test.each(works)('the work of %s grows with the length of a hostile text', (_, families, work) => {
     const units = families.flatMap((family) => hostile[family])
     // once more: other processes share the machine
     const slow = units.filter((unit) => !isLinear(work, unit) && !isLinear(work, unit) && !isLinear(work, unit))

@@ -72,7 +72,7 @@ function describeError(error: string): Pick<Case, 'title' | 'place' | 'code' | '
   return { title, place: null, code: null, cause }
 }
 
-/** What waits for a person comes first, and of that the newest. */
+/** Parked deliveries come first, refusals last; within a kind, the newest group first. */
 function groupCases(cases: readonly Case[]): AttentionFields {
   const groups = new Map<string, Case[]>()
   for (const one of cases.toSorted((a, b) => b.at - a.at)) {

@@ -228,7 +228,7 @@ export const chatSenders: readonly Sender[] = [
     docs: 'https://docs.knock.app/developer-tools/outbound-webhooks/overview',
     marks: [sent('x-knock-signature')],
     event: [header('x-knock-event'), body('type')],
-    // events have no id of their own; `data` is what they are about
+    // events have no id; `data` is the object that they are about
     deliveryId: [
       all(body('type'), body('data.id'), body('created_at')),
       all(body('type'), body('data.key'), body('created_at')),

@@ -47,7 +47,7 @@ export function compileSignedText(template: string): { parts: readonly SignedPar
   return { parts, unknown }
 }
 
-/** What a signature of the text of this template covers. */
+/** The parts of a request that a signature of the text of this template covers. */
 export function toCoverage(template: string, textIsId = false): Coverage {
   return { id: textIsId || template.includes('{id}'), body: template.includes('{body}') }
 }

@@ -27,7 +27,7 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
       const value = readHeader(headers, header)
       if (value === undefined || value === '') return missingHeader(header)
       const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
-      // also the whole value: some senders let their users write the whole header
+      // the whole value counts too: some senders let their users write the whole header
       return isSecret(bare) || (bare !== value && isSecret(value))
         ? proven
         : refused(`The secret in ${header} is wrong.`)

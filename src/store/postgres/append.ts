@@ -77,8 +77,8 @@ const children = (now: string, first: number) => `
       WHERE excluded.updated_at > sessions.updated_at)`
 
 /**
- * A row without a key of its own waits for none, but is a duplicate of the row that has the key. The statement is its own transaction,
- * so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
+ * A row that does not take its key waits for no other insert, but is a duplicate of a stored row that has the key. The statement is its
+ * own transaction, so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
  */
 const insertBatch = (now: string, lockMs: number) => `
   WITH input AS (SELECT input.* FROM (SELECT concat(set_config('lock_timeout', '${lockMs}', true), ${setDurable}) AS are_set) settings, ${unnest(

@@ -27,7 +27,7 @@ export const heads = `heads AS (
 /** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
 export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued'`
 
-/** Queued, and neither behind a job of its lane nor beside a running one. */
+/** Queued, with no earlier job and no running job in its lane. */
 export const isFree = `j.state = 'queued' AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 

@@ -138,7 +138,7 @@ CREATE TABLE cursors (
 );
 `
 
-/** Rights that one gateway has at a time. The look for what waits reads indexes only. */
+/** Rights that one gateway has at a time. The search for waiting rows reads only indexes. */
 const shared = `
 CREATE TABLE leases (
   name text COLLATE "C" PRIMARY KEY,
@@ -178,7 +178,7 @@ CREATE TABLE repeats (
 ) WITH (fillfactor = 70);
 `
 
-/** What waits is read in the order of arrival, whatever the clocks of the gateways said. */
+/** Waiting rows are read in the order of arrival, independent of the clocks of the gateways. */
 const inOrder = `
 DROP INDEX deliveries_open;
 CREATE INDEX deliveries_open ON deliveries (seq) INCLUDE (bytes) WHERE state IN ('pending', 'parked');
@@ -201,7 +201,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE deliveries ADD COLUMN failed_by text',
   nodes,
   lockouts,
-  // until then, any hook could set what the channel `last` means; nobody can tell those recipients from the others
+  // until then, any hook could set the recipient of the channel `last`; the rows do not show which ones did
   'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL',
   repeats,
   inOrder,

@@ -30,7 +30,7 @@ type ClientPool = {
 
 /** How long a call waits for a connection, new or free. */
 const connectMs = 5_000
-/** The statements that may wait for a connection. Each holds a request, whose body may be large. */
+/** The statements that may wait for a connection. Each one keeps a request in memory, whose body may be large. */
 const mostWaiting = 2_000
 /** The time that statements have to end before their connections are destroyed. */
 const closeMs = 3_000

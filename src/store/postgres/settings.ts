@@ -13,7 +13,7 @@ export type Limits = {
   readonly lockMs: number
   /** For one statement of a transaction. */
   readonly statementMs: number
-  /** On this side, for the answer to one statement. After it, the connection is destroyed: the network may have lost the answer. */
+  /** In this process, for the answer to one statement. After it, the connection is destroyed: the network may have lost the answer. */
   readonly answerMs: number
 }
 

@@ -21,7 +21,7 @@ export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts
     j.lane, j.stands_for, j.ended_at, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
-/** As a job, a wake in the row of its delivery precedes all jobs with a row of their own, in the order of the deliveries. */
+/** As a job, a wake in the row of its delivery precedes all jobs that have a row, in the order of the deliveries. */
 export const wakeOffset = 2 ** 52
 /** Such wakes, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,

@@ -140,9 +140,9 @@ CREATE INDEX rings_mapping ON rings (mapping_id, seq);
 CREATE INDEX deliveries_kept ON deliveries (seq) WHERE head IS NOT NULL;
 `
 
-/** Until then, any hook could set what the channel `last` means. Nobody can tell those recipients from the others. */
+/** Until then, any hook could set the recipient of the channel `last`. The rows do not show which ones did. */
 const forgetRecipients = 'UPDATE sessions SET recipient_channel = NULL, recipient_to = NULL'
-/** What waits is read in the order of arrival, whatever the clocks said. */
+/** Waiting rows are read in the order of arrival, independent of the clocks. */
 const inOrder = `
 DROP INDEX deliveries_open;
 CREATE INDEX deliveries_open ON deliveries (seq) WHERE state IN ('pending', 'parked');

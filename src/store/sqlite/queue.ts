@@ -1,4 +1,4 @@
-// The main thread's side of the writer thread. One batch is in flight; the operations that arrive meanwhile form the next
+// The main thread's side of the writer thread. One batch is in flight; the operations that arrive before its end form the next
 // batch. There is no timer.
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'

@@ -1,4 +1,4 @@
-// How often deliveries were repeated. The table is separate: a delivery that nobody repeats writes no row, and a wide row is not rewritten.
+// How often deliveries were repeated. The table is separate, so only a repeated delivery writes a row, and no wide row is rewritten.
 import type { Database, Row, SqlValue } from './driver.ts'
 import type { OperationOf } from './operations.ts'
 

@@ -116,7 +116,7 @@ test('a delivery that this code parked runs again at a retry, but not at a look'
   expect(ran).toEqual(['d-1', 'd-1'])
 })
 
-test('a module that is added in the moment when a drain ends is drained too', async () => {
+test('a module that is added at the moment when a drain ends is drained too', async () => {
   let addedB = false
   const stage = createStage(undefined, undefined, () => {
     if (!addedB) void stage.drain.drain(['b.ts'])

@@ -257,7 +257,7 @@ test('a runner gets the state of the last turn at the next turn of a persistent 
   expect(statesOf('hook:other')).toEqual([undefined])
 })
 
-test('a job during which the gateway ended repeatedly dies, and its error says so', async () => {
+test('a job during which the gateway ended several times dies, and its error says so', async () => {
   const { runner, turns } = scriptedRunner(() => ok('x'))
   const [id] = await stage.accept(agentPlan())
   for (let n = 0; n < 5; n += 1) {

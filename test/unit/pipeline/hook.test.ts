@@ -1,4 +1,4 @@
-// What the credentials of a request open, and the rules for requests without a valid token, which are the same for every hook.
+// The hooks that the credentials of a request open, and the rules for requests without a valid token, which are the same for every hook.
 import { expect, test } from 'vitest'
 import { Config } from '../../../src/model/config.ts'
 import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
@@ -22,7 +22,7 @@ function rulesOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[]
 const github = { match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }
 const large = { ...github, match: { path: '/b/' }, maxBodyBytes: 5_000 }
 
-test('the limit before a proof is that of the largest signed hook, and hooks of the token do not raise it', () => {
+test('the limit before a proof is the largest one of all signed hooks, and hooks that need only the token do not raise it', () => {
   expect(rulesOf([github]).maxBodyBytes).toBe(1_000)
   expect(rulesOf([github, large]).maxBodyBytes).toBe(5_000)
   expect(rulesOf([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)

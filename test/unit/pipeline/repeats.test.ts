@@ -1,4 +1,4 @@
-// What the README promises about a captured request that is sent again.
+// The promises of the README about a captured request that is sent again.
 import { expect, test } from 'vitest'
 import { schemes } from '../../../src/pipeline/senders.ts'
 import { toRepeats } from '../../readme-senders.ts'

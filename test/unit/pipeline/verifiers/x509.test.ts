@@ -167,7 +167,7 @@ describe('requests of PayPal', () => {
     }
   })
 
-  test('a body with the same checksum runs nothing twice, because its id is signed and its time ends', async () => {
+  test('a body with the same checksum runs nothing twice, because its id is signed and its time expires', async () => {
     // CRC-32 is linear: four bytes bring any text to any checksum
     const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
     expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })

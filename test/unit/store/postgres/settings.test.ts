@@ -75,7 +75,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     await set(`default_transaction_isolation = 'serializable'`)
     expect(await answer()).toEqual([{ one: 1 }])
     await cut(connections.query)
-    // the first may still meet the connection that was cut
+    // the first call may still get the connection that was cut
     await answer().catch(() => undefined)
     const refused = { code: 'store-unavailable', message: 'The store cannot be used now.', retryAfterSeconds: 30 }
     await expect(answer()).rejects.toMatchObject(refused)

@@ -11,7 +11,7 @@ import { newFolder, openStore, small } from './stage.ts'
 
 /** The number of migrations of the last version in which any hook could set what the channel `last` means. */
 const anyHookSets = 8
-/** The number of migrations of the last version that stored a wake as a job of its own, with four indexes for people's lists. */
+/** The number of migrations of the last version that stored a wake as a separate job, with four indexes for people's lists. */
 const wakesAreJobs = 12
 
 test('a recipient that any hook could have set is forgotten once, and one that is set later is kept', () => {
