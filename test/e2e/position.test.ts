@@ -2,48 +2,24 @@
 import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
-import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
-import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
-import { gatewayToken, makeConfigDir, makeFolder, writeConfig } from './gateway.ts'
-import { startInside } from './inside.ts'
+import { whyNoPostgres } from '../contract/postgres-stage.ts'
+import { closeAfterEach, engines, openPostgres, slow, startStage, texts, waits } from './edit-stage.ts'
+import { gatewayToken, makeFolder } from './gateway.ts'
 
-let closing: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closing.toReversed()) await close()
-  closing = []
-})
+closeAfterEach()
 
-const slow = { timeout: 20_000 }
 const keyOfA = 'sender-a-secret-0123456789abcdef'
 const keyOfB = 'sender-b-secret-0123456789abcdef'
 const ofA = { match: { path: 'x' }, verify: { scheme: 'github', secret: keyOfA }, transform: { module: 'x.ts' } }
 const ofB = { match: { path: 'x' }, verify: { scheme: 'github', secret: keyOfB }, messageTemplate: 'trusted as B' }
 const rotated = { ...ofA, verify: { scheme: 'github', secrets: ['the-next-secret-0123456789abcdef', keyOfA] } }
 
-/** A transform that works once the file is there. */
-const waits = (door: string) => `import { existsSync } from 'node:fs'
-  export default () => {
-    if (!existsSync('${door}')) throw new Error('closed')
-    return { message: 'trusted as A' }
-  }`
-
 async function start(store: Store, door: string, mappings: readonly object[]) {
-  const dir = makeConfigDir({ config: { hooks: { mappings } }, files: { 'hooks/transforms/x.ts': waits(door) } })
-  const lines: string[] = []
-  const add = (_fields: object, text: string) => void lines.push(text)
-  const log = { debug() {}, info: add, warn: add, error: add }
-  const gateway = await startInside({ dir, store, log, leaseTimes: { leaseMs: 2_000, everyMs: 200 } })
-  closing.push(gateway.stop)
+  const stage = await startStage(store, waits(door, "'trusted as A'"), mappings)
   return {
-    ...gateway,
-    edit: async (next: readonly object[]) => {
-      const before = lines.length
-      writeConfig(dir, { hooks: { mappings: next } })
-      await expect.poll(() => lines.slice(before).join('\n'), slow).toMatch(/hookloom\.jsonc is live/)
-    },
+    ...stage,
     send: (hook: string, header: string, key: string, delivery: string) => {
       const body = '{"n":1}'
       const signature = createHmac('sha256', key).update(body).digest('hex')
@@ -53,36 +29,15 @@ async function start(store: Store, door: string, mappings: readonly object[]) {
         'x-github-delivery': delivery,
         [header]: header === 'x-hub-signature-256' ? `sha256=${signature}` : signature,
       }
-      return fetch(`${gateway.url}/${hook}`, { method: 'POST', body, headers })
+      return fetch(`${stage.url}/${hook}`, { method: 'POST', body, headers })
     },
-    retry: () =>
-      fetch(`${gateway.adminUrl}/api/parked/retry`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${gatewayToken}` },
-      }),
   }
 }
-
-const texts = async (store: Store) =>
-  (await store.deliveries({ limit: 99 })).flatMap(({ jobs }) =>
-    jobs.map(({ planned }) => (planned.kind === 'agent' ? planned.action.message : '')),
-  )
 
 const stateOf = async (store: Store) => {
   const [record] = await store.deliveries({ limit: 1 })
   return `${record?.state} ${record?.problem?.code ?? ''}`.trim()
 }
-
-async function openPostgres() {
-  const { url, drop } = await newSchema()
-  closing.push(drop)
-  return () => createPostgresStore({ url })
-}
-
-const engines = [
-  ['SQLite', undefined, async () => () => createSqliteStore({ file: join(makeFolder(), 'a.db'), clock: Date.now })],
-  ['Postgres', whyNoPostgres, openPostgres],
-] as const
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
@@ -92,12 +47,12 @@ for (const [name, why, open] of engines) {
       const gateway = await start(store, door, [ofA, ofB])
       expect((await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')).status).toBe(200)
       expect(await stateOf(store)).toBe('parked transform-failed')
-      await gateway.edit([ofB])
+      await gateway.editLive([ofB])
       await gateway.retry()
       await expect.poll(() => stateOf(store), slow).toBe('parked mapping-missing')
       expect(await texts(store)).toEqual([])
       writeFileSync(door, '')
-      await gateway.edit([ofB, rotated])
+      await gateway.editLive([ofB, rotated])
       await expect.poll(() => stateOf(store), slow).toBe('accepted')
       expect(await texts(store)).toEqual(['trusted as A'])
     })
@@ -107,7 +62,7 @@ for (const [name, why, open] of engines) {
       const gateway = await start(store, '/', [ofA])
       await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
       await expect.poll(() => stateOf(store), slow).toBe('accepted')
-      await gateway.edit([ofB, rotated])
+      await gateway.editLive([ofB, rotated])
       const again = await gateway.send('x', 'x-hub-signature-256', keyOfA, 'd-1')
       expect([again.status, again.headers.get('idempotent-replay'), (await texts(store)).length]).toEqual([
         200,
@@ -128,9 +83,9 @@ for (const [name, why, open] of engines) {
       const knock = async (hook: string, id: string) =>
         (await gateway.send(hook, 'x-hook-signature', secret, id)).status
       expect(await knock('one', 'd-1')).toBe(200)
-      await gateway.edit([asana('two')])
+      await gateway.editLive([asana('two')])
       expect(await knock('two', 'd-2')).toBe(401)
-      await gateway.edit([asana('two'), asana('one')])
+      await gateway.editLive([asana('two'), asana('one')])
       expect(await knock('one', 'd-3')).toBe(200)
     })
   })
@@ -152,7 +107,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       await other.retry()
       await expect.poll(() => stateOf(two), slow).toBe('parked mapping-missing')
       writeFileSync(door, '')
-      await other.edit([ofB, ofA])
+      await other.editLive([ofB, ofA])
       await expect.poll(() => stateOf(two), slow).toBe('accepted')
       expect(await texts(two)).toEqual(['trusted as A'])
     })

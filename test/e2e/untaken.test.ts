@@ -1,31 +1,17 @@
 // An edit takes the mapping of accepted deliveries away, and gives it back: on each engine, and with two gateways on one database.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, describe, expect, test } from 'vitest'
-import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
-import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { describe, expect, test } from 'vitest'
 import type { Store } from '../../src/store/store.ts'
-import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
-import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, writeConfig } from './gateway.ts'
-import { startInside } from './inside.ts'
+import { whyNoPostgres } from '../contract/postgres-stage.ts'
+import { closeAfterEach, engines, openPostgres, slow, startStage, texts, waits } from './edit-stage.ts'
+import { hookToken, makeFolder, post } from './gateway.ts'
 
-let closing: (() => Promise<unknown>)[] = []
-afterEach(async () => {
-  for (const close of closing.toReversed()) await close()
-  closing = []
-})
+closeAfterEach()
 
-const slow = { timeout: 20_000 }
 const github = { scheme: 'github', secret: 'sender-secret-0123456789abcdefghij' }
 const mapping = { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' } }
 const other = { id: 'other', match: { path: 'x', payload: { kind: 'other' } }, messageTemplate: 'other' }
-
-/** A transform that works once the file is there. */
-const waits = (door: string) => `import { existsSync } from 'node:fs'
-  export default ({ payload }) => {
-    if (!existsSync('${door}')) throw new Error('closed')
-    return { message: 'of ' + payload.n }
-  }`
 
 /** What an edit makes of the mappings; undefined: nothing takes the hook. */
 const edits: readonly [string, readonly object[]][] = [
@@ -37,50 +23,21 @@ const edits: readonly [string, readonly object[]][] = [
   ['its forEach names another list', [{ ...mapping, forEach: 'items' }]],
 ]
 
-async function openPostgres() {
-  const { url, drop } = await newSchema()
-  closing.push(drop)
-  return () => createPostgresStore({ url })
-}
-
-type Open = () => Store & { ready?(): Promise<unknown> }
-
 async function start(store: Store, door: string, mappings: readonly object[]) {
-  const dir = makeConfigDir({ config: { hooks: { mappings } }, files: { 'hooks/transforms/x.ts': waits(door) } })
-  const lines: string[] = []
-  const add = (_fields: object, text: string) => void lines.push(text)
-  const log = { debug() {}, info: add, warn: add, error: add }
-  const gateway = await startInside({ dir, store, log, leaseTimes: { leaseMs: 2_000, everyMs: 200 } })
-  closing.push(gateway.stop)
-  return {
-    ...gateway,
-    lines,
-    edit: (next: readonly object[]) => writeConfig(dir, { hooks: { mappings: next } }),
-    send: async (n: number) => String((await post({ url: gateway.url, token: hookToken }, 'x', { n }))['deliveryId']),
-    retry: async () => {
-      const headers = { authorization: `Bearer ${gatewayToken}` }
-      const answer = await fetch(`${gateway.adminUrl}/api/parked/retry`, { method: 'POST', headers })
-      return (await answer.json()) as object
-    },
-  }
+  const stage = await startStage(store, waits(door, "'of ' + payload.n"), mappings)
+  const send = async (n: number) => String((await post({ url: stage.url, token: hookToken }, 'x', { n }))['deliveryId'])
+  return { ...stage, send }
 }
 
-const texts = async (store: Store) =>
-  (await store.deliveries({ limit: 99 })).flatMap(({ jobs }) =>
-    jobs.map(({ planned }) => (planned.kind === 'agent' ? planned.action.message : '')),
-  )
-
-function describeEngine(name: string, why: string | undefined, open: () => Promise<Open>): void {
+for (const [name, why, open] of engines) {
   describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
     test.each(edits)('a parked delivery outlives an edit: %s', async (_what, mappings) => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
-      const { edit, send, retry, lines } = await start(store, door, [mapping])
+      const { edit, editLive, send, retry } = await start(store, door, [mapping])
       const id = await send(1)
       expect(await store.delivery(id)).toMatchObject({ state: 'parked', problem: { code: 'transform-failed' } })
-      const before = lines.length
-      edit(mappings)
-      await expect.poll(() => lines.slice(before).join('\n'), slow).toMatch(/hookloom\.jsonc is live/)
+      await editLive(mappings)
       writeFileSync(door, '')
       expect(await retry()).toMatchObject({ settled: 0, stillParked: 1 })
       await expect.poll(async () => (await store.delivery(id))?.problem?.code, slow).toBe('mapping-missing')
@@ -116,12 +73,6 @@ function describeEngine(name: string, why: string | undefined, open: () => Promi
     })
   })
 }
-
-describeEngine('SQLite', undefined, async () => {
-  const file = join(makeFolder(), 'hookloom.db')
-  return () => createSqliteStore({ file, clock: Date.now })
-})
-describeEngine('Postgres', whyNoPostgres, openPostgres)
 
 describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
