@@ -10,8 +10,7 @@ export const recordColumns = `seq, id, received_at, hook, source, event, mapping
   body_differed, settled_at, answer_status, answer_body, problem, trace, log`
 
 /** The newest `limit` rows, oldest first. */
-export const newest = (sql: string, order: string) =>
-  `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
+const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
 
 const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
