@@ -2,7 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import type { VerifyInput } from '../../src/model/verify.ts'
+import { type VerifyInput, VerifySettings } from '../../src/model/verify.ts'
+import { findSecretFault } from '../../src/pipeline/verifiers/secret-length.ts'
 import type { Transport } from '../../src/pipeline/verifiers/pinned-fetch.ts'
 
 const Vector = z.object({
@@ -81,6 +82,14 @@ export function toVerify(vector: Vector): VerifyInput {
     verify.email = 'gae-gcp@appspot.gserviceaccount.com'
   }
   return verify
+}
+
+/** Whether a gateway can have the mapping of a vector, and gets its request: a POST, with a secret that a configuration may have. */
+export function isForGateway(vector: Vector): boolean {
+  const verify = VerifySettings.parse(toVerify(vector))
+  return (
+    vector.method === 'POST' && (verify.secret === undefined || findSecretFault(verify.secret, verify) === undefined)
+  )
 }
 
 const plaidKeys = 'https://keys.example/plaid'

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
 import type { Accepts } from '../../../src/model/body-syntax.ts'
@@ -185,33 +184,3 @@ describe('forms', () => {
     expect(Object.keys(value ?? {})).toHaveLength(100_000)
   })
 })
-
-type Case = { name: string; expect: 'accept' | 'reject' | 'either'; base64?: string; base64Head?: string; gen?: number }
-
-const corpus = process.env['HOOKLOOM_CORPUS']
-
-describe.skipIf(corpus === undefined)('JSONTestSuite (needs HOOKLOOM_CORPUS, which is not set everywhere)', () => {
-  test('each file of the suite is accepted or refused with 400 as its name says', () => {
-    const file = `${corpus}/../reference/jsontestsuite.json`
-    // the shape that this file documents in its note
-    const { cases } = JSON.parse(readFileSync(file, 'utf8')) as { cases: Case[] }
-    expect(cases).toHaveLength(318)
-    const wrong = cases.filter((each) => {
-      try {
-        parse(toBytes(each))
-        return each.expect === 'reject'
-      } catch (error) {
-        return !(error instanceof Problem) || error.status !== 400 || each.expect === 'accept'
-      }
-    })
-    expect(wrong.map(({ name }) => name)).toEqual([])
-  })
-})
-
-/** Two cases are given by their first bytes, to be repeated up to a length. */
-function toBytes({ base64, base64Head = '', gen = 0 }: Case): Buffer {
-  if (base64 !== undefined) return Buffer.from(base64, 'base64')
-  const start = Buffer.from(base64Head, 'base64').toString()
-  const period = start.startsWith('[{"":') ? '[{"":' : '['
-  return Buffer.from(period.repeat(Math.ceil(gen / period.length)))
-}
