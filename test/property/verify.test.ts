@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { VerifySettings } from '../../src/model/verify.ts'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
-import { parseTimestamp, isDigest } from '../../src/pipeline/verifiers/proof.ts'
+import { findTimeFault, isDigest } from '../../src/pipeline/verifiers/proof.ts'
 import { schemes } from '../../src/pipeline/senders.ts'
 import { createVerifier } from '../../src/pipeline/verify.ts'
 
@@ -140,11 +140,12 @@ test('a time is parsed only if the whole text is a time', () => {
       fc.integer({ min: 0, max: 4_000_000_000 }),
       fc.string({ minLength: 1, maxLength: 3 }),
       (seconds, tail) => {
-        expect(parseTimestamp(String(seconds), 's')).toBe(seconds * 1000)
-        expect(parseTimestamp(new Date(seconds * 1000).toISOString(), 'iso8601')).toBe(seconds * 1000)
+        const exact = { now: seconds * 1000, toleranceSeconds: 0 }
+        expect(findTimeFault(String(seconds), { unit: 's', ...exact })).toBeUndefined()
+        expect(findTimeFault(new Date(seconds * 1000).toISOString(), { unit: 'iso8601', ...exact })).toBeUndefined()
         if (/^\d+$/.test(tail)) return
-        expect(parseTimestamp(`${seconds}${tail}`, 's')).toBeUndefined()
-        expect(parseTimestamp(`${seconds}${tail}`, 'ms')).toBeUndefined()
+        for (const unit of ['s', 'ms'] as const)
+          expect(findTimeFault(`${seconds}${tail}`, { unit, now: 0, toleranceSeconds: undefined })).toMatch(/format/)
       },
     ),
   )

@@ -147,7 +147,7 @@ function parseMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, t
   const id = String(path[0])
   switch (source) {
     case 'payload': {
-      const field = checkPayloadPath(name)
+      const field = keepParsed(name, parsePath)
       if (field === undefined)
         return noteUnsupported(tools, path, 'has a name that is not a valid path here. Write a transform.')
       if (!secretName.test(name)) return { ...always, payload: { [field]: listScalars(value) } }
@@ -234,10 +234,11 @@ function listScalars(value: string): readonly Scalar[] {
   return String(Number(value)) === value && Number.isFinite(Number(value)) ? [value, Number(value)] : [value]
 }
 
-function checkPayloadPath(name: string): string | undefined {
+/** The text, if `parse` accepts it. Undefined if it throws a problem. */
+export function keepParsed(text: string, parse: (text: string) => unknown): string | undefined {
   try {
-    parsePath(name)
-    return name
+    parse(text)
+    return text
   } catch (error) {
     if (error instanceof Problem) return undefined
     throw error

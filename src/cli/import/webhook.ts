@@ -3,11 +3,10 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/issue.ts'
-import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
-import { type Branch, parseRule } from './trigger-rule.ts'
+import { type Branch, keepParsed, parseRule } from './trigger-rule.ts'
 
 /** Every hook gets a name: its place in the notes. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
@@ -125,14 +124,14 @@ function renderPlaceholder(source: string, name: string): string | undefined {
     case 'string':
       return checkLiteralText(name)
     case 'payload':
-      return checkTemplate(`{{payload.${name}}}`)
+      return keepParsed(`{{payload.${name}}}`, compileTemplate)
     case 'header':
       return credentialHeaders.has(header) || isSecretHeader(header)
         ? undefined
-        : checkTemplate(`{{headers.${header}}}`)
+        : keepParsed(`{{headers.${header}}}`, compileTemplate)
     case 'url':
     case 'query':
-      return checkTemplate(`{{query.${name}}}`)
+      return keepParsed(`{{query.${name}}}`, compileTemplate)
     default:
       return undefined
   }
@@ -141,14 +140,4 @@ function renderPlaceholder(source: string, name: string): string | undefined {
 /** Literal text of a template; undefined if it would be a placeholder. */
 function checkLiteralText(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' && !value.includes('{{') ? value : undefined
-}
-
-function checkTemplate(template: string): string | undefined {
-  try {
-    compileTemplate(template)
-    return template
-  } catch (error) {
-    if (error instanceof Problem) return undefined
-    throw error
-  }
 }

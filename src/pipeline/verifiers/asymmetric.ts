@@ -1,8 +1,7 @@
 // Ed25519 and ECDSA: the sender signs with a key that only it has.
 import { verify } from 'node:crypto'
 import {
-  parseTimestamp,
-  findClockFault,
+  findTimeFault,
   mismatch,
   missingHeader,
   requireSetting,
@@ -28,7 +27,7 @@ import type { VerifyRequest } from '../../model/verifier.ts'
 export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now }: ProofTools): Proof {
   const key = parsePublicKey(requireSetting(settings, 'publicKey', 'the public key of the sender'), settings, scheme)
   const { parts } = compileSignedText(scheme.template)
-  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  const toleranceSeconds = settings.toleranceSeconds ?? scheme.toleranceSeconds
   const { timestamp, idHeader } = scheme
   const read = (request: VerifyRequest, name: string | undefined): string =>
     (name === undefined ? undefined : readHeader(request.headers, name)) ?? ''
@@ -49,9 +48,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       if (signatures.length === 0) return missingHeader(`${scheme.header} with a signature`)
       if (read(request, timestamp.name) === '') return missingHeader(timestamp.name)
       if (idHeader !== undefined && read(request, idHeader) === '') return missingHeader(idHeader)
-      const time = parseTimestamp(read(request, timestamp.name), timestamp.unit)
-      if (time === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = findClockFault(time, now(), tolerance)
+      const late = findTimeFault(read(request, timestamp.name), { unit: timestamp.unit, now: now(), toleranceSeconds })
       if (late !== undefined) return refused(late)
       const pieces = toSigned(request) ?? []
       const signed = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))

@@ -4,8 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.t
 import {
   readField,
   readJsonBody,
-  parseTimestamp,
-  findClockFault,
+  findTimeFault,
   coversNothing,
   mismatch,
   type Proof,
@@ -28,7 +27,7 @@ export function createBodyHmacProof(scheme: BodyHmacScheme, tools: ProofTools): 
  */
 function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: ProofTools): Proof {
   const keys = createKeyring(secrets, (secret) => parseSecretKey(secret, settings, {}))
-  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  const toleranceSeconds = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
     covers: { id: true, body: false },
@@ -40,9 +39,8 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
       if (timestamp === '' || token === '' || signature === '')
         return refused('The body has no complete "signature" object.')
       // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
-      const time = timestamp.length === 10 ? parseTimestamp(timestamp, 's') : undefined
-      if (time === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = tolerance === undefined ? undefined : findClockFault(time, now(), tolerance)
+      const time = timestamp.length === 10 ? timestamp : ''
+      const late = findTimeFault(time, { unit: 's', now: now(), toleranceSeconds })
       if (late !== undefined) return refused(late)
       return isSigned(keys(), timestamp + token, signature, 'hex') ? provenWithId(token) : mismatch
     },

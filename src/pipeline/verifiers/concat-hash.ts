@@ -5,7 +5,7 @@ import {
   isDigest,
   mismatch,
   missingHeader,
-  requireSetting,
+  requirePublicUrl,
   type Proof,
   type ProofTools,
   proven,
@@ -18,9 +18,7 @@ import { toPublicUrl } from './url.ts'
 
 export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
   const { parts } = compileSignedText(scheme.template)
-  const publicUrl = scheme.template.includes('{url}')
-    ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
-    : ''
+  const publicUrl = requirePublicUrl(settings, scheme.template)
   const toSigned = (request: VerifyRequest): (string | Uint8Array)[] =>
     collectSignedPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
   return {

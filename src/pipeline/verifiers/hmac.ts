@@ -3,12 +3,11 @@ import { createHmac, type KeyObject } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../model/verifier.ts'
 import {
   readBodyTimestamp,
-  parseTimestamp,
-  findClockFault,
+  findTimeFault,
   toSettingProblem,
   mismatch,
   missingHeader,
-  requireSetting,
+  requirePublicUrl,
   type Proof,
   type ProofTools,
   proven,
@@ -41,14 +40,11 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
   const { algorithm = 'sha256', encoding = 'hex', syntax, timestamp, alias, moreHeaders } = scheme
   const { parts, unknown } = compileSignedText(scheme.template ?? '{body}')
   if (unknown !== undefined) throw toSettingProblem(settings, `has an unknown placeholder in its template: ${unknown}.`)
-  const signsUrl = /\{(?:url|decodedUrl)\}/.test(scheme.template ?? '')
-  const publicUrl = signsUrl
-    ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
-    : ''
+  const publicUrl = requirePublicUrl(settings, scheme.template ?? '')
   const signsForm = scheme.template?.includes('{form}') === true
   // the handshake x-crc signs words for anybody, with the key for bodies: so a delivery must not be such a word
   const signsWords = scheme.handshakes?.includes('x-crc') === true
-  const tolerance = chooseTolerance(scheme, settings)
+  const toleranceSeconds = chooseTolerance(scheme, settings)
   const keys = createKeyring(secrets, (secret) =>
     parseSecretKey(secret, settings, { encoding: scheme.secretEncoding, prefix: scheme.secretPrefix }),
   )
@@ -86,17 +82,15 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     }
     const id = names.id === undefined ? '' : readHeader(request.headers, names.id)
     if (names.id !== undefined && (id === undefined || id === '')) return missingHeader(names.id)
-    const values = { request, timestamp: time, id: id ?? '', url: signsUrl ? toPublicUrl(publicUrl, request.url) : '' }
+    const values = { request, timestamp: time, id: id ?? '', url: toPublicUrl(publicUrl, request.url) }
     if (!signsForm) return values
     const form = toFormText(request, values.url)
     return form === undefined ? noForm : { ...values, form }
   }
 
-  function findTimeFault(text: string): string | undefined {
-    if (timestamp === undefined || tolerance === undefined) return undefined
-    const time = parseTimestamp(text, timestamp.unit)
-    if (time === undefined) return 'The signed time is not in the format of the scheme.'
-    return findClockFault(time, now(), tolerance)
+  function findStampFault(text: string): string | undefined {
+    if (timestamp === undefined || toleranceSeconds === undefined) return undefined
+    return findTimeFault(text, { unit: timestamp.unit, now: now(), toleranceSeconds })
   }
 
   function isSigned(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
@@ -123,10 +117,10 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       if (presented.length === 0) return missingHeader(`${scheme.header} with a signature`)
       const values = readSignedParts(request)
       if ('ok' in values) return values
-      const early = timestamp?.in === 'body' ? undefined : findTimeFault(values.timestamp)
+      const early = timestamp?.in === 'body' ? undefined : findStampFault(values.timestamp)
       if (early !== undefined) return refused(early)
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
-      const late = timestamp?.in === 'body' ? findTimeFault(readBodyTimestamp(request, timestamp.path)) : undefined
+      const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path)) : undefined
       if (late !== undefined) return refused(late)
       if (scheme.textIsId === true) return provenWithId(toTextId(collectSignedPieces(parts, values) ?? []))
       return scheme.idHeader === undefined ? proven : provenWithId(values.id)

@@ -59,14 +59,33 @@ export function requireSetting(
   return String(value)
 }
 
+/** The setting `publicUrl`, which a template that signs the URL needs. Undefined if the template does not sign it. */
+export function requirePublicUrl(settings: VerifySettings, template: string): string | undefined {
+  if (!/\{(?:url|decodedUrl)\}/.test(template)) return undefined
+  return requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
+}
+
 export function toSettingProblem(settings: VerifySettings, text: string): Problem {
   return new Problem('config-invalid', `The scheme "${settings.scheme}" ${text}`)
 }
 
 const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i
 
+/**
+ * Why a signed time is not accepted: it is not in this unit, or too far from now. Undefined if it is accepted. Without a tolerance, any
+ * time is.
+ */
+export function findTimeFault(
+  text: string,
+  { unit, now, toleranceSeconds }: { unit: TimestampUnit; now: number; toleranceSeconds: number | undefined },
+): string | undefined {
+  const time = parseTimestamp(text, unit)
+  if (time === undefined) return 'The signed time is not in the format of the scheme.'
+  return toleranceSeconds === undefined ? undefined : findClockFault(time, now, toleranceSeconds)
+}
+
 /** Milliseconds since the epoch. Undefined if the whole text is not a time, such as `1614265330abc`. */
-export function parseTimestamp(text: string, unit: TimestampUnit): number | undefined {
+function parseTimestamp(text: string, unit: TimestampUnit): number | undefined {
   if (unit === 's') return /^\d{1,11}$/.test(text) ? Number(text) * 1000 : undefined
   if (unit === 'ms') return /^\d{1,14}$/.test(text) ? Number(text) : undefined
   if (!/^\d{4}-\d{2}-\d{2}T[\d:.]{5,20}(?:Z|[+-]\d{2}:?\d{2})?$/i.test(text)) return undefined
@@ -76,7 +95,7 @@ export function parseTimestamp(text: string, unit: TimestampUnit): number | unde
 }
 
 /** The reason why a time is too far from now; undefined if it is not. The limit itself is allowed. */
-export function findClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
+function findClockFault(time: number, now: number, toleranceSeconds: number): string | undefined {
   const seconds = (now - time) / 1000
   if (Math.abs(seconds) <= toleranceSeconds) return undefined
   const side = seconds > 0 ? 'behind' : 'ahead of'

@@ -7,7 +7,7 @@ import type { DefinedVerifier, VerifyRequest } from '../../model/verifier.ts'
 import type { TimestampUnit, VerifySettings } from '../../model/verify.ts'
 import { applyHeaderSettings, findUnlistedScheme } from './generic.ts'
 import { parseSecretKey, readSecrets } from './keys.ts'
-import { toSettingProblem, requireSetting, readHeader } from './proof.ts'
+import { toSettingProblem, requirePublicUrl, requireSetting, readHeader } from './proof.ts'
 import type { ConcatHashScheme, HmacScheme, JwtScheme, Scheme } from './scheme.ts'
 import { schemes } from '../senders.ts'
 import { compileSignedText, type SignedParts, collectSignedPieces } from './signed.ts'
@@ -191,11 +191,7 @@ function buildSignedPieces(
 ): readonly (string | Uint8Array)[] {
   const { parts, unknown } = compileSignedText(template)
   if (unknown !== undefined) throw toSettingProblem(settings, `has an unknown placeholder in its template: ${unknown}.`)
-  const signsUrl = /\{(?:url|decodedUrl)\}/.test(template)
-  const publicUrl = signsUrl
-    ? requireSetting(settings, 'publicUrl', 'the URL that the sender calls, because the sender signs it')
-    : ''
-  const url = signsUrl ? toPublicUrl(publicUrl, values.request.url) : ''
+  const url = toPublicUrl(requirePublicUrl(settings, template), values.request.url)
   const form = template.includes('{form}') ? toFormText(values.request, url) : undefined
   const pieces = collectSignedPieces(parts, { ...values, url, form })
   if (pieces !== undefined) return pieces

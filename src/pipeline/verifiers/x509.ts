@@ -5,8 +5,7 @@ import type { PinnedFetch, PinRule, Verified, VerifyRequest } from '../../model/
 import {
   readField,
   readJsonBody,
-  parseTimestamp,
-  findClockFault,
+  findTimeFault,
   mismatch,
   missingHeader,
   requireSetting,
@@ -37,7 +36,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
     'topicArn',
     'the ARN of the topic, because the signature proves only that SNS sent it',
   )
-  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  const toleranceSeconds = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
     covers: { id: true, body: false },
@@ -50,9 +49,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
       if (fields.some((name) => name !== 'Message' && readField(body, name).includes('\n')))
         return refused('A field of the message has more than one line.')
       if (readField(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
-      const time = parseTimestamp(readField(body, 'Timestamp'), 'iso8601')
-      if (time === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = findClockFault(time, now(), tolerance)
+      const late = findTimeFault(readField(body, 'Timestamp'), { unit: 'iso8601', now: now(), toleranceSeconds })
       if (late !== undefined) return refused(late)
       const version = readField(body, 'SignatureVersion')
       if (version !== '1' && version !== '2') return refused('The signature has an unknown version.')
@@ -81,7 +78,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
 function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools): Proof {
   const webhookId = requireSetting(settings, 'webhookId', 'the id of the webhook, because it is signed')
   const names = ['paypal-transmission-id', 'paypal-transmission-time', 'paypal-cert-url', scheme.header] as const
-  const tolerance = settings.toleranceSeconds ?? scheme.toleranceSeconds
+  const toleranceSeconds = settings.toleranceSeconds ?? scheme.toleranceSeconds
   return {
     secretHeaders: [],
     covers: { id: true, body: false },
@@ -92,9 +89,7 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
       if (absent !== undefined) return missingHeader(absent)
       const algorithm = read(request, 'paypal-auth-algo')
       if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
-      const at = parseTimestamp(time, 'iso8601')
-      if (at === undefined) return refused('The signed time is not in the format of the scheme.')
-      const late = findClockFault(at, now(), tolerance)
+      const late = findTimeFault(time, { unit: 'iso8601', now: now(), toleranceSeconds })
       if (late !== undefined) return refused(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
       return checkSignature(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
