@@ -52,7 +52,7 @@ export function toSettlement(
 
 const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 
-/** Bytes of head and body. With the most requests of a ring, it limits what a mapping can occupy. */
+/** Bytes of head and body. With the size of the largest ring, this limits the space of a mapping. */
 const largestInRing = 262_144
 
 function chooseKeptRequest(delivery: Delivery, retain: Retain): Pick<Settlement, 'request' | 'ring'> {

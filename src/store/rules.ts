@@ -12,8 +12,8 @@ export function toStoredText(text: string): string {
 }
 
 /**
- * The generations and hashes that parked a delivery before, as SQL, separated by spaces. Only the newest fifty or so, because each save of a
- * module may add two. `toEnd` makes the expression of the last 4000 characters of a text.
+ * The generations and hashes that parked a delivery before, as SQL, separated by spaces. Only the newest fifty or so, because each save of
+ * a module may add two. `toEnd` makes the expression of the last 4000 characters of a text.
  */
 export const failedBefore = (toEnd: (text: string) => string): string => `CASE WHEN state = 'parked'
   THEN ${toEnd(`coalesce(failed_by, '') || ' ' || generation || ' ' || coalesce(transform_hash, '')`)} ELSE failed_by END`

@@ -1,5 +1,5 @@
 // Calls of several owners on the same data, in an order that a seed decides, several of them in flight at once. Checks what a user would
-// notice: one running job in each lane, arrival order in a lane, no effect lost or repeated, each event consumed once and only if it was shown.
+// notice: one running job in each lane, arrival order in a lane, no effect lost or repeated, each event consumed once, if it was shown.
 import { expect } from 'vitest'
 import type { ClaimedJob } from '../../src/model/job.ts'
 import type { Store } from '../../src/store/store.ts'

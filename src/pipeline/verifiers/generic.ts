@@ -1,4 +1,4 @@
-// Schemes for senders that are not listed. generic-hmac is described in the settings; token and basic are a shared secret in a header.
+// Schemes for senders that are not listed. The settings describe generic-hmac; token and basic are a shared secret in a header.
 import type { VerifySettings } from '../../model/verify.ts'
 import { toSettingProblem, requireSetting } from './proof.ts'
 import type { HmacScheme, Scheme } from './scheme.ts'
