@@ -9,7 +9,7 @@ export const filled = z.string().refine((text) => text.trim() !== '', 'must not 
 export const signedOptions = {
   /** The name of the hook. Default: the name of the preset. */
   path: filled.optional(),
-  /** What the agent does with an event, in the words of the operator, in place of those of the preset. */
+  /** The task of the agent for an event, in the operator's words; it replaces that of the preset. */
   instructions: filled.optional(),
   secret: filled.optional(),
   /** Two valid secrets, while one replaces the other. */
@@ -18,7 +18,7 @@ export const signedOptions = {
 const SignedOptions = z.strictObject(signedOptions)
 type SignedOptions = z.infer<typeof SignedOptions>
 
-/** One kind of event. `match` has no path: all events of a pack share one. */
+/** One kind of event. `match` has no path, because all events of a pack share one. */
 export type EventMapping = {
   /** The part of the id of the mapping after the name of the preset. */
   readonly event: string
@@ -33,7 +33,7 @@ type Proof = MappingInput['verify']
 /** The limit of bodies: senders post complete issues, orders and groups of alerts, which can be larger than the usual 256 KiB. */
 const maxBodyBytes = 1024 * 1024
 
-/** The settings of a scheme that takes a secret; undefined without one. */
+/** The settings of a scheme with a secret; undefined if there is none. */
 export function toProof(
   scheme: string,
   { secret, secrets }: Pick<SignedOptions, 'secret' | 'secrets'>,
@@ -42,7 +42,7 @@ export function toProof(
   return secret === undefined && secrets === undefined ? undefined : { scheme, secret, secrets, ...further }
 }
 
-/** `own`: what the operator set. `instructions`: what the agent does with an event otherwise; never what the event asks for. */
+/** `own`: the operator's settings. `instructions`: the default task of the agent for an event, never what the event asks for. */
 export function buildParts(
   preset: string,
   {
@@ -84,7 +84,7 @@ export function defineSignedPreset({
   scheme: string
   /** Who creates the secret. */
   from: 'operator' | 'sender'
-  /** What the agent does with an event, unless the operator says something else. */
+  /** The task of the agent for an event, unless the operator sets another one. */
   instructions: string
   events: readonly EventMapping[]
 }): Preset<SignedOptions> {

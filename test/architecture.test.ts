@@ -1,4 +1,4 @@
-// The rooms of src/README.md and what each may know, checked against the imports.
+// Checks the imports against the table of rooms in src/README.md.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -20,7 +20,7 @@ function readRooms(): { floor: number; room: string; knows: readonly string[] }[
 
 const rooms = readRooms()
 
-/** How many functions and constants are exported for their tests alone, which reach them in no other way. The number may only become smaller. */
+/** The number of functions and constants that are exported only for their tests. It may only become smaller. */
 const maxExportsForTests = 23
 
 function filesBelow(dir: string): string[] {
@@ -47,7 +47,7 @@ function floorOf(room: string): number {
   return rooms.find((row) => row.room === room)?.floor ?? Number.NaN
 }
 
-/** Neither folder is inside the other: a folder and the top of its room may know each other. */
+/** Whether neither folder is inside the other. A folder and the top of its room may import each other. */
 function isBeside(one: string, other: string): boolean {
   return !`${one}/`.startsWith(`${other}/`) && !`${other}/`.startsWith(`${one}/`)
 }
@@ -139,7 +139,7 @@ describe('the floors', () => {
 describe('the words', () => {
   const texts = files.map((file) => [file, readFileSync(join(root, file), 'utf8')] as const)
   const exported = /^export (?:async )?(?:function|const|let|class|type|interface) (\w+)/gm
-  // both engines of the store declare what the promise asks of them, and a command has the name of what it does
+  // both engines of the store export what the interface requires, and the function of a command has the name of the command
   const placeOf = (file: string) => file.replace(/^src\/store\/(sqlite|postgres)\/.*/, 'an engine')
   const command = /^src\/cli\/[^/]+\.ts$/
 
@@ -153,7 +153,7 @@ describe('the words', () => {
     expect(twice).toEqual([])
   })
 
-  // `knip` reports an export that no file imports, but it cannot tell a test from the package
+  // `knip` reports an export that no file imports, but it does not distinguish a test from the package
   test('an exported function or constant is used by another file of the package', () => {
     const users = new Map<string, Set<string>>()
     for (const [file, text] of texts)
@@ -163,13 +163,13 @@ describe('the words', () => {
       .flatMap(([, text]) => [...text.matchAll(exported)])
       .filter(([line, name = '']) => !/ (type|interface) \w+$/.test(line) && users.get(name)?.size === 1)
       .map(([, name]) => name)
-    // names, not a number: a failure shows them
+    // names instead of a number, so that a failure shows them
     expect(unused.slice(maxExportsForTests)).toEqual([])
   })
 })
 
 describe('what a command loads', () => {
-  /** The modules that a file imports as it is loaded: no types, and nothing that `import()` loads later. */
+  /** The modules that a file imports when it is loaded: no types, and no later `import()`. */
   const loadedBy = (file: string) =>
     [
       ...readFileSync(join(root, file), 'utf8').matchAll(
@@ -186,7 +186,7 @@ describe('what a command loads', () => {
     return seen
   }
 
-  // the schema takes as long as all the rest of such a command
+  // the schema loads as slowly as all the rest of such a command
   test.each(['main', 'list', 'show', 'events', 'sessions'])('the module %s loads no schema', (name) => {
     const loaded = allLoadedBy(`src/cli/${name}.ts`)
     expect(loaded.size).toBeGreaterThan(10)

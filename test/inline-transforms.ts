@@ -1,5 +1,5 @@
-// Transforms in the very thread of a test or a benchmark: to see what becomes of one module and one call, with nothing between.
-// Nothing stops one that does not stop; a gateway's run in worker threads, see src/transforms/runtime.ts.
+// Runs transforms in the thread of a test or a benchmark, without isolation. An endless loop is not stopped; a gateway runs transforms in
+// worker threads, see src/transforms/runtime.ts.
 import type { TransformRef } from '../src/model/mapping.ts'
 import { Problem, toProblemRecord } from '../src/model/problem.ts'
 import { toTransformKey } from '../src/model/transform.ts'
@@ -14,9 +14,9 @@ import { resolveModule } from '../src/transforms/root.ts'
 import { attemptWithin } from '../src/base/time.ts'
 
 /**
- * Loads what the refs name, each module once. A module that is missing, does not build or does not load becomes a stand-in
- * that fails every delivery with the reason. Rejects with `config-invalid` only, for a ref that leads out of the root.
- * @param root a real path, as `resolveTransformsRoot` gives it
+ * Loads the modules that the refs name, each once. A module that is missing, does not build or does not load becomes a placeholder that
+ * fails every delivery with the reason. Rejects only with `config-invalid`, for a ref that leads out of the root.
+ * @param root a real path from `resolveTransformsRoot`
  * @param timeoutMs limit of one call, and of a module's top level
  */
 export async function loadTransforms({

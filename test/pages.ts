@@ -1,4 +1,4 @@
-// The pages of the package: the README, and a README in each folder that has something to explain.
+// The pages of the package: the README, and the README of each folder that has one.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
@@ -33,19 +33,19 @@ export function readBlocks(page: string): readonly Block[] {
   return blocks
 }
 
-/** The first block of a language that has the mark in it. */
+/** The first block of a language that contains the mark. */
 export function readBlock(page: string, language: string, mark: string): string {
   const found = readBlocks(page).find((block) => block.language === language && block.text.includes(mark))
   if (found === undefined) throw new Error(`${page} has no ${language} block with ${mark}`)
   return found.text
 }
 
-/** Links and headings of a page, without those of its examples. */
+/** A page without its code blocks. */
 function readProse(page: string): string {
   return readPage(page).replaceAll(/^ *```\w*\n[^]*?^ *```$/gm, '')
 }
 
-/** The anchors of a page, as GitHub makes them from its headings. */
+/** The anchors of a page, which GitHub derives from its headings. */
 export function readAnchors(page: string): readonly string[] {
   return [...readProse(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
     heading
@@ -55,7 +55,7 @@ export function readAnchors(page: string): readonly string[] {
   )
 }
 
-/** Each link that leads to a place in the project: the page or file from the root, and the anchor. */
+/** Each link to a place in the project: the page or file relative to the root, and the anchor. */
 export function readLinks(page: string): readonly { readonly target: string; readonly anchor: string | undefined }[] {
   const here = resolve('/', page)
   return [...readProse(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].map(([, file = '', anchor]) => ({

@@ -22,7 +22,7 @@ function toThinkingTable(): string {
   return `${[line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n')}\n`
 }
 
-/** The values alone: `adaptive, low` or `1024 tokens`. */
+/** Only the values: `adaptive, low` or `1024 tokens`. */
 function toWords(options: object): string {
   const values = Object.values(options).flatMap((value: unknown) =>
     typeof value === 'object' && value !== null ? Object.values(value) : [value],
@@ -31,7 +31,7 @@ function toWords(options: object): string {
   return words.filter((word) => word !== 'enabled').join(', ') || '–'
 }
 
-/** One block for each profile, as it is written in a configuration. */
+/** One block for each profile, in the form of a configuration. */
 function toProfiles(): string {
   return Object.entries(profiles)
     .map(([name, { args, resumeArgs }]) =>

@@ -1,4 +1,4 @@
-// The README's table of senders: what each scheme proves, in words, and the settings without which it does not load.
+// The table of senders: what each scheme proves, in words, and the settings that it requires.
 import { Problem } from '../src/model/problem.ts'
 import type { Verifier } from '../src/model/verifier.ts'
 import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
@@ -7,7 +7,7 @@ import { schemes } from '../src/pipeline/senders.ts'
 import { hasIdInBody, findSender } from '../src/pipeline/sources.ts'
 import { createVerifier } from '../src/pipeline/verify.ts'
 
-/** Sender, scheme, what it proves, what becomes of a repeated request, what to set, and how sure its facts are. */
+/** Sender, scheme, what it proves, how it treats a repeated request, the settings, and the confidence in its facts. */
 export function toSenderRows(): string[][] {
   return schemes
     .toSorted((one, other) => (one.id < other.id ? -1 : 1))
@@ -83,7 +83,7 @@ function toTime(isInBody: boolean, seconds: number | undefined): string {
   return `${isInBody ? ', in which the time is' : ''}; ± ${seconds} s`
 }
 
-/** What stops a captured request that is sent again. Its parts are independent: the id counts until the time ends, and after it. */
+/** How a repeat of a captured request is detected. The parts are independent: the id counts until the time expires, and after that too. */
 export function toRepeats(scheme: Scheme): string {
   const byId = toRepeatsById(scheme)
   if (!isTimed(scheme)) {
@@ -93,7 +93,7 @@ export function toRepeats(scheme: Scheme): string {
   return byId === 'not at all' ? 'refused by time' : `refused by time · ${byId}`
 }
 
-/** Whether every proof of it has an end. */
+/** Whether every proof of a scheme expires. */
 function isTimed(scheme: Scheme): boolean {
   if (scheme.kind === 'jwt') return scheme.maxAgeSeconds !== undefined || scheme.requires?.includes('exp') === true
   return 'toleranceSeconds' in scheme && scheme.toleranceSeconds !== undefined
@@ -107,7 +107,7 @@ function toRepeatsById(scheme: Scheme): 'by signed id' | 'by signed text' | 'by 
   return sender?.deliveryId === undefined ? 'not at all' : 'by unsigned id'
 }
 
-/** A value for every setting that some scheme cannot do without; a key comes in the form of its scheme. */
+/** A value for every setting that some scheme requires; a key has the form of its scheme. */
 function toFull(scheme: Scheme): VerifyInput {
   const curve =
     'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g=='
@@ -127,7 +127,7 @@ function toFull(scheme: Scheme): VerifyInput {
   }
 }
 
-/** The settings that cannot be left away: each is left away once, and the verifier asked whether it loads. */
+/** The required settings: each is left out once, to see whether the verifier still loads. */
 function toNeeded(scheme: Scheme): string {
   const full = toFull(scheme)
   const keys = Object.keys(full).filter((key) => key !== 'scheme')
@@ -135,7 +135,7 @@ function toNeeded(scheme: Scheme): string {
   const needed = keys.filter((key) => !loads(Object.entries(full).filter(([name]) => name !== key)))
   const shown = needed.map((key) => (scheme.kind === 'basic' ? `\`${key}\` as \`user:password\`` : `\`${key}\``))
   if (scheme.kind === 'jwt' && needed.includes('jwksUrl')) shown.push('or `publicKey`')
-  // the audience may be the public URL, so that neither of the two is needed alone
+  // the public URL may replace the audience, so neither of them is required alone
   if (scheme.kind === 'jwt' && scheme.forAccount === true) shown.push('`audience`')
   if (scheme.handsOver === true) shown.push('nothing: it hands its secret over; or `secret`')
   if (scheme.handshakes?.some((name) => name === 'meta-hub' || name === 'strava-hub')) shown.push('`verifyToken`')

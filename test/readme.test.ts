@@ -1,4 +1,4 @@
-// What the pages say is true: their tables are the code's, their links lead somewhere, and all of them are in the package.
+// The pages are correct: their tables match the code, their links work, and all of them are in the package.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

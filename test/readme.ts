@@ -1,4 +1,4 @@
-// The generated tables of the pages, made from the code that they describe.
+// The generated tables of the pages, built from the code that they describe.
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
 import { steps } from '../src/jobs/steps.ts'
@@ -29,7 +29,7 @@ export const tablePages: Readonly<Record<string, string>> = {
   steps: 'src/jobs/README.md',
 }
 
-/** A table for each part of the pages that is generated, under the name of its markers. */
+/** Every generated table, by the name of its markers. */
 export function toReadmeTables(): Record<string, string> {
   return {
     'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
@@ -48,7 +48,7 @@ export function toReadmeTables(): Record<string, string> {
 export const marker = (name: string) => new RegExp(`(<!-- ${name}: [^>]* -->\n)([^]*?)(<!-- end of ${name} -->)`)
 
 function toSchema(type: z.ZodType): Schema {
-  // the library types its output more widely than the few keywords that are read here
+  // as: the library's type is wider than the few keywords that are read here
   return z.toJSONSchema(type, { io: 'input', target: 'draft-7' }) as Schema
 }
 
@@ -64,7 +64,7 @@ function toRows(schema: Schema, prefix: string): string[][] {
     const path = `${prefix}${key}`
     if (value.properties !== undefined && !withOwnTable.has(path)) return toRows(value, `${path}.`)
     const fallback = value.default === undefined ? '' : `\`${JSON.stringify(value.default)}\``
-    // a page would take <model> for an HTML tag
+    // a page would interpret <model> as an HTML tag
     const row = [
       `\`${path}\``,
       fallback,

@@ -1,15 +1,15 @@
-// Runs before each test file. Files share a process, so a file fails that leaves something changed for the next one.
+// Runs before each test file. Files share a process, so a file that leaves a change for the next one fails.
 import { afterAll, vi } from 'vitest'
 import { endFile } from './file-end.ts'
 
 type Fact = readonly [name: string, value: unknown]
 
-// without getters, because Node loads their values at the first read; without later globals, because libraries add theirs when loaded
+// without getters, because Node loads their values when they are first read; without later globals, because libraries add their own
 const globals = Object.entries(Object.getOwnPropertyDescriptors(globalThis)).flatMap(([name, property]) =>
   'value' in property ? name : [],
 )
 
-/** What all files of a process share and a test can change. */
+/** The state that all files of a process share and a test can change. */
 function readShared(): ReadonlyMap<string, unknown> {
   return new Map<string, unknown>([
     ['the working directory', process.cwd()],
@@ -28,7 +28,7 @@ afterAll(async () => {
   await endFile()
   const after = readShared()
   const names = [...new Set([...before.keys(), ...after.keys()])]
-  // names alone: a variable may be a secret
+  // names only, because a variable may be a secret
   const changed = names.filter((name) => !Object.is(before.get(name), after.get(name)))
   if (changed.length > 0) {
     throw new Error(

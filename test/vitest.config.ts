@@ -8,7 +8,7 @@ export default defineConfig({
     testTimeout: 20_000,
     hookTimeout: 30_000,
     setupFiles: ['test/setup.ts'],
-    // what commands print is compared as text, also where CI asks for colours
+    // printed text is compared without colours, even where CI sets them
     env: { NO_COLOR: '1' },
     // `npm test` runs the first project, `npm run test:long` the second
     projects: [
@@ -18,7 +18,7 @@ export default defineConfig({
           name: 'short',
           // two processes for each core: half of the time, a test waits for a timer or for a process that it started
           maxWorkers: 2 * availableParallelism(),
-          // modules are evaluated once for a thread: to do it for each file takes a third of the time
+          // modules are evaluated once for each thread: once for each file would add a third of the time
           isolate: false,
           include: ['test/**/*.test.ts'],
           exclude: [...configDefaults.exclude, 'test/long/**'],

@@ -15,11 +15,11 @@ type Alert = {
   annotations?: Labels
   startsAt: string
   generatorURL?: string
-  /** Hash of the labels: the same alert has the same one in every notification. */
+  /** Hash of the labels. It is the same in every notification of the same alert. */
   fingerprint: string
 }
 
-/** The gateway takes 200 results of one delivery. Far fewer model calls are enough to find a common cause. */
+/** The gateway accepts 200 results for one delivery. Far fewer model calls are enough to find a common cause. */
 const mostRuns = 10
 const excerptLength = 300
 

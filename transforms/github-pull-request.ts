@@ -10,7 +10,7 @@ type PullRequestEvent = {
     html_url: string
     body: string | null
     draft?: boolean
-    /** Null when the account is gone. */
+    /** Null if the account was deleted. */
     user: { login: string } | null
     head: { ref: string; label?: string | null }
     base: { ref: string }

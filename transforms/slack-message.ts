@@ -48,7 +48,7 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
   const where = kind === 'im' ? 'in a direct message' : `in channel ${channel}${thread ? ', in a thread' : ''}`
   return {
     name: `Slack message in ${channel}`,
-    // one session for each thread; a direct conversation is one session as a whole
+    // one session for each thread; a direct conversation has one session
     sessionKey: `hook:slack:${team}:${channel}${thread === undefined && kind === 'im' ? '' : `:${thread ?? ts}`}`,
     message: [
       `Slack message from user ${user} ${where}`,

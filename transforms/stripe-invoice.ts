@@ -24,7 +24,7 @@ type InvoiceEvent = {
   }
 }
 
-// currencies whose amounts are not in hundredths; UGX and ISK are: https://docs.stripe.com/currencies#minor-units
+// currencies whose amounts are not in hundredths (UGX and ISK are): https://docs.stripe.com/currencies#minor-units
 const wholeUnits = 'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' ')
 const thousandths = 'bhd jod kwd omr tnd'.split(' ')
 

@@ -6,7 +6,7 @@ import { filled } from '../signed.ts'
 const kib = 1024
 const mib = 1024 * kib
 
-/** The keys of `hooks.gmail` that the preset reads. The schema of the configuration has them too; a test compares the two. */
+/** The keys of `hooks.gmail` that the preset reads. The schema of the configuration has them too, and a test compares the two. */
 const GmailOptions = z.strictObject({
   maxBytes: z.int().positive().default(20_000),
   allowUnsafeExternalContent: z.boolean().default(false),

@@ -25,7 +25,7 @@ const lines = [
   'Panel: {{alerts[0].panelURL | default: "none"}}',
   'Silence it: {{alerts[0].silenceURL | default: "no link"}}',
 ]
-// the texts of Grafana, because a template has no loops, and the first alert of a firing group may be resolved
+// Grafana's own texts: a template has no loops, and the first alert of a firing group may be resolved
 const title = (status: string) => `{{title | default: "A group of alerts is ${status}." | truncate: 500}}`
 const all = ['', '{{payload.message | default: "(no message)" | truncate: 8000}}']
 

@@ -1,4 +1,4 @@
-// What the gateway is compared with: the least that a server of the same promise could do.
+// Servers to compare the gateway with: the smallest ones that make the same promise.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { fdatasyncSync, openSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,12 +19,12 @@ async function answerPlain(req: IncomingMessage, res: ServerResponse): Promise<v
   res.end(answer)
 }
 
-/** The same behind Koa and its router. */
+/** The bare server behind Koa and its router. */
 export function createBareKoa(): Server {
   return toServer(async (req) => toAnswer(await readJson(req)))
 }
 
-/** The same, and a row committed on the main thread for each request before its 200. `delayMs`: a slower disk. */
+/** The bare server, which also commits a row on the main thread for each request before its 200. `delayMs`: a slower disk. */
 export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: number }): Server {
   const db = new DatabaseSync(join(dir, 'each.db'))
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
@@ -41,7 +41,7 @@ export function createInsertEach({ dir, delayMs }: { dir: string; delayMs: numbe
   })
 }
 
-/** The same, and a line at the end of a file for each request, synced before its 200. No server can promise as much for less. */
+/** The bare server, which also appends and syncs a line for each request before its 200. No durable server can do less. */
 export function createAppendEach({ dir }: { dir: string }): Server {
   const file = openSync(join(dir, 'each.jsonl'), 'a')
   return toServer(async (req) => {

@@ -1,4 +1,4 @@
-// `npm run bench`: what a durable answer costs, as ratios between servers of one run on one machine. Nothing here is a test.
+// `npm run bench`: the cost of a durable answer, as ratios between servers of one run on one machine. It is not a test.
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'

@@ -1,4 +1,4 @@
-// Children of the bench: compiled once with esbuild, as the package is, so that no loader stands between them and the product.
+// Child processes of the bench, compiled once with esbuild like the package, so that no loader affects the figures.
 import { type ChildProcess, fork } from 'node:child_process'
 import { readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -6,7 +6,7 @@ import { build, type BuildOptions } from 'esbuild'
 import { type StandIn, standIns } from './gateway.ts'
 
 export type Child<Ask, Reply> = {
-  /** One question at a time. Rejects with what the child says failed, or when it ends. */
+  /** Sends one question at a time. Rejects with the failure that the child reports, or when the child ends. */
   ask(question: Ask): Promise<Reply>
   readonly pid: number
   kill(): Promise<void>
@@ -31,14 +31,14 @@ export async function compileChildren(folder: string): Promise<void> {
     outExtension: { '.js': '.mjs' },
   })
   await Promise.all(standIns.map((name) => compileStandIn(folder, name)))
-  // the threads of a gateway are found by the package's own names
+  // a gateway finds its threads by the names in package.json
   const { imports }: { imports: object } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module', imports }))
   symlinkSync(join(root, 'dist'), join(folder, 'dist'))
   symlinkSync(join(import.meta.dirname, 'peers'), join(folder, 'peers'))
 }
 
-/** The gateway with another runtime of transforms. */
+/** Compiles the gateway with another runtime of transforms. */
 async function compileStandIn(folder: string, name: StandIn): Promise<void> {
   await build({
     ...options,
@@ -58,7 +58,7 @@ async function compileStandIn(folder: string, name: StandIn): Promise<void> {
   })
 }
 
-/** Starts a compiled child; `first` is what it says once it is ready. */
+/** Starts a compiled child. `first` is its first message, when it is ready. */
 export async function startChild<Ask extends object | string, Reply>(
   file: string,
   args: readonly string[],
@@ -81,7 +81,7 @@ export async function startChild<Ask extends object | string, Reply>(
   try {
     return { child, first: await nextReply<Reply>(process) }
   } catch (error) {
-    // a child that lives on keeps the bench from ending
+    // a running child keeps the bench from ending
     await child.kill()
     throw error
   }

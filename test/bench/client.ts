@@ -1,8 +1,8 @@
-// One who sends a webhook at a time and reads what comes back.
+// A client that sends one webhook at a time and reads the answer.
 import { Agent, request } from 'node:http'
 
 export type Client = {
-  /** The status. Rejects when nothing comes. */
+  /** Resolves with the status. Rejects if no answer comes. */
   post(path: string, payload: object): Promise<number>
 }
 
@@ -19,7 +19,7 @@ export function createClient({ port, token }: { port: number; token: string }): 
           answer.on('end', () => resolve(answer.statusCode ?? 0))
         })
         sent.on('error', reject)
-        // no two alike: the same event twice is one
+        // each body is different, because a repeated event is dropped
         sent.end(JSON.stringify({ ...payload, serial }))
       }),
   }

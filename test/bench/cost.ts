@@ -1,4 +1,4 @@
-// What a piece of work costs a gateway, in figures that do not depend on the machine: system calls, and pages and bytes of the WAL.
+// The cost of a piece of work in figures that do not depend on the machine: system calls, and pages and bytes of the WAL.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { readTransactions } from './wal.ts'
 export const whyNoCalls =
   spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0 ? undefined : 'strace does not work here'
 
-/** V8 and its threads make these when they collect garbage or compile, and not for one request more than for another. */
+/** V8 and its threads make these calls when they collect garbage or compile. Their number does not depend on requests. */
 const ofRuntime: ReadonlySet<string> = new Set([
   'futex',
   'mmap',
@@ -51,7 +51,7 @@ async function attached({ stderr }: ChildProcess): Promise<void> {
   throw new Error(`strace ended: ${text}`)
 }
 
-/** Commits, pages and bytes of the WAL that `work` wrote. The WAL must not have begun anew since. */
+/** Commits, pages and bytes that `work` wrote into the WAL. The WAL must not have been restarted since. */
 export async function measureWal(wal: string, work: () => Promise<unknown>) {
   const before = readTransactions(readFileSync(wal)).length
   await work()
@@ -65,7 +65,7 @@ export async function measureWal(wal: string, work: () => Promise<unknown>) {
 
 const quietMs = 400
 
-/** Resolves when the WAL has not changed for a while: the job is done. */
+/** Resolves when the WAL has not changed for a while, which means that the job is done. */
 export async function untilQuiet(wal: string): Promise<void> {
   for (let size = -1; size !== statSync(wal).size; await pause(quietMs)) size = statSync(wal).size
 }

@@ -1,4 +1,4 @@
-// What the disk itself can do: the time of one small append and its fdatasync. No durable answer is faster.
+// Measures the disk: the time of one small append and its fdatasync. No durable answer is faster.
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'

@@ -1,4 +1,4 @@
-// A thread that gives back what it gets: the least that crossing to a thread and back can cost on a machine.
+// A thread that returns each message: the minimum cost of sending to a thread and back.
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
@@ -6,7 +6,7 @@ const source = `const { parentPort } = require('node:worker_threads')
 parentPort.on('message', (message) => parentPort.postMessage(message))`
 
 export type Echo = {
-  /** One message there and back; one at a time or many, in their order. */
+  /** Sends one message and receives it again; one at a time, or many in order. */
   trip(message: Uint8Array | number): Promise<void>
 }
 

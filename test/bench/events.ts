@@ -1,4 +1,4 @@
-// Bodies of the load: an issue event of a wanted size, no two of a run alike, since whoever coalesces equal events looks fast.
+// Bodies of the load: issue events of a given size. No two of a run are equal, since a server that merges equal events looks fast.
 
 /** Digits of a serial number; the first is never 0, so that it is a JSON number too. */
 const serialDigits = 12
@@ -6,7 +6,7 @@ const firstSerial = 700_000_000_000
 
 export type EventBody = {
   readonly bytes: Buffer
-  /** Makes the event another one: writes a serial number over the last one, wherever it stands. */
+  /** Makes a new event: overwrites the last serial number everywhere. */
   renumber(serial: number): void
 }
 

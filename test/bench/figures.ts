@@ -1,19 +1,19 @@
-// What the probes measure, and what must come out.
-/** Of one figure that a probe measures. */
+// The figures of the probes, and their goals.
+/** One figure that a probe measures. */
 export type Figure = {
   readonly key: string
   /** With its unit. */
   readonly title: string
-  /** Missing: it is shown, and nothing is asked of it. A goal of 0 has no slack. */
+  /** The highest value that passes. Without it the figure is only shown. A goal of 0 has no slack. */
   readonly most?: number
-  /** In place of `most`, where more is better. */
+  /** The lowest value that passes, for figures where more is better. */
   readonly least?: number
 }
 
-/** What is measured in a way of its own, in a child that lives through the rounds. */
+/** A measurement with its own method, in a child process that runs for all rounds. */
 export type Probe = {
   readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres' | 'cost'
-  /** Once, however many rounds there are: it has rounds of its own. */
+  /** Measured once, because it has its own rounds. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
 }
@@ -36,11 +36,11 @@ export const claimedSessions = 2000
 export const backlogJobs = 1_000_000
 
 /**
- * The budget of each stage: its processor time in JSON.parses of the same body, so that it is the same on any machine, and the bytes
- * that it allocates. `commit` runs in another thread, and `hand to the writer` has both sides of the crossing.
+ * The budget of each stage: its processor time, in JSON.parses of the same body so that it is the same on any machine, and the bytes that
+ * it allocates. `commit` runs in another thread, and `hand to the writer` includes both sides of the transfer.
  */
 const microBudgets = {
-  /** The measure of the machine, not of the gateway. */
+  /** Measures the machine, not the gateway. */
   parse: undefined,
   admit: { parses: 1, bytes: 2300 },
   read: { parses: 1.6, bytes: 4700 },
@@ -50,7 +50,7 @@ const microBudgets = {
   'hand to the writer': { parses: 4.6, bytes: 5500 },
   commit: { parses: 10, bytes: 6800 },
   answer: { parses: 9, bytes: 15_500 },
-  /** All before the answer one after the other, with a store that is ready at once; and what is in no stage, such as log and metrics. */
+  /** All stages before the answer, with a store that is ready at once, and the work that is in no stage, such as log and metrics. */
   'whole pipe': { parses: 17, bytes: 32_000 },
 } as const
 export type MicroStage = keyof typeof microBudgets
@@ -100,7 +100,7 @@ export const probes: readonly Probe[] = [
       { key: 'inline', title: 'a call of a transform inline, p50, µs' },
       { key: 'worker', title: 'the same in its worker, p50, µs' },
       { key: 'added', title: 'what the worker adds, p50, µs' },
-      // as 25 µs are to a round trip of 14.5
+      // the ratio of 25 µs to a round trip of 14.5 µs
       { key: 'ratio', title: 'what the worker adds / the round trip', most: 1.72 },
     ],
   },

@@ -1,8 +1,8 @@
-// The gateway as a host starts it, from the built package, with a store of its own.
+// The gateway in another program, from the built package and with its own store.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 
-/** What may stand in for the runtime of transforms. */
+/** Replacements for the runtime of transforms. */
 export const standIns = ['inline', 'trip'] as const
 export type StandIn = (typeof standIns)[number]
 
@@ -14,17 +14,17 @@ export type GatewayOptions = {
   readonly token: string
   /** `single`: SQLite with a commit for each request. `memory`: SQLite in memory, which commits on the main thread. */
   readonly store: 'sqlite' | 'single' | 'memory' | 'postgres'
-  /** Of the database, for `postgres`. */
+  /** The URL of the database, for `postgres`. */
   readonly url?: string
   /** Milliseconds that each commit takes longer, as on a slower disk. */
   readonly delayMs: number
-  /** Each module among the files, by its path below the transforms root, gets a hook of its name. */
+  /** Each module among the files gets a hook with its name. Paths are below the transforms root. */
   readonly transforms?: { readonly files: Readonly<Record<string, string>>; readonly limits: { timeoutMs?: number } }
-  /** Runs ask the model behind this URL. */
+  /** Runs call the model at this URL. */
   readonly modelUrl?: string
-  /** One turn runs, and takes longer than a measurement: the jobs of all other runs wait. */
+  /** One turn runs longer than the measurement, so the jobs of all other runs wait. */
   readonly waits?: boolean
-  /** Lone requests are committed on the main thread even while a tracer slows each system call. */
+  /** Single requests are committed on the main thread even while a tracer slows each system call. */
   readonly isCounted?: boolean
   /** Transforms run on the main thread: see inline-runtime.ts and trip-runtime.ts. */
   readonly runtime?: StandIn
@@ -32,7 +32,7 @@ export type GatewayOptions = {
 
 export type BenchedGateway = {
   readonly port: number
-  /** Empties a store in memory: full memory is not what is measured. */
+  /** Empties a store in memory: its memory must not fill up. */
   empty(): void
   jobsDone(): Promise<number>
   jobsQueued(): Promise<number>
@@ -65,7 +65,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
   )
   // as: the package is built from this source
   const { createMemoryStore, createSqliteStore } = (await import(built)) as typeof import('../../src/index.ts')
-  // as: and so is the other one
+  // as: the same source
   const { createHookloom } = (await import(
     options.runtime === undefined ? built : new URL(`${options.runtime}.mjs`, import.meta.url).href
   )) as typeof import('../../src/index.ts')
@@ -74,7 +74,7 @@ export async function startGateway(options: GatewayOptions): Promise<BenchedGate
     const { url } = await createHookloom({ dir, env: {}, write: () => {} })
     return { port: Number(new URL(url).port), empty: () => {}, jobsDone: async () => 0, jobsQueued: async () => 0 }
   }
-  // where the default configuration has it: a store among the watched files would wake the watcher at each commit
+  // as in the default configuration: a store among the watched files would wake the watcher at each commit
   const file = join(dir, 'state/hookloom.db')
   mkdirSync(join(dir, 'state'))
   const store =

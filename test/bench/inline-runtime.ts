@@ -1,9 +1,8 @@
-// Stands in for the runtime of a gateway: transforms on the main thread, with nothing between them and the loop. What isolation
-// costs is the difference.
+// Replaces the runtime of a gateway: transforms run directly on the main thread. The difference is the cost of isolation.
 import { loadTransforms } from '../inline-transforms.ts'
 import type { RuntimeOptions, TransformRuntime } from '../../src/transforms/runtime.ts'
 
-/** What a gateway asks of a runtime. */
+/** The part of a runtime that a gateway uses. */
 export type RuntimeStandIn = Omit<TransformRuntime, 'state'>
 
 export function createTransformRuntime(_options: RuntimeOptions): RuntimeStandIn {

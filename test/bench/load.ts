@@ -1,5 +1,5 @@
-// A process that sends webhooks: raw sockets with keep-alive, one request in flight on each, because a client library would take
-// more of the machine than the server that is measured.
+// A process that sends webhooks over raw sockets with keep-alive, one request at a time on each. A client library would take more of the
+// machine than the measured server.
 import { createHmac, createSecretKey } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
@@ -12,7 +12,7 @@ export type LoadJob = {
   /** Default: POST. */
   readonly method?: 'POST' | 'PUT'
   readonly token: string
-  /** As GitHub does: the token is its secret then. */
+  /** Signed like GitHub's requests, with the token as the secret. */
   readonly signed?: boolean
   readonly connections: number
   /** Size of a body. */
@@ -25,13 +25,13 @@ export type LoadResult = {
   readonly perSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Requests answered with success in all, those before the measured time too. */
+  /** All requests that were answered with success, including those before the measured time. */
   readonly answered: number
   /** From the first connection to the last answer. */
   readonly tookSeconds: number
 }
 
-/** Time for connections and queues to fill, before anything counts. */
+/** Time for connections and queues to fill before the measurement. */
 const rampMs = 150
 
 let serial = 0
@@ -90,7 +90,7 @@ function run(job: LoadJob): Promise<LoadResult> {
   })
 }
 
-/** Bytes that an answer still lacks; below 0: more came than was asked for, or no length was given. */
+/** The missing bytes of an answer; below 0 if more bytes came than expected, or if the answer has no length. */
 function toMissing(text: string): number {
   const end = text.indexOf('\r\n\r\n')
   if (end < 0) return 1
@@ -99,11 +99,11 @@ function toMissing(text: string): number {
   return length === undefined ? -1 : end + 4 + Number(length) - text.length
 }
 
-/** Places in the head, written over for each signed request. */
+/** Placeholders in the head, overwritten for each signed request. */
 const noSerial = '0'.repeat(36)
 const noDigest = '0'.repeat(64)
 
-/** One buffer a connection, written over for each request: by then the kernel has the last one, for it was answered. */
+/** One buffer for each connection, overwritten for each request: its last content was already sent, because it was answered. */
 function createRequest(job: LoadJob, seed: number): { next(): Buffer } {
   const body = createEventBody(job.bytes, seed)
   const proof = job.signed

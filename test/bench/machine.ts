@@ -1,9 +1,9 @@
-// What the numbers were made on, and whether it was ours alone.
+// Describes the machine of the measurement, and how busy other programs kept it.
 import { arch, cpus, loadavg, platform, release } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 
 const watchedMs = 400
-/** From this share on, others take so much of the machine that a missed floor says little. */
+/** From this share on, other programs use so much of the machine that a missed goal says little. */
 export const busyShare = 0.15
 
 export function describeMachine(): string {
@@ -16,7 +16,7 @@ export function describeMachine(): string {
   ].join(', ')
 }
 
-/** Share of the processors, 0 to 1, that is in use; asked while the bench itself stands still. */
+/** The share of the processors that is in use, 0 to 1. Measured while the bench is idle. */
 export async function measureBusy(): Promise<number> {
   const before = toTimes()
   await pause(watchedMs)

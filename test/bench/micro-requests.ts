@@ -1,4 +1,4 @@
-// Requests as Node's own parser makes them from bytes, without a network: so that a stage of the pipe has one without the others.
+// Requests that Node's parser makes from bytes without a network, to measure one stage of the pipe alone.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { Duplex } from 'node:stream'
 import { createEventBody } from './events.ts'
@@ -10,7 +10,7 @@ export type Received = {
   readonly sent: Promise<void>
 }
 
-/** Several requests of one connection, complete and unread. Answer them in their order. */
+/** Several requests of one connection, complete and unread. Answer them in order. */
 export function createRequests(given: { path: string; token: string; bytes: number }) {
   const body = createEventBody(given.bytes, 2)
   const head = Buffer.from(

@@ -1,4 +1,4 @@
-// The stages of one accepted request, each by itself: the calls of the gateway with the arguments that a request of 1 kB gives them.
+// The stages of one accepted request, each alone: the calls of the gateway with the arguments of a request of 1 kB.
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ export type Stage = {
   readonly name: MicroStage
   /** Requests of one call. */
   readonly requests: number
-  /** So many calls, each with arguments of its own. Only the calls are measured. */
+  /** Prepares this number of calls, each with its own arguments. Only the calls are measured. */
   readonly prepare: (calls: number) => Promise<(() => unknown)[]>
 }
 
@@ -47,7 +47,7 @@ const token = 'bench-token-0123456789abcdef'
 const batch = 32
 const limits = { limit: 262_144, timeoutMs: 15_000 }
 
-/** A writer thread without a database: what remains is what the queue and the crossing cost. */
+/** A writer thread without a database: only the cost of the queue and of the transfer remains. */
 const echoWriter = `const { parentPort } = require('node:worker_threads')
 const value = { kind: 'stored' }
 parentPort.on('message', ({ kind, operations }) => {
@@ -208,7 +208,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
     },
   ]
 
-  /** As the writer thread does it: the batch comes in as a message, and its outcomes go out as one. */
+  /** Like the writer thread: the batch arrives as a message, and its outcomes are sent as one. */
   function commit(sent: readonly Operation[]): void {
     post(toWriter, sent)
     // as: the line above sent it
@@ -218,7 +218,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
     receiveMessageOnPort(toWriter)
   }
 
-  /** Before the answer: with a store that is ready at once. */
+  /** Everything before the answer, with a store that is ready at once. */
   function toWholePipe() {
     const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
     const kept = { store: stored, keepByDefault: false }

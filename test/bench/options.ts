@@ -23,7 +23,7 @@ export const usage = `npm run bench -- [options]
   --json          one JSON object instead of tables
 The exit code is 1 when a measurement misses its floor, 64 for a wrong option.`
 
-/** Throws an Error whose message is for whoever typed it. */
+/** Throws an Error whose message is for the user of the command line. */
 export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],

@@ -1,5 +1,5 @@
-// Other programs that receive webhooks, on the work of the benched hook: token, JSON, a text of five fields, 200. None of them comes
-// with this package; install them to compare.
+// Other programs that receive webhooks, with the work of the benched hook: token, JSON, a text of five fields, 200. They are not part of
+// this package; install them to compare.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -11,12 +11,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 export const peerKinds = ['openclaw', 'node-red', 'webhook', 'restate', 'durable-streams', 'webdis'] as const
 export type PeerKind = (typeof peerKinds)[number]
 
-/** How it is started, and in which version. */
+/** The command that starts it, and its version. */
 export type Peer = { readonly command: readonly [string, ...string[]]; readonly version: string }
 
 export type RunningPeer = {
   readonly port: number
-  /** Microseconds of processor time of all its processes, those that have ended too. Linux only. */
+  /** Microseconds of processor time of all its processes, including ended ones. Linux only. */
   usage(): number
   stop(): void
 }
@@ -30,7 +30,7 @@ type Kind = {
   /** What an answer of success means. */
   readonly means: string
   readonly install: string
-  /** How it takes an event. Default: POST, at the path of the benched hook. */
+  /** The request for an event. Default: POST, at the path of the benched hook. */
   readonly request?: PeerRequest
   find(): Peer | undefined
   /** Writes its configuration. Returns the rest of the command line. */
@@ -146,7 +146,7 @@ const kinds: Readonly<Record<PeerKind, Kind>> = {
   },
 }
 
-/** A program of more than one process is started by a script of this folder. */
+/** A program with several processes is started by a script in this folder. */
 const launchers = join(import.meta.dirname, 'peers')
 
 function findLauncher(name: string, version: string | undefined): Peer | undefined {
@@ -171,7 +171,7 @@ export const requestOf = (kind: PeerKind): PeerRequest => kinds[kind].request ??
 
 export const findPeer = (kind: PeerKind): Peer | undefined => kinds[kind].find()
 
-/** A sentence for each peer: what its answer means, or how it is installed. */
+/** A sentence for each peer: the meaning of its answer, or how to install it. */
 export function describePeers(): string[] {
   return peerKinds.map((kind) => {
     const { pinned, means, install: how } = kinds[kind]
@@ -185,7 +185,7 @@ export function describePeers(): string[] {
   })
 }
 
-/** Resolves when it answers with success. */
+/** Resolves when the peer answers with success. */
 export async function startPeer(kind: PeerKind, { dir, token }: Omit<Place, 'port'>): Promise<RunningPeer> {
   const peer = findPeer(kind)
   if (peer === undefined) throw new Error(`${kind} is not installed: ${kinds[kind].install}`)
@@ -271,7 +271,7 @@ type ProcessStat = { readonly pid: number; readonly parent: number; readonly tic
 function toFamily({ pid }: ChildProcess): ProcessStat[] {
   const all = existsSync('/proc/self/stat') ? readdirSync('/proc').flatMap(toStat) : []
   const family = all.filter((one) => one.pid === pid)
-  // it grows while it is walked
+  // the list grows during the loop
   for (const { pid: parent } of family) family.push(...all.filter((one) => one.parent === parent))
   return family
 }
@@ -280,12 +280,12 @@ function toStat(name: string): ProcessStat[] {
   if (!/^\d+$/.test(name)) return []
   try {
     const text = readFileSync(`/proc/${name}/stat`, 'latin1')
-    // behind the name of the program, which may have spaces: proc_pid_stat(5), from field 3
+    // the name of the program comes before and may have spaces: proc_pid_stat(5), from field 3
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0)
     return [{ pid: Number(name), parent: Number(fields[1]), ticks }]
   } catch {
-    // it has ended
+    // the process has ended
     return []
   }
 }
@@ -301,7 +301,7 @@ function stopAll(child: ChildProcess): void {
     try {
       if (pid > 0) process.kill(pid, 'SIGKILL')
     } catch {
-      // it has ended
+      // the process has ended
     }
   }
 }

@@ -1,4 +1,4 @@
-// What each stage of an accepted request costs, alone: time, and memory that is allocated. A slower stage shows which file to read.
+// The cost of each stage of an accepted request alone: time and allocated memory. A slower stage shows which file to read.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { createStages, type Stage } from './micro-stages.ts'
@@ -14,7 +14,7 @@ export async function createMicroProbe({ folder }: ProbeOptions): Promise<Runnin
   const stages = await createStages(folder)
   for (let window = 0; window < warmWindows; window += 1) for (const stage of stages) await measureTime(stage)
   setFlagsFromString('--expose-gc')
-  // as: the flag makes this function
+  // as: the flag creates this function
   const collect = runInNewContext('gc') as () => void
   return async () => {
     const micros = stages.map((): number[] => [])
@@ -37,7 +37,7 @@ export async function createMicroProbe({ folder }: ProbeOptions): Promise<Runnin
   }
 }
 
-/** Microseconds of one request, of the processor: so neither the disk nor other programs count. */
+/** Microseconds of processor time for one request: the disk and other programs do not count. */
 async function measureTime({ prepare, requests }: Stage): Promise<number> {
   const calls = await prepare(requestsOfWindow / requests)
   const start = process.cpuUsage()
@@ -46,7 +46,7 @@ async function measureTime({ prepare, requests }: Stage): Promise<number> {
   return (user + system) / requestsOfWindow
 }
 
-/** Bytes that one request allocates, in the heap and in buffers. Few calls, so that no collection comes between. */
+/** Bytes that one request allocates in the heap and in buffers. Few calls, so that no garbage collection runs. */
 async function measureBytes({ prepare, requests }: Stage, collect: () => void): Promise<number> {
   const count = Math.max(1, 64 / requests)
   const calls = await prepare(count)

@@ -1,4 +1,4 @@
-// Save → served, as the author of a module sees it: over HTTP, with fixtures; and what the gateway keeps of each reload.
+// The time from a save until it is served, as an author sees it: over HTTP, with fixtures; and the memory that each reload keeps.
 import { cpSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs'
 import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -18,14 +18,14 @@ import type { ServerOptions, ServerRequest } from './server.ts'
 import { toQuantile } from './statistics.ts'
 import { reloadSeconds, reloadsWanted, saveStyles, savesOfStyle } from './figures.ts'
 
-/** A save that is not served by then is lost. */
+/** A save that is not served after this time counts as lost. */
 const patienceMs = 5000
-/** Until the watcher has seen the last of a save, so that the next one is another. */
+/** The pause until the watcher has finished with a save, so that the next one counts separately. */
 const restMs = 120
 const warmReloads = 50
 const megabyte = 1e6
 
-/** Asked for its version, it answers 204 for the odd ones and 200 for the even. */
+/** A request for the version is answered with 204 if it is odd, and with 200 if it is even. */
 const toModule = (version: number, remark = '') => `// version ${version}${remark}
 export default ({ payload }) => {
   if (payload.probe && ${version} % 2 === 1) return null
@@ -34,7 +34,7 @@ export default ({ payload }) => {
 `
 /** Packages of which each has one file that exports all others. */
 const barrelPackages = ['date-fns', 'lodash-es'] as const
-/** The same, with one name of each of them. */
+/** The same module with one name from each package. */
 const toBarrelModule = (version: number) => `// version ${version}
 import { formatISO } from 'date-fns'
 import { chunk } from 'lodash-es'
@@ -56,7 +56,7 @@ const files = {
   'saved.fixtures/closed.json': toFixture('closed'),
 }
 
-/** How editors and tools write a file. The pauses are the writers' own: they are what is measured. */
+/** How editors and tools write a file. The pauses belong to the writers, and are measured. */
 const savers: Record<(typeof saveStyles)[number], (file: string, version: number) => Promise<void>> = {
   'in place': (file, version) => writeFile(file, toModule(version)),
   'by rename': async (file, version) => {
@@ -66,7 +66,7 @@ const savers: Record<(typeof saveStyles)[number], (file: string, version: number
   'in two chunks 15 ms apart': (file, version) => writeTwice(file, toModule(version), 15),
   'in two chunks 40 ms apart': (file, version) => writeTwice(file, toModule(version), 40),
   'twice within 15 ms': async (file, version) => {
-    // what it answers is what was served already: only the second save ends the wait
+    // the first save does not change the answer, so only the second one ends the wait
     await writeFile(file, toModule(version - 1, ', again'))
     await pause(15)
     await writeFile(file, toModule(version))
@@ -90,7 +90,7 @@ async function writeTwice(file: string, text: string, ms: number): Promise<void>
 export async function createReloadProbe({ folder, built }: ProbeOptions): Promise<RunningProbe> {
   const dir = mkdtempSync(join(folder, 'store-'))
   const server: ServerOptions = { kind: 'sqlite', delayMs: 0, transforms: { files, limits: {} }, dir, built, token }
-  // installed beside the module, as its author would
+  // installed next to the module, as its author would
   for (const name of barrelPackages)
     cpSync(toPackage(name), join(toRoot(dir), 'node_modules', name), { recursive: true })
   const args = [JSON.stringify(server)]
@@ -136,7 +136,7 @@ async function measureBarrels(file: string, client: Client): Promise<Record<stri
     times.push(await untilServed(client, version, 'packages'))
     await pause(restMs)
   }
-  // the first save after a start reads which file exports what
+  // the first save after a start also reads the exports of the packages
   const [first = patienceMs, ...others] = times
   return { 'packages first': first, 'packages p50': toQuantile(others, 0.5), 'packages p99': toQuantile(others, 0.99) }
 }
@@ -148,7 +148,7 @@ function toPackage(name: (typeof barrelPackages)[number]): string {
   )
 }
 
-/** Milliseconds from the end of the save; `patienceMs` when it is lost. */
+/** Milliseconds from the end of the save; `patienceMs` if it is lost. */
 async function untilServed(client: Client, version: number, hook = 'saved'): Promise<number> {
   const saved = performance.now()
   while (performance.now() - saved < patienceMs) {
@@ -160,13 +160,13 @@ async function untilServed(client: Client, version: number, hook = 'saved'): Pro
   return patienceMs
 }
 
-/** One lost save must not make the next ones look lost. */
+/** Saves again, so that one lost save does not make the next ones look lost. */
 async function rescue(file: string, client: Client, version: number): Promise<void> {
   await writeFile(file, toModule(version, ', rescued'))
   await untilServed(client, version)
 }
 
-/** The heap of the thread that reloads, collected before and after. */
+/** The heap of the reloading thread, with a garbage collection before and after. */
 async function measureHeap(folder: string): Promise<{ reloads: number; heap: number }> {
   const root = realpathSync(folder)
   const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })

@@ -1,4 +1,4 @@
-// What a proof costs beyond its hash: verify against createHmac of the same bytes with a key that is ready, in turns.
+// The cost of a proof beyond its hash: verify compared with createHmac of the same bytes with a prepared key, in turns.
 import { createHmac, createSecretKey } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { createVerifier } from '../../src/pipeline/verify.ts'
@@ -14,7 +14,7 @@ const warmWindows = 10
 const bodyBytes = 1000
 const keyBytes = Buffer.alloc(24, 'bench')
 
-/** What each signs before the body. */
+/** The text that each scheme signs before the body. */
 const toPreamble: Record<(typeof verifySchemes)[number], (seconds: number) => string> = {
   github: () => '',
   slack: (seconds) => `v0:${seconds}:`,
@@ -35,7 +35,7 @@ export function createVerifyProbe(): RunningProbe {
       const [proofs, hashes]: [number[], number[]] = [[], []]
       for (let window = 0; window < windows; window += 1) {
         const turns = [() => proofs.push(measure(verify)), () => hashes.push(measure(hash))]
-        // neither is always the one that collects the other's garbage
+        // so that not always the same one collects the garbage of the other
         for (const turn of (window + round) % 2 === 0 ? turns : turns.toReversed()) turn()
       }
       figures[`${scheme} added`] = toMedian(proofs) - toMedian(hashes)
@@ -59,7 +59,7 @@ function toPair(scheme: (typeof verifySchemes)[number]): Pair {
   const now = Date.now()
   const head = { method: 'POST', url: '/hooks/bench' }
   const body = createEventBody(bodyBytes, 1).bytes
-  // what any request has besides
+  // the usual headers of a request
   const plain = { 'content-type': 'application/json', 'content-length': String(body.length), 'user-agent': 'bench' }
   const given = { ...head, body, now, headers: plain }
   const request = { ...head, headers: { ...plain, ...signRequest(settings, given) }, rawBody: body }

@@ -12,7 +12,7 @@ import type { Probe } from './figures.ts'
 
 export type ProbeOptions = {
   readonly name: Probe['name']
-  /** Where the compiled children stand and the stores will. */
+  /** The folder of the compiled children and of the stores. */
   readonly folder: string
   /** URL of the built package's `index.js`. */
   readonly built: string

@@ -1,4 +1,4 @@
-// The probes of a run: each in a child that lives through its rounds, one after the other.
+// The probes of a run, one after the other. Each has a child process that runs for all its rounds.
 import { join } from 'node:path'
 import { startChild } from './child.ts'
 import type { ProbeOptions } from './probe.ts'

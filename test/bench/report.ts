@@ -1,4 +1,4 @@
-// The tables: ratios first, then what they were made from.
+// The tables: ratios first, then the measurements behind them.
 import type { DiskTimes } from './disk.ts'
 import { toMedian } from './statistics.ts'
 import type { Load } from './suites.ts'
@@ -6,11 +6,11 @@ import type { Row, Verdict } from './verdicts.ts'
 
 export type Report = {
   readonly machine: string
-  /** Share of the processors that others used, 0 to 1: the worst round. */
+  /** The share of the processors that other programs used in the worst round, 0 to 1. */
   readonly busy: number
   readonly disk: DiskTimes
   readonly verdicts: readonly Verdict[]
-  /** What has to be known of the peers. */
+  /** Facts that a reader of the peers' figures must know. */
   readonly notes: readonly string[]
   readonly rows: readonly Row[]
 }
@@ -53,7 +53,7 @@ export function toText({ machine, busy, disk, verdicts, notes, rows }: Report): 
   ].join('\n\n')
 }
 
-/** One sentence for each floor that was missed. */
+/** One sentence for each missed goal. */
 export function toMisses(verdicts: readonly Verdict[]): string[] {
   return verdicts
     .filter(({ holds }) => !holds)

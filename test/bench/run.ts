@@ -1,5 +1,5 @@
-// Rounds of measurements, interleaved: every variant meets one load right after the other, so that noise hits all alike.
-// Servers live through all rounds, for it takes tens of thousands of requests until their code is compiled.
+// Rounds of measurements, interleaved: all variants run each load in turn, so that noise affects all of them. Servers run for all rounds,
+// because it takes tens of thousands of requests until their code is compiled.
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Child, startChild } from './child.ts'
@@ -16,7 +16,7 @@ export type Sample = LoadResult & {
   readonly round: number
   /** Processor time of the server's process, all threads, for one answered request. */
   readonly cpuMicros: number
-  /** That of its main thread alone; 0 if it is not known. */
+  /** Processor time of its main thread alone; 0 if unknown. */
   readonly mainMicros: number
   readonly jobsPerSecond: number | undefined
 }
@@ -25,7 +25,7 @@ export type RunOptions = {
   readonly suites: readonly Suite[]
   readonly rounds: number
   readonly seconds: number
-  /** Where the compiled children stand and the stores will. */
+  /** The folder of the compiled children and of the stores. */
   readonly folder: string
   /** URL of the built package's `index.js`. */
   readonly built: string
@@ -43,7 +43,7 @@ type Generator = Child<LoadJob, LoadResult>
 
 export const token = 'bench-token-0123456789abcdef'
 const warmUp: Load = { connections: 16, bytes: 1_000 }
-/** Until its code is compiled: this many requests, or as many as fit into the time. */
+/** The warm-up until the code is compiled: this many requests, or as many as fit into the time. */
 const warmUpRequests = 20_000
 const warmUpSeconds = 5
 
@@ -88,19 +88,19 @@ async function end({ child }: Running): Promise<void> {
   try {
     await child.ask('stop')
   } catch {
-    // it has ended
+    // the server has ended
   }
   await child.kill()
 }
 
-/** Each round begins with another variant: nobody is always the first after a pause. */
+/** Each round begins with another variant, so that none is always the first after a pause. */
 function toTurns({ variants, loads }: Suite, round: number): { variant: Variant; load: Load }[] {
   const first = round % variants.length
   const turned = [...variants.slice(first), ...variants.slice(0, first)]
   return loads.flatMap((load) => turned.map((variant) => ({ variant, load })))
 }
 
-/** Variants of one name share a server. */
+/** Variants with the same name share a server. */
 function toServerName({ server, runsJobs = false }: Variant): string {
   return JSON.stringify([server, runsJobs])
 }
@@ -119,7 +119,7 @@ async function start(variant: Variant, generator: Generator, { folder, built }: 
   return { port, child }
 }
 
-/** Never on the hook that runs jobs: a backlog is not part of warming up. */
+/** Never uses the hook that runs jobs, because a backlog is not part of the warm-up. */
 async function warm(port: number, generator: Generator, { runsJobs, ...variant }: Variant): Promise<void> {
   const path = runsJobs ? warmUpPath : variant.path
   const { method = 'POST', signed = false } = variant

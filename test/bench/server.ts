@@ -1,4 +1,4 @@
-// A process that serves one of the benched servers and tells what it has used.
+// A process that runs one of the benched servers and reports what it used.
 import { existsSync, readFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,9 +12,9 @@ export type ServerOptions = Omit<GatewayOptions, 'store'> & {
 
 export type ServerRequest = 'usage' | 'heap' | 'main thread' | 'empty' | 'jobs' | 'queued' | 'stop'
 /**
- * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: those of this thread alone; 0 for a
- * peer, and where the system does not say. `jobs`: jobs done so far, `queued`: jobs that
- * wait. `heap`: bytes that JavaScript has allocated and not yet given back. `empty`, `stop`: the port. A peer has to be stopped before its server ends.
+ * `usage`: microseconds of processor time of all threads, and of the processes of a peer. `main thread`: that of this thread alone; 0 for a
+ * peer, and where the system does not show it. `jobs`: finished jobs, `queued`: waiting jobs. `heap`: bytes of JavaScript objects. `empty`,
+ * `stop`: the port. A peer must be stopped before its server ends.
  */
 export type ServerReply = { readonly result: number } | { readonly failure: string }
 
@@ -76,7 +76,7 @@ async function reply(served: Served, request: ServerRequest): Promise<number> {
     case 'queued':
       return served.jobsQueued()
     case 'empty':
-      // without a forced collection: that throws compiled code away with the garbage, which costs more than it tidies
+      // without a forced collection, which also drops compiled code and so costs more than it saves
       served.empty()
       return served.port
     case 'stop':

@@ -1,4 +1,4 @@
-// What is measured, and what must come out.
+// The suites of measurements, and their goals.
 import type { StandIn } from './gateway.ts'
 import { findPeer, peerKinds, requestOf } from './peers.ts'
 import type { ServerOptions } from './server.ts'
@@ -9,9 +9,9 @@ export type Variant = {
   readonly server: Pick<ServerOptions, 'kind' | 'delayMs' | 'transforms' | 'runtime' | 'waits'>
   readonly path: string
   readonly method?: 'POST' | 'PUT'
-  /** It is sent as GitHub sends, with a signature in place of the token. */
+  /** Signed like GitHub's requests, without the token. */
   readonly signed?: boolean
-  /** Jobs run beside, and are counted. Its server is a new one in each round, and gone after it with its backlog. */
+  /** Jobs run at the same time, and are counted. Each round starts a new server, and removes it with its backlog. */
   readonly runsJobs?: boolean
 }
 
@@ -37,7 +37,7 @@ const other = (
 })
 
 const durable = gateway('gateway')
-/** Commits on the main thread, without a writer thread: it shows what the disk and the thread cost, not the least a store could. */
+/** Commits on the main thread, without a writer thread: it shows the cost of the disk and the thread, not the minimum of a store. */
 const memory = other('memory', 'gateway, SQLite in memory, no disk')
 const insert = other('insert', 'koa, insert each')
 const append = other('append', 'koa, append each')
@@ -56,7 +56,7 @@ const insert2 = other('insert', 'koa, insert each, 2 ms more', 2)
 const wakes = gateway('gateway, wakes')
 const agents: Variant = { ...gateway('gateway, agents'), path: '/hooks/bench-agent', runsJobs: true }
 
-/** What an accepted run costs alone. */
+/** The cost of accepting a run, without performing it. */
 const waiting: Variant = {
   name: 'gateway, agents whose runs wait',
   server: { kind: 'sqlite', delayMs: 0, waits: true },
@@ -109,7 +109,7 @@ export const suites: readonly Suite[] = [
 
 const durableKinds: ReadonlySet<string> = new Set(['restate', 'durable-streams', 'webdis'])
 
-/** The peers that are installed, beside the gateway. */
+/** The gateway and the installed peers. */
 export const toPeersSuite = (): Suite => ({
   name: 'peers',
   variants: [
@@ -128,15 +128,15 @@ export type Comparison = {
   readonly of: Variant
   readonly to: Variant
   /**
-   * - `throughput`: how many times as many requests a second.
-   * - `processor`: how many times as much processor time a request, of all threads of the server.
-   * - `latency`: how many times as long the p50.
+   * - `throughput`: the ratio of requests a second.
+   * - `processor`: the ratio of processor time for each request, of all threads of the server.
+   * - `latency`: the ratio of the p50.
    * - `added`: microseconds by which the p50 is longer.
-   * - `added work`: microseconds of processor time that a request costs more.
+   * - `added work`: additional microseconds of processor time for each request.
    * - `lag`: by how many commits of the slower disk the p99 is longer. A queue that grows behind the disk costs dozens.
    */
   readonly as: 'throughput' | 'processor' | 'latency' | 'lag' | 'added' | 'added work'
-  /** Missing: it is shown, and nothing is asked of it. */
+  /** Without a goal the figure is only shown. */
   readonly goal?: number
 }
 
@@ -165,7 +165,7 @@ export const comparisons: readonly Comparison[] = [
   ratio(durable, memory, huge),
   ratio(durable, memory, one),
   ratio(durable, single, many),
-  // nothing that koa serves can be more times as fast as koa itself: on a fast disk the processor limits both, see `slow`
+  // no server on Koa can exceed this ratio: on a fast disk the processor limits both, see `slow`
   ratio(durable, insert, many),
   ratio(koa, insert, many),
   ratio(durable, koa, many, 0.5),
@@ -197,7 +197,7 @@ export const comparisons: readonly Comparison[] = [
   { ...ratio(isolatedMemory, inlineMemory, many), suite: 'isolation' },
   { ...ratio(isolatedMemory, inlineMemory, huge), suite: 'isolation' },
   { ...added(isolated, inline), title: 'p50 that the worker adds, µs' },
-  // without a disk, whose own spread is several times what is looked for; the probe asks what can be asked of it
+  // without a disk, because its noise is several times the difference; the probe has the goal
   { ...added(isolatedMemory, inlineMemory), title: 'p50 that the worker adds, SQLite in memory, µs' },
   ...peers.flatMap(({ kind, variant }) =>
     [one, many, huge].map((load) => {
@@ -209,8 +209,8 @@ export const comparisons: readonly Comparison[] = [
   { ...added(tripMemory, inlineMemory), title: 'p50 that a bare trip to a thread adds, SQLite in memory, µs' },
 ]
 
-/** What runs when nothing is named: about three minutes. */
+/** The suites that run by default, in about three minutes. */
 export const usual = ['accept', 'slow', 'agent', 'signed'] as const
 
-/** Machines are noisy: the bench fails at this share of a goal. */
+/** Machines are noisy, so the bench fails only below this share of a goal. */
 export const floorShare = 0.75

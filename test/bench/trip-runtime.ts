@@ -1,5 +1,5 @@
-// Stands in for the runtime of a gateway: transforms on the main thread, each after a bare trip of its body to a thread and back. What
-// isolation costs beyond that is the product's own doing.
+// Replaces the runtime of a gateway: transforms run on the main thread, each after its body was sent to a thread and back. Any cost of
+// isolation beyond that is ours.
 import type { RuntimeOptions } from '../../src/transforms/runtime.ts'
 import { startEcho } from './echo.ts'
 import { createTransformRuntime as createInlineRuntime, type RuntimeStandIn } from './inline-runtime.ts'

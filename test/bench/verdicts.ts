@@ -1,4 +1,4 @@
-// From samples to what is said about them. Medians of rounds throughout; a comparison is made within each round first.
+// Turns samples into verdicts. Uses the medians of rounds; a comparison is made within each round first.
 import type { ProbeSample } from './probes.ts'
 import type { Sample } from './run.ts'
 import { toMedian } from './statistics.ts'
@@ -7,15 +7,15 @@ import { type Comparison, comparisons, floorShare, type Load, type Suite, type V
 
 export type Verdict = {
   readonly title: string
-  /** Undefined: no load, but a probe of its own. */
+  /** Undefined for a probe, which has no load. */
   readonly load: Load | undefined
   readonly as: Comparison['as'] | 'figure'
   readonly value: number
-  /** Of the rounds. */
+  /** The lowest value of the rounds. */
   readonly lowest: number
   readonly highest: number
   readonly goal: number | undefined
-  /** The least that passes; the most, where less is better: `isMost`. */
+  /** The limit that passes: the lowest value, or the highest with `isMost`. */
   readonly floor: number | undefined
   readonly isMost: boolean
   readonly holds: boolean
@@ -67,7 +67,7 @@ function compare({ of, to, load, as }: Comparison, samples: readonly Sample[]): 
   }
 }
 
-/** A figure that is not among the samples was not measured, and holds nothing. */
+/** A figure without a sample was not measured, and passes no goal. */
 export function toProbeVerdicts(probes: readonly Probe[], samples: readonly ProbeSample[]): Verdict[] {
   return probes.flatMap((probe) => {
     const own = samples.filter((sample) => sample.probe === probe.name)
@@ -89,7 +89,7 @@ function toVerdict(
 ): Verdict {
   const value = toMedian(values)
   const floor = goal === undefined ? undefined : isMost ? goal / floorShare : goal * floorShare
-  // NaN holds nothing
+  // NaN passes no goal
   const holds = floor === undefined || (isMost ? value <= floor : value >= floor)
   const [lowest, highest] = [Math.min(...values), Math.max(...values)]
   return { title, load, as, value, lowest, highest, goal, floor, isMost, holds }

@@ -4,7 +4,7 @@ export type Transaction = { readonly pages: number; readonly bytes: number }
 const headerBytes = 32
 const frameHeaderBytes = 24
 
-/** In the order of their commits, since the WAL began anew. */
+/** In the order of their commits, since the WAL was last restarted. */
 export function readTransactions(wal: Buffer): Transaction[] {
   if (wal.length < headerBytes) return []
   const frameBytes = frameHeaderBytes + wal.readUInt32BE(8)
@@ -12,10 +12,10 @@ export function readTransactions(wal: Buffer): Transaction[] {
   const transactions: Transaction[] = []
   let pages = 0
   for (let place = headerBytes; place + frameBytes <= wal.length; place += frameBytes) {
-    // a frame of the time before the last checkpoint
+    // a frame from before the last checkpoint
     if (wal.readBigUInt64BE(place + 8) !== salt) break
     pages += 1
-    // the size of the database, in the last frame of a commit only
+    // only the last frame of a commit has the size of the database
     if (wal.readUInt32BE(place + 4) === 0) continue
     transactions.push({ pages, bytes: pages * frameBytes })
     pages = 0

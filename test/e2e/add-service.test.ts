@@ -59,7 +59,7 @@ describe('hookloom add service --kind systemd', () => {
       const file = join(makeFolder(), 'hookloom.service')
       writeFileSync(file, renderUnit(facts))
       const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-      // the machine's own units may have faults of their own
+      // units of the machine may have their own errors
       expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
       const rated = spawnSync('systemd-analyze', ['security', '--offline=yes', '--threshold=50', file], {
         encoding: 'utf8',
@@ -243,7 +243,7 @@ describe('container image', () => {
   const inside = ['src/.env', 'presets/x/.env.local', 'src/state/hookloom.db', 'transforms/hookloom.db-wal']
   const needed = ['package.json', 'package-lock.json', 'tsconfig.json', 'src/cli/bin.ts', 'presets/index.ts']
 
-  /** Git reads these patterns as Docker does. */
+  /** Git reads these patterns like Docker. */
   function findIgnored(text: string, files: readonly string[]): string[] {
     const folder = makeFolder()
     writeFiles(folder, { '.gitignore': text })

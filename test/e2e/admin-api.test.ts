@@ -1,4 +1,4 @@
-// The API that the page reads: lists, one delivery, what the operator does with it, and the stream of changes.
+// The API of the page: lists, one delivery, the operator's actions on it, and the stream of changes.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
@@ -43,7 +43,7 @@ async function post(hook: string, payload: unknown): Promise<string> {
   return ((await answer.json()) as Json)['deliveryId']
 }
 
-/** The events of the stream as they come. */
+/** Yields the events of the stream as they arrive. */
 async function* read(headers: Record<string, string> = {}): AsyncGenerator<{ id?: string; event: string; data: Json }> {
   const answer = await fetch(`${gateway.adminUrl}/api/stream`, {
     headers: { authorization, ...headers },
@@ -214,7 +214,7 @@ test('the stream has each change, and a client that reconnects gets what it miss
     return ids.every((id) => seen.has(id))
   })
   await until(read({ 'last-event-id': hello.id }), hasBoth)
-  // an id of another run of the gateway
+  // an id from another run of the gateway
   await until(read({ 'last-event-id': '00000000.1.0' }), ({ event }) => event === 'reset')
   await fetch(`${gateway.url}/plain`, { method: 'POST' })
   const { data } = await until(stream, ({ event }) => event === 'refusals')
@@ -277,7 +277,7 @@ test('list --follow prints new deliveries until Ctrl-C, and fails without a gate
       })
     })
   await printed(/received/)
-  // the stream begins after the list: deliveries come until one is printed
+  // the stream begins after the list, so deliveries are sent until one is printed
   let id = ''
   const sending = setInterval(() => void post('plain', { text: 'x' }).then((sent) => (id ||= sent)), 100)
   await printed(/accepted .*plain .*agent /)

@@ -1,4 +1,4 @@
-// The admin port: for the operator's own commands, and for no page in the operator's browser.
+// The admin port: it serves the operator's commands, and no page in the operator's browser.
 import { writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -113,7 +113,7 @@ describe('gateway token', () => {
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
   ])('the credential "%s" does not open /api', async (_, headers) => {
-    // three ports for each: twenty wrong ones lock a client out
+    // three ports for each, because twenty wrong tokens lock a client out
     const ports = [toPort(await startInside()), toPort(await startInside()), toPort(await startInside())]
     for (const [index, [method, target]] of api.entries()) {
       const own = ports[index % ports.length] ?? 0
@@ -127,7 +127,7 @@ describe('gateway token', () => {
     const own = toPort(await startInside())
     const get = (target: string, headers: Headers = []) => send(own, { method: 'GET', target, headers })
     const guess: Headers = [['authorization', 'Bearer wrong']]
-    // what carries no token is no guess
+    // a request without a token is not a guess
     for (let n = 0; n < 25; n++) expect(toVerdict(await get('/api/refusals'))).toBe('unauthorized')
     expect((await get('/api/refusals', bearer)).status).toBe(200)
     for (let n = 0; n < 20; n++)

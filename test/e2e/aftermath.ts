@@ -1,4 +1,4 @@
-// What the store of a gateway says when the dust has settled: read beside it, without it, and after a kill.
+// Reads the store of a gateway after a test: while it runs, after it stopped, and after a kill.
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import type { SystemEvent } from '../../src/model/job.ts'
@@ -11,7 +11,7 @@ import type { Sent } from './load.ts'
 const all = { limit: 1_000_000 }
 const toFile = (dir: string) => join(dir, 'state/hookloom.db')
 
-/** What SQLite finds wrong with the file. */
+/** The damage that SQLite finds in the file. */
 export function findDamage(dir: string): unknown[] {
   const db = openDatabase(toFile(dir), { readOnly: true, busyMs: 2_000 })
   try {
@@ -22,7 +22,7 @@ export function findDamage(dir: string): unknown[] {
   }
 }
 
-/** Resolves when no job waits or runs any more. */
+/** Resolves when no job waits or runs. */
 export async function drain(dir: string): Promise<void> {
   const reader = createSqliteReader({ file: toFile(dir) })
   try {
@@ -38,7 +38,7 @@ export async function drain(dir: string): Promise<void> {
   }
 }
 
-/** Each acknowledged delivery is there, once, with each of its effects once; and nothing else is. */
+/** Each acknowledged delivery exists once, with each of its effects once, and there is nothing else. */
 export async function expectEachOnce(dir: string, acknowledged: readonly Sent[]): Promise<void> {
   const reader = createSqliteReader({ file: toFile(dir) })
   try {
@@ -92,7 +92,7 @@ function toEffects(record: DeliveryRecord | undefined) {
   }
 }
 
-/** The transcript of a run, by role: one that ran twice has four lines. */
+/** The transcript of a run, by role. A run that was performed twice has four lines. */
 async function turnsOf(record: DeliveryRecord | undefined, reader: StoreReader) {
   const [job] = record?.jobs ?? []
   if (job === undefined) return []

@@ -1,4 +1,4 @@
-// What each outcome of a hook is answered, to the letter: status, body, and what of it is kept.
+// The exact answer to each outcome of a hook: status and body, and which part of the request is stored.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -29,9 +29,9 @@ const mappings = [
   mapped('blank-key', { messageTemplate: 'x', sessionKey: '{{nothing}}' }),
   { id: 'only', match: { path: 'only', payload: { go: true } } },
 ]
-// a template that begins with a placeholder is the sender's own choice of a key
+// with a template that begins with a placeholder, the sender chooses the key
 const hooks = { mappings, allowRequestSessionKey: true }
-/** Nobody waits this long: whoever is not held is answered before. */
+/** No test waits this long: a request that is not held is answered earlier. */
 const patience = 10_000
 
 let gateway: Inside
@@ -182,7 +182,7 @@ describe('pending deliveries', () => {
   test('a slow transform is answered 200 pending, also for duplicates, and makes one action when it ends', async () => {
     if (!gate.listening) await once(gate, 'listening')
     const { port, dir } = await startInside({ config: { hooks: { ...hooks, answerWithinMs: 50 } }, files })
-    // a listening TCP server has an AddressInfo
+    // as: a listening TCP server has an AddressInfo
     const payload = { gate: `http://127.0.0.1:${(gate.address() as AddressInfo).port}/` }
     const deliver = () => post(port, '/hooks/held', payload, [['idempotency-key', 'slow']])
     const [first, twin] = await Promise.all([deliver(), deliver()])

@@ -1,4 +1,4 @@
-// What every answer has, whatever was asked: a request id, and a refusal that names one code of the table and gives nothing away.
+// The rules for every answer: a request id, and a refusal with one code of the table and no internal detail.
 import { expect } from 'vitest'
 import { z } from 'zod'
 import { type ProblemCode, problems } from '../../src/model/problem.ts'
@@ -16,7 +16,7 @@ const Accepted = z.looseObject({ ok: z.literal(true), deliveryId: z.string().min
 /** Lines of a stack, file names of a source or of a package. */
 const inside = /\bat .+:\d+:\d+|node_modules|node:internal|\.[mc]?[tj]s:\d+|\bzod\b/i
 
-/** Holds for each answer of the hook port. */
+/** Checks the rules that every answer of the hook port keeps. */
 export function expectSound({ status, headers, body }: Reply): void {
   expect(headers['x-request-id']).toMatch(/^[\w-]{8,}$/)
   expect([status, status < 500 || status === 503]).toEqual([status, true])
@@ -27,7 +27,7 @@ export function expectSound({ status, headers, body }: Reply): void {
   else expect(headers['content-type']).toMatch(/^application\/json\b/)
 }
 
-/** What a sound answer says: `accepted`, `skipped`, or the code of a refusal under the status that belongs to the code. */
+/** The result in a valid answer: `accepted`, `skipped`, or the code of a refusal, whose status must belong to the code. */
 export function toVerdict(reply: Reply): ProblemCode | 'accepted' | 'skipped' {
   expectSound(reply)
   if (reply.status === 204) return 'skipped'

@@ -1,4 +1,4 @@
-// Texts of a stranger that are stored and logged with every delivery have a limit.
+// Texts from strangers that are stored and logged with every delivery have a limit.
 import { beforeAll, expect, test } from 'vitest'
 import { Match } from '../../src/model/match.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'

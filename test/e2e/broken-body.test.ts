@@ -1,4 +1,4 @@
-// A broken body is 400 whatever its hook would do with it: nobody has to read the payload for it to be checked.
+// A broken body is answered with 400 on every hook, even if no template or condition reads the payload.
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'

@@ -1,4 +1,4 @@
-// Every text of every fixture of every preset, marked, through a gateway that logs all that it can: none of it comes into the log.
+// Sends every text of every preset fixture, marked, through a gateway with full logging: no mark reaches the log.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -21,7 +21,7 @@ const fixtures = bundled.flatMap(({ name }) =>
   })),
 )
 
-/** The words in the conditions of a preset: with another text there, its mappings take nothing. */
+/** The words in the conditions of a preset: with other texts there, its mappings match nothing. */
 function toWords(name: string): ReadonlySet<unknown> {
   const preset = bundled.find((each) => each.name === name)
   const { mappings } = preset?.build(preset.options.parse({})) ?? { mappings: [] }
@@ -30,7 +30,7 @@ function toWords(name: string): ReadonlySet<unknown> {
   )
 }
 
-/** The payload with a mark in every text but these. */
+/** The payload with a mark in every text except these. */
 function toMarked(value: JsonValue, kept: ReadonlySet<unknown>): JsonValue {
   if (typeof value === 'string') return kept.has(value) ? value : `${value} ${mark}`
   if (Array.isArray(value)) return value.map((item) => toMarked(item, kept))
@@ -40,7 +40,7 @@ function toMarked(value: JsonValue, kept: ReadonlySet<unknown>): JsonValue {
 
 const nothing: ReadonlySet<unknown> = new Set()
 
-/** The turns of one agent quote their prompt in a reply, those of another fail with it, and a third asks a model that is not there. */
+/** One agent quotes its prompt in the reply, one fails with it, and one calls a model that does not exist. */
 const config = {
   server: { log: 'debug' },
   hooks: {
@@ -73,7 +73,7 @@ const files = {
   }),
 }
 
-/** Waits until the log has an end of each run, or its first failure. */
+/** Waits until the log has the end or the first failure of each run. */
 async function settled(gateway: Gateway, runs: readonly string[]): Promise<void> {
   const isLogged = (id: string) => new RegExp(`"jobId":"${id}".*"msg":"run `).test(gateway.output())
   await vi.waitUntil(() => runs.every(isLogged), { timeout: 60_000, interval: 200 })
@@ -95,7 +95,7 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
     await send(name, toMarked(payload, toWords(name)), headers)
     await send(name, toMarked(payload, nothing), headers)
   }
-  // each in a session of its own: a run that is tried again holds up those behind it
+  // each in its own session, because a retried run delays the runs after it
   for (const n of [1, 2]) await send('fails', { text: mark, n })
   await send('any', { source: mark })
   await send('code', { text: mark })
@@ -131,7 +131,7 @@ describe.each([
       expect(counts.accepted).toBeGreaterThan(fixtures.length)
       expect(counts.skipped).toBeGreaterThan(0)
       expect(counts.refused).toBeGreaterThan(0)
-      // every kind of line was there
+      // every kind of line occurred
       for (const line of [
         /"msg":"POST /,
         /"msg":"run /,

@@ -1,4 +1,4 @@
-// Secrets and payloads, marked so that they can be found again, sent down every path: they turn up where they belong, and nowhere else.
+// Sends marked secrets and payloads down every path: they appear where they belong, and nowhere else.
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { openDatabase } from '../../src/store/sqlite/driver.ts'
@@ -15,7 +15,7 @@ const secrets = {
   guess: 'canary-guess-71d9e6f0c4',
   query: 'canary-query-28c5b1da96',
 }
-/** Marks payload text; what follows it says which path it was sent down. */
+/** Marks payload text. The text after it names the path that it was sent down. */
 const mark = 'canary-payload-e19f34'
 const payload = (path: string) => `${mark}-${path}.`
 
@@ -76,7 +76,7 @@ const pages: string[] = []
 let printed = ''
 let dir = ''
 
-/** The columns of the store in which a text stands, as `table.column`. */
+/** The columns of the store that contain a text, as `table.column`. */
 function findInStore(text: string): string[] {
   const db = openDatabase(join(dir, 'state/hookloom.db'), { readOnly: true, busyMs: 2_000 })
   try {

@@ -1,4 +1,4 @@
-// A fixture of a kept request, made by the admin API: what it writes, where, and what it refuses.
+// Fixtures of kept requests through the admin API: what is written, where, and what is refused.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -99,7 +99,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
     const list = await fetch(`${gateway.adminUrl}/api/deliveries?state=skipped`, {
       headers: { authorization: `Bearer ${gatewayToken}` },
     })
-    // as: types.ts
+    // as: api-types.ts
     const { deliveries } = (await list.json()) as { deliveries: { deliveryId: string }[] }
     const skipped = await capture(deliveries.at(-1)?.deliveryId ?? '', { name: 'skips' })
     expect(skipped).toMatchObject({ status: 200, decision: 'skip' })
@@ -146,7 +146,7 @@ describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
         error: expect.stringMatching(/at most 1,000,000/),
       })
     }
-    // 900 kB as it came, more when it is laid out in lines
+    // 900 kB as sent, and more when it is formatted
     const rows = Array.from({ length: 300_000 }, () => 1)
     expect(await capture(await send('x', { rows }))).toMatchObject({
       status: 409,

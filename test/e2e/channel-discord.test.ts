@@ -1,4 +1,4 @@
-// Replies on Discord, through an API on loopback that takes what the real one takes.
+// Replies on Discord, through a fake API on loopback that accepts what the real one accepts.
 import { REST } from '@discordjs/rest'
 import { describe, expect, it } from 'vitest'
 import { createDiscordChannel } from '../../src/channels/discord.ts'

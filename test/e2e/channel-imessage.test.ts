@@ -1,4 +1,4 @@
-// Replies on iMessage, against a server that answers as BlueBubbles does.
+// Replies on iMessage, through a fake server that answers like BlueBubbles.
 import { describe, expect, it } from 'vitest'
 import { createIMessageChannel } from '../../src/channels/imessage.ts'
 import { channelSections } from '../../src/model/channels-config.ts'

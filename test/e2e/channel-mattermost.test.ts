@@ -1,4 +1,4 @@
-// Replies on Mattermost, through a server on loopback that takes what the real one takes.
+// Replies on Mattermost, through a fake server on loopback that accepts what the real one accepts.
 import { Client4 } from '@mattermost/client'
 import { describe, expect, it } from 'vitest'
 import { createMattermostChannel } from '../../src/channels/mattermost.ts'

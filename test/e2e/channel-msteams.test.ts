@@ -1,4 +1,4 @@
-// Replies on Microsoft Teams, against a login and a connector that check what they are documented to check.
+// Replies on Microsoft Teams, through a fake login and connector that check requests as documented.
 import { describe, expect, it } from 'vitest'
 import { createMsTeamsChannel } from '../../src/channels/msteams.ts'
 import { channelSections } from '../../src/model/channels-config.ts'

@@ -1,4 +1,4 @@
-// Replies on Signal, against a daemon that answers as signal-cli does.
+// Replies on Signal, through a fake daemon that answers like signal-cli.
 import { describe, expect, it } from 'vitest'
 import { createSignalChannel } from '../../src/channels/signal.ts'
 import { channelSections } from '../../src/model/channels-config.ts'
@@ -11,7 +11,7 @@ const to = '+15550100'
 async function start(config: object = {}, accounts?: readonly string[]) {
   const fake = await startFakeSignal(accounts && { accounts })
   const channel = createSignalChannel(channelSections.signal.unwrap().parse({ baseUrl: fake.url, ...config }))
-  // the daemon knows no password: who reaches it may send
+  // the daemon has no password, so every client that reaches it may send
   return { channel, fake, to, secret: 'no secret' }
 }
 

@@ -1,4 +1,4 @@
-// Replies on Telegram, through a Bot API on loopback that takes what the real one takes.
+// Replies on Telegram, through a fake Bot API on loopback that accepts what the real one accepts.
 import { Api } from 'grammy'
 import { describe, expect, it } from 'vitest'
 import { createTelegramChannel } from '../../src/channels/telegram.ts'

@@ -1,4 +1,4 @@
-// What every channel goes through on its way to a provider: the same troubles, told apart the same way.
+// Failures on the way to a provider, which every channel must classify in the same way.
 import { expect, it } from 'vitest'
 import type { Channel } from '../../src/model/channel.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
@@ -6,15 +6,15 @@ import type { Loopback } from './fakes/loopback.ts'
 
 export type Stage = {
   readonly channel: Channel
-  /** Where the message goes. */
+  /** The provider that receives the message. */
   readonly fake: Loopback
   /** A recipient that the fake knows. */
   readonly to: string
-  /** What no detail may show. */
+  /** A text that no detail may show. */
   readonly secret: string
 }
 
-/** `start` takes how long the channel waits for an answer. */
+/** `start` takes the time that the channel waits for an answer. */
 export function goesThroughTroubles(start: (options: { timeoutMs?: number }) => Promise<Stage>): void {
   it('a rate limit is reported with the time to wait, and nothing is sent twice', async () => {
     const { channel, fake, to, secret } = await start({})

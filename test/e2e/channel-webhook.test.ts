@@ -1,4 +1,4 @@
-// Replies to a receiver of one's own, verified by the reference library of Standard Webhooks.
+// Replies to the operator's own receiver, verified by the reference library of Standard Webhooks.
 import { describe, expect, it } from 'vitest'
 import { createWebhookChannel } from '../../src/channels/webhook.ts'
 import { channelSections } from '../../src/model/channels-config.ts'

@@ -1,4 +1,4 @@
-// Replies on WhatsApp, against a Cloud API that checks what it is documented to check.
+// Replies on WhatsApp, through a fake Cloud API that checks requests as documented.
 import { describe, expect, it } from 'vitest'
 import { createWhatsAppChannel } from '../../src/channels/whatsapp.ts'
 import { channelSections } from '../../src/model/channels-config.ts'

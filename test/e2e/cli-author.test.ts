@@ -1,4 +1,4 @@
-// The author's tools: a new transform, its fixtures, a delivery that becomes one; and the walk of the pages, run as it is printed.
+// The author's tools: a new transform, its fixtures, a fixture from a delivery, and the steps of the guide as printed.
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -269,7 +269,7 @@ describe('the guide to the first transform', { timeout: 60_000 }, () => {
     const gateway = await startGateway({ dir, command: 'dev' })
     const module = join(dir, root, 'greet.ts')
     let stdout = ''
-    // one shell all along: what it has read stays
+    // one shell for all commands: its variables are kept
     let read = ''
     let heard = gateway.output().length
     const walk = readBlocks('src/cli/README.md').filter(({ section }) => section === 'Write your first transform')
@@ -292,7 +292,7 @@ describe('the guide to the first transform', { timeout: 60_000 }, () => {
         for (const line of block.split('\n').filter((each) => each !== '')) await hears(gateway, heard, line)
       }
     }
-    // the last step: what was updated is live
+    // the last step: the updated code is live
     await hears(
       gateway,
       heard,
@@ -308,19 +308,19 @@ function withoutIds(text: string): string {
   return text.replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'ID')
 }
 
-/** As a command prints it that is installed, in the home of Ada. */
+/** The output as an installed command prints it in the home directory of Ada. */
 function toNeutral(stdout: string, home: string): string {
   const script = /^( +)node \S+main\.js /gm
   return stdout.replaceAll(home, '/home/ada').replaceAll(script, '$1npx hookloom ')
 }
 
-/** Awaits a line that the gateway prints after this place; milliseconds are any. */
+/** Waits for a line that the gateway prints after this position. Any number of milliseconds matches. */
 function hears(gateway: Gateway, after: number, line: string): Promise<void> {
   const pattern = line.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&').replace(/\d+ ms/, '\\d+ ms')
   return gateway.printed(new RegExp(`^[^]{${after},}${pattern}`))
 }
 
-/** `hookloom test --watch` as a child process; `take` gives what it printed since the last time. */
+/** Runs `hookloom test --watch` as a child process. `take` returns the output since the last call. */
 function startWatching(dir: string) {
   const child = spawn(process.execPath, [mainFile, 'test', '--watch', '--config-dir', dir], { env: toChildEnv() })
   onTestFinished(() => void child.kill('SIGKILL'))

@@ -262,7 +262,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     const degraded = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(degraded.code).toBe(70)
     const [finding] = degraded.json().filter(({ name }) => name === 'gateway')
-    // what is wrong is told by the gateway itself
+    // the gateway itself reports the fault
     expect(finding).toMatchObject({ ok: false, detail: expect.stringMatching(/runs degraded\n.*in\.ts/) })
     await gateway.stop()
     const dir = makeConfigDir({ files: { 'state/hookloom.db': 'this is no database, and never was one' } })

@@ -1,4 +1,4 @@
-// Fixtures from one's own requests: made by `new` and `capture`, filled by `test -u`.
+// Fixtures from the operator's own requests: `new` and `capture` create them, and `test -u` fills them.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -21,7 +21,7 @@ const config = {
 }
 const later = 'export default () => {\n  throw new Error("not yet")\n}\n'
 
-/** The shortest beginning of `id` that no other id shares. */
+/** The shortest prefix of `id` that no other id shares. */
 function toPrefix(id: string, others: readonly string[]): string {
   const length = Array.from(id).findIndex((_, end) => !others.some((other) => other.startsWith(id.slice(0, end))))
   return id.slice(0, length)
@@ -52,7 +52,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     const { json } = await runCommand(['show', id, '--json'], { dir: gateway.dir })
     return json().flatMap(({ jobs }) => (jobs as { jobId: string }[]).map(({ jobId }) => jobId))
   }
-  /** All ids but those of this delivery and of its runs: of other deliveries, their runs, and alerts. They may be made in the same millisecond. */
+  /** All ids except those of this delivery and its runs. Ids of the same millisecond have a long common prefix. */
   const othersOf = async (id: string | undefined) => {
     const all = await readStore(gateway.dir, (store) => store.idsFrom({ prefix: '0', limit: 1_000 }))
     return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)

@@ -82,7 +82,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     expect(hooks.mappings).toMatchObject([
       {
         id: 'pushes',
-        // OpenClaw compares the field of the payload, and a sender by its headers is not that
+        // OpenClaw compares the field of the payload, which the sender in the headers does not match
         match: { path: 'github', payload: { source: 'ci' } },
         agentId: 'ops',
         sessionKey: 'hook:push:{{repository.full_name}}',
@@ -125,7 +125,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     expect(all.length).toBeGreaterThan(10)
     for (const secret of all) expect(config + stdout + stderr).not.toContain(secret)
     for (const file of ['.env', 'hookloom.jsonc']) expect(statSync(join(dir, file)).mode & 0o777).toBe(0o600)
-    // neither the file nor the environment has these two
+    // neither the file nor the environment sets these two
     expect(stdout).toContain('.env needs values for SLACK_BOT_TOKEN, ANTHROPIC_API_KEY.')
     expect(env.match(/^# a placeholder: .*\n(\w+)/gm)).toHaveLength(2)
   })
@@ -393,7 +393,7 @@ describe('files of another kind', () => {
   })
 })
 
-/** `dir`: the config directory to make. `source`: the folder with the files. */
+/** `dir`: the new config directory. `source`: the folder with the files. */
 async function bring(
   files: Readonly<Record<string, string>>,
   { dir = join(makeFolder(), 'home'), source = makeFolder(), name = 'openclaw.json' } = {},

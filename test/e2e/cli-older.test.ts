@@ -23,7 +23,7 @@ describe('older rows', { timeout: 60_000 }, () => {
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     return ran.json()
   }
-  /** All rows in pages, each begun with a field of the oldest row before. */
+  /** All rows, page by page. Each page begins after a field of the oldest row so far. */
   async function readAll(command: string[], field: string): Promise<Record<string, unknown>[]> {
     const all: Record<string, unknown>[] = []
     for (let page = await read(...command); page.length > 0;) {

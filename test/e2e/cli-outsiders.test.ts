@@ -1,4 +1,4 @@
-// Outsiders' packs and verifiers on the command line: added, checked, and played by `send`.
+// Integrators' packs and verifiers on the command line: added, checked, and used by `send`.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

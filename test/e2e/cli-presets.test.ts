@@ -1,4 +1,4 @@
-// Presets on the command line: added, tried with a signed sample, and explained where a proof fails.
+// Presets on the command line: added, tried with a signed sample, and explained if a proof fails.
 import { readFileSync, statSync, writeFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -123,7 +123,7 @@ describe('hookloom send of a preset', () => {
 
   test('send is refused if the gateway has another secret, and asks for a preset that is not enabled', async () => {
     const gateway = await startInside({ config: withGithub })
-    // another configuration, of which the same gateway is said to be the running one
+    // another configuration with the address file of the same gateway
     const dir = makeConfigDir({ config: { hooks: { presets: [{ name: 'github', secret: 'another secret of it' }] } } })
     writeFiles(dir, { 'state/gateway.json': readFileSync(join(gateway.dir, 'state/gateway.json'), 'utf8') })
     expect((await runCommand(['send', 'github', 'issue-opened'], { dir })).code).toBe(77)
@@ -192,7 +192,7 @@ describe('hookloom verify', () => {
       expect.stringMatching(/ no +refused +The header x-hub-signature-256/),
     ])
     expect(await explain('old.json')).toEqual([77, expect.stringContaining('behind the clock')])
-    // with the moment of its capture as the clock, it is the signature that is wrong
+    // with the time of its capture as the clock, only the signature is wrong
     expect(await explain('then.json')).toEqual([77, expect.stringContaining('No signature matches')])
     expect((await explain('then.json'))[1]).toContain('v0:1531420618:{}')
   })

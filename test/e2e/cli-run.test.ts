@@ -171,7 +171,7 @@ describe('send', { timeout: 60_000 }, () => {
     const sent = await send('repo', 'push.json')
     expect(sent.json()).toMatchObject([{ status: 200, body: { ok: true, sessionKey: 'hook:inbox' }, replay: false }])
     expect(sent.code).toBe(0)
-    // the sender's delivery id travelled with the fixture
+    // the fixture contains the sender's delivery id
     expect((await send('repo', 'push.json')).json()).toMatchObject([{ status: 200, replay: true }])
     expect(await send('repo', 'other.json')).toMatchObject({
       code: 0,

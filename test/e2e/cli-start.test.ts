@@ -22,7 +22,7 @@ describe('start', { timeout: 60_000 }, () => {
     expect(gateway.output()).not.toContain('Say hello')
     const lines = gateway.output().trim().split('\n')
     const messages = lines.map((line): unknown => JSON.parse(line))
-    // a slow machine says first that it builds the modules
+    // on a slow machine, the first line says that the modules are being built
     const { url, adminUrl } = gateway
     expect(messages).toContainEqual(expect.objectContaining({ level: 'info', msg: 'listening', url, adminUrl }))
     expect(messages.at(-1)).toMatchObject({ msg: 'stopped' })
@@ -49,7 +49,7 @@ describe('start', { timeout: 60_000 }, () => {
       `POST /hooks/wake HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${gateway.token}\r\n` +
         'content-type: application/json\r\ncontent-length: 100\r\nexpect: 100-continue\r\n\r\n',
     )
-    // the gateway waits for the body from here on
+    // from here on the gateway waits for the body
     await new Promise((asked) => socket.once('data', asked))
     const ended = new Promise((done) => gateway.child.once('exit', (code) => done(code)))
     gateway.child.kill('SIGTERM')

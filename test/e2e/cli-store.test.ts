@@ -16,7 +16,7 @@ import {
 const broken = 'export default () => {\n  throw new Error("not yet")\n}\n'
 const mended = 'export default () => ({ message: "mended" })\n'
 const config = {
-  // what the events wait for does not come while they are looked at
+  // no heartbeat consumes the events while the test reads them
   agents: { defaults: { heartbeat: { every: 0 } } },
   hooks: {
     defaultSessionKey: 'hook:inbox',
@@ -222,7 +222,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
   })
 })
 
-// root may read everything, so the command runs as another user
+// root can read everything, so the command runs as another user
 test.skipIf(process.getuid?.() !== 0)('list exits 77 for a user who may not read the store', async () => {
   const gateway = await startGateway({ config })
   const as = { env: toChildEnv(), uid: 65_534, gid: 65_534 }

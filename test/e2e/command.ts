@@ -1,4 +1,4 @@
-// One command to its end: `runCommand` in this process, `runBuilt` as an operator runs it.
+// Runs one command to its end: `runCommand` in this process, `runBuilt` as an operator would.
 import { spawn } from 'node:child_process'
 import { Readable } from 'node:stream'
 import { main } from '../../src/cli/main.ts'
@@ -14,7 +14,7 @@ export type Ran = {
 
 type RunOptions = { dir?: string; env?: Readonly<Record<string, string>> }
 
-/** `dir`: the config directory, given as `--config-dir`. `stdin`: nothing, unless it is given. */
+/** `dir`: the config directory, passed as `--config-dir`. `stdin`: empty by default. */
 export async function runCommand(
   args: readonly string[],
   { dir, env, stdin = '' }: RunOptions & { stdin?: string } = {},
@@ -31,7 +31,7 @@ export async function runCommand(
   return toRan(code, stdout, stderr)
 }
 
-/** The built program in a process of its own: for its exit code, its streams, signals and the folder it runs in. */
+/** Runs the built program in its own process, to test its exit code, streams, signals and working directory. */
 export function runBuilt(args: readonly string[], { dir, env, cwd }: RunOptions & { cwd?: string } = {}): Promise<Ran> {
   return runProcess(process.execPath, [mainFile, ...withDir(args, dir)], {
     env: toChildEnv(env),
@@ -65,6 +65,6 @@ function toRan(code: number | null, stdout: string, stderr: string): Ran {
 
 function toObjects(stdout: string): Record<string, unknown>[] {
   const lines = stdout.split('\n').filter((line) => line !== '')
-  // each line of --json is an object: a test that reads another thing fails there
+  // as: each line of --json is an object; a test that gets something else fails
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
 }

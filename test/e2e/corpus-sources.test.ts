@@ -1,4 +1,4 @@
-// Real payloads of many senders: HOOKLOOM_CORPUS names a folder of folders of {source, event, headers, body}, one folder a sender.
+// Real payloads of many senders: HOOKLOOM_CORPUS names a folder with one folder of {source, event, headers, body} for each sender.
 import { toJsonBody } from '../../src/model/parse-body.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { readEvent, recogniseSender } from '../../src/pipeline/sources.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
-/** Folders that have another name than the source. */
+/** Folders whose name is not the source. */
 const sourceOfFolder: Record<string, string> = {
   azuredevops: 'azure-devops',
   'gmail-pubsub': 'google-pubsub',
@@ -16,7 +16,7 @@ const sourceOfFolder: Record<string, string> = {
   paddleclassic: 'paddle',
 }
 
-/** Headers that any HTTP client sends, and so identify nobody. */
+/** Headers that any HTTP client sends, so they identify no sender. */
 const anonymous = new Set(['accept', 'accept-language', 'authorization', 'content-type', 'sec-fetch-mode'])
 const anonymousAgent = /^(node|node-fetch|axios|Go-http-client|python-requests|curl)\b/
 

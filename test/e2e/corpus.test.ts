@@ -1,4 +1,4 @@
-// Real payloads over HTTP: whatever a sender posts is answered, and becomes what its mapping says.
+// Real payloads over HTTP: each one is answered, and becomes the action of its mapping.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -46,7 +46,7 @@ function capturesIn(folder: string, pattern = /\.json$/): [string, Captured][] {
   return names.map((name) => [name, Captured.parse(JSON.parse(readFileSync(join(corpus, folder, name), 'utf8')))])
 }
 
-/** As its sender posts it: a form as a form, everything else as the text that it is. */
+/** Posts a request like its sender: a form as a form, everything else as its text. */
 function deliver(path: string, { headers, body }: Captured): Promise<Reply> {
   const own = Object.entries(headers).filter(([name]) => !/^(authorization|content-length|host)$/i.test(name))
   return send(gateway.port, { target: `/hooks/${path}`, headers: [...bearer, ...own], body: toBody(headers, body) })

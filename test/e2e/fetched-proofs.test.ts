@@ -1,4 +1,4 @@
-// PayPal's proof over HTTP, whose certificate is fetched from where the request says: what comes in, and what strangers can spoil.
+// PayPal's proof over HTTP, whose certificate URL is in the request: which requests are accepted, and which attacks fail.
 import { sign } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Three gateways on one Postgres behind a balancer, and what goes wrong: kills, pauses, a database that restarts, connections that are cut.
+// Three gateways on one Postgres behind a balancer, with failures: kills, pauses, database restarts and cut connections.
 import { execFile } from 'node:child_process'
 import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
@@ -24,7 +24,7 @@ export type Cluster = {
   restart(): Promise<void>
 }
 
-/** A database server of the test's own, which may be restarted. It ends with the test file. */
+/** A database server for this test, which may be restarted. It ends with the test file. */
 export async function startCluster(): Promise<Cluster> {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-cluster-'))
   const port = await freePort()
@@ -64,14 +64,14 @@ export async function startCluster(): Promise<Cluster> {
 }
 
 export type Fleet = {
-  /** Of the balancer, which sends each connection to some gateway that works. */
+  /** The balancer, which sends each connection to a gateway that works. */
   readonly front: Pick<Gateway, 'url' | 'token'>
   readonly dirs: readonly string[]
-  /** `kill -9`, and a start in its place. False: it does not run now. */
+  /** `kill -9`, and a new start. False if the gateway does not run now. */
   killOne(index: number): Promise<boolean>
-  /** Stops the process for so long, without its knowing. False: it does not run now. */
+  /** Pauses the process for this time. False if it does not run now. */
   pauseOne(index: number, ms: number): Promise<boolean>
-  /** Of those that run: what they printed. */
+  /** The output of the running gateways. */
   output(): string
   stop(): Promise<(number | null)[]>
 }

@@ -1,4 +1,4 @@
-// Before the 200 is written to the socket, the write-ahead log has been flushed to the disk: seen from outside, in the system calls.
+// The write-ahead log is flushed to the disk before the 200 is written to the socket. The test reads the system calls.
 import { spawn, spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ test.skipIf(!hasStrace)('the log is flushed between a request and its 200 (skipp
   for (const turn of turns) expect(turn).toEqual(['request', 'flushed', 'answer'])
 })
 
-/** The lines of strace for what the gateway does meanwhile. */
+/** The lines of strace while `meanwhile` runs. */
 async function traceCalls(gateway: Gateway, meanwhile: () => Promise<void>): Promise<string[]> {
   const file = join(makeFolder(), 'calls')
   const filter = 'trace=read,write,writev,recvfrom,sendto,sendmsg,fsync,fdatasync'
@@ -34,7 +34,7 @@ async function traceCalls(gateway: Gateway, meanwhile: () => Promise<void>): Pro
   })
   const ended = new Promise((resolve) => tracer.once('close', resolve))
   await new Promise<void>((resolve, reject) => {
-    // it says so once it holds every thread
+    // strace prints this when it has attached every thread
     tracer.stderr.setEncoding('utf8').on('data', (chunk: string) => /attached/.test(chunk) && resolve())
     void ended.then(() => reject(new Error('strace could not attach')))
   })
@@ -44,7 +44,7 @@ async function traceCalls(gateway: Gateway, meanwhile: () => Promise<void>): Pro
   return readFileSync(file, 'utf8').split('\n')
 }
 
-/** What happened in each request, in order, every kind once. */
+/** The events of each request, in order, each kind once. */
 function toTurns(calls: readonly string[]): string[][] {
   const turns: string[][] = []
   /** Threads whose flush of the log has begun and not ended. */

@@ -1,4 +1,4 @@
-// A gateway as its operators run it: the built command as a child process, in a config directory of its own.
+// Runs a gateway like an operator: the built command as a child process, in its own config directory.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -19,9 +19,9 @@ export type Gateway = {
   readonly gatewayToken: string
   readonly dir: string
   readonly child: ChildProcess
-  /** Everything that it printed until now, on both streams. */
+  /** All output so far, of both streams. */
   output(): string
-  /** Resolves once it has printed this; rejects when it ends before. */
+  /** Resolves when the output matches; rejects if the gateway ends before that. */
   printed(pattern: RegExp): Promise<void>
   /** SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>
@@ -30,9 +30,9 @@ export type Gateway = {
 }
 
 export type GatewayOptions = {
-  /** A directory to start in again. One with a configuration keeps it, unless `config` is given. */
+  /** An existing directory. If it has a configuration, that is kept unless `config` is given. */
   readonly dir?: string
-  /** Laid over the base configuration, objects key by key. `null`: no configuration is written. */
+  /** Merged into the base configuration, objects key by key. `null`: no configuration is written. */
   readonly config?: object | null
   /** Further files by their path in the directory, such as `hooks/transforms/x.ts`. */
   readonly files?: Readonly<Record<string, string>>
@@ -44,7 +44,7 @@ export type GatewayOptions = {
   readonly nodeArgs?: readonly string[]
 }
 
-/** A folder that is gone when the test file ends. */
+/** A folder that is removed when the test file ends. */
 export function makeFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-'))
   onFileEnd(() => rmSync(folder, { recursive: true, force: true }))
@@ -117,7 +117,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
 }
 
-/** Posts JSON with the hook token; gives back the answer's body. */
+/** Posts JSON with the hook token. Returns the body of the answer. */
 export async function post(
   { url, token }: Pick<Gateway, 'url' | 'token'>,
   hook: string,
@@ -140,7 +140,7 @@ function readAddress(text: string): { url: string; adminUrl: string } | undefine
   return url === undefined || adminUrl === undefined ? undefined : { url, adminUrl }
 }
 
-/** The environment of the tests without what would steer a gateway. */
+/** The environment of the tests without variables that would affect a gateway. */
 export function toChildEnv(env: Readonly<Record<string, string>> = {}): Record<string, string> {
   const inherited = Object.entries(process.env).filter(
     (entry): entry is [string, string] => entry[1] !== undefined && !/^(HOOKLOOM_|VITEST|NODE_ENV)/.test(entry[0]),

@@ -1,4 +1,4 @@
-// `hookloom gmail`: set up once, set up again, ask for a consent, and every wrong word in one sentence.
+// `hookloom gmail`: the first set-up, a second one, a consent, and one sentence for every wrong argument.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
@@ -9,7 +9,7 @@ import { account, client, type FakeGoogle, startGoogle } from './fakes/google.ts
 import { mainFile, makeConfigDir, toChildEnv } from './gateway.ts'
 import { makeMailDir, project, writeClientFile } from './gmail-stage.ts'
 
-/** A configuration as `init` leaves it, with a comment to keep; only Google's addresses are there already. */
+/** A configuration as `init` writes it, with a comment to keep and with the URLs of the fake Google. */
 function makeFreshDir(google: FakeGoogle): string {
   const dir = makeConfigDir()
   const config = {
@@ -24,7 +24,7 @@ function makeFreshDir(google: FakeGoogle): string {
   return dir
 }
 
-/** Runs a command that asks for a consent, as a person with a browser: `answer` gets the address, and gives what is pasted. */
+/** Runs a command that asks for a consent. `answer` gets the URL, and returns the text that the person pastes. */
 function runWithConsent(
   dir: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-// A mailbox watched inside the gateway and beside it.
+// A mailbox that is watched inside the gateway, and in a separate process.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// A config directory whose mailbox lies on a Google on loopback.
+// A config directory with a mailbox on a fake Google.
 import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { readStore } from './inside.ts'
 
 export const project = 'proj-123456'
 
-/** `hooks.gmail` in mode poll, unless `more` says otherwise. */
+/** `hooks.gmail` in mode poll, unless `more` sets another one. */
 function toGmailConfig(google: FakeGoogle, more: object = {}): object {
   const gmail = { account, mode: 'poll', pollSeconds: 5, endpoints: google.endpoints, ...more }
   const mapping = { id: 'mail', match: { path: 'gmail' }, messageTemplate: '{{messages[0].subject}}', deliver: false }
@@ -30,7 +30,7 @@ export function writeConsentFile(dir: string, refreshToken = 'refresh-1'): void 
   writeFileSync(join(dir, 'state/gmail-consent.json'), JSON.stringify(consent), { mode: 0o600 })
 }
 
-/** The file of the OAuth client, as the Cloud Console gives it out. */
+/** The file of the OAuth client, as downloaded from the Cloud Console. */
 export function writeClientFile(dir: string): string {
   const file = join(dir, 'client.json')
   writeFileSync(file, JSON.stringify({ installed: { ...client, project_id: project } }))
@@ -48,7 +48,7 @@ export async function runs(dir: string): Promise<string[]> {
   )
 }
 
-/** `hookloom gmail run`, in a process of its own. */
+/** Starts `hookloom gmail run` in its own process. */
 export function startRun(dir: string) {
   const child = spawn(process.execPath, [mainFile, 'gmail', 'run', '--config-dir', dir], {
     env: toChildEnv(),

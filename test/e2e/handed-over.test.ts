@@ -1,4 +1,4 @@
-// What the operator sees of a handshake that hands over a secret.
+// What the operator sees after a handshake in which a sender sends its secret.
 import { expect, test } from 'vitest'
 import { gatewayToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'

@@ -1,4 +1,4 @@
-// A path for each sender that asks before it sends, and what its answer has in any case.
+// A path for each sender that sends a handshake, and the checks that hold for every handshake answer.
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 import { expect } from 'vitest'
 import type { MappingInput } from '../../src/define.ts'
@@ -8,10 +8,10 @@ import type { Reply, RequestParts } from './wire.ts'
 
 const discordKeys = generateKeyPairSync('ed25519')
 const discordPublicKey = discordKeys.publicKey.export({ format: 'der', type: 'spki' }).subarray(-32).toString('hex')
-/** With which Discord signs. */
+/** Discord's signing key. */
 export const discordKey: KeyObject = discordKeys.privateKey
 
-/** Named like the scheme. */
+/** Each id is the name of the scheme. */
 const mappings: MappingInput[] = [
   ...['slack', 'zoom', 'twitch', 'front', 'intercom', 'xero'].map((id) => ({
     match: { path: id },
@@ -34,7 +34,7 @@ const mappings: MappingInput[] = [
   { match: { path: 'plain' } },
 ]
 
-/** The row of a scheme that hashes. */
+/** The row of an HMAC scheme. */
 export function rowOf(id: string) {
   const row = hmacSchemes.find((scheme) => scheme.id === id)
   if (row === undefined) throw new Error(`no row ${id}`)
@@ -42,7 +42,7 @@ export function rowOf(id: string) {
 }
 
 export type Asked = Proving & {
-  /** What nothing may be stored for. */
+  /** Sends a handshake, and checks that nothing is stored. */
   greet(parts: RequestParts): Promise<Reply>
 }
 
@@ -62,13 +62,13 @@ export async function startAsked(): Promise<Asked> {
 export const asText = 'text/plain'
 export const asJson = 'application/json'
 
-/** What a sender sees of an answer, and what keeps a browser from making something else of it. */
+/** The parts of an answer that a sender reads, and the headers that keep a browser from interpreting it. */
 export function toShape({ status, headers, body }: Reply) {
   const { 'content-type': type, 'x-content-type-options': sniffing, 'cache-control': caching } = headers
   return { status, type, body, sniffing, caching }
 }
 
-/** Text where no type is given. */
+/** The type is text by default. */
 export function answer({ status = 200, type = asText, body = '' }: { status?: number; type?: string; body?: string }) {
   return { status, type: status === 204 ? undefined : type, body, sniffing: 'nosniff', caching: 'no-store' }
 }

@@ -1,4 +1,4 @@
-// Senders that ask whether somebody is there: each gets its answer in its own shape, and asking makes no delivery and no way in.
+// Handshakes: each sender gets the answer that it expects, and no handshake creates a delivery or admits a request.
 import { createHmac, sign } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { secretOf, signed } from '../unit/pipeline/verifiers/stage.ts'

@@ -1,4 +1,4 @@
-// Senders that ask before there is a secret to sign with: answered, and let in no further; their secret is taken from nobody who was not awaited.
+// Handshakes before a secret exists: they are answered but create no delivery, and a secret is accepted only from an expected sender.
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { signed } from '../unit/pipeline/verifiers/stage.ts'
@@ -125,7 +125,7 @@ function byHanded(target: string, header: string, prefix: string, secret: string
   return { target, headers: [...json, [header, signature]], body } satisfies RequestParts
 }
 
-/** Two are published with a secret that is too short for a configuration. */
+/** Two published examples have a secret that is too short for a configuration. */
 const published = readVectors()?.handshakes.filter(
   ({ scheme }) => !/^(x-twitter|google-channel)$/.test(toSchemeId(scheme)),
 )
@@ -143,7 +143,7 @@ describe.skipIf(published === undefined)(`published handshakes (skipped when ${m
         headers: Object.entries({ ...proof, ...handshake.headers }),
         body,
       }
-      // Asana's is taken only while somebody waits for it
+      // Asana's secret is accepted only after `verify --arm`
       await gateway.admin('POST', '/api/mappings/asana/arm')
       const reply = await gateway.greet(parts)
       expect(expected.status).toContain(reply.status)

@@ -1,4 +1,4 @@
-// What a save says of the deliveries before it, and a save that waits for a person.
+// The log of a save counts the recent deliveries that it changes, and a save can wait for an operator.
 import { expect, test } from 'vitest'
 import type { Log } from '../../src/model/log.ts'
 import { runCommand } from './command.ts'

@@ -1,4 +1,4 @@
-// Bodies: their type, their size, their encoding and their patience.
+// Hostile bodies: types, sizes, encodings and slow senders.
 import { connect } from 'node:net'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// Credentials in every spelling, the token in the query, and what guessing costs.
+// Credentials in every spelling, the token in the query, and the penalty for guessing.
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toVerdict } from './answers.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 const wake = JSON.stringify({ text: 'hello' })
 let clients = 0
-/** Another client each time. */
+/** The address of a new client each time. */
 function stranger(): string {
   clients += 1
   return `10.2.${clients >> 8}.${clients & 255}`
@@ -183,7 +183,7 @@ describe('guesses of the token', () => {
       }
     }
     expect(toVerdict(await ask(right))).toBe('accepted')
-    // the checks before it say what they always say
+    // the checks before it give their usual answers
     expect(toVerdict(await askAs(client, right, '/hooks/wake?token=x'))).toBe('token-in-query')
     expect(toVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
   })

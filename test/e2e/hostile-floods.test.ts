@@ -1,4 +1,4 @@
-// One client that holds what everybody needs: connections, and memory for bodies that nothing has proved yet.
+// One client that occupies shared resources: connections, and memory for unproven bodies.
 import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -73,7 +73,7 @@ describe('memory for unproven bodies', () => {
   const deliver = (client: string) =>
     send(gateway.port, { target: '/hooks/signed', headers: [...from(client), ...signed(wake)], body: wake })
 
-  /** A forged delivery that never ends: all of its body but the last byte. */
+  /** A forged delivery that never ends: its body without the last byte. */
   async function hold(client: string) {
     const socket = connect({ port: gateway.port, host: '127.0.0.1' })
     const seen = { text: '' }
@@ -97,7 +97,7 @@ describe('memory for unproven bodies', () => {
     expect(refused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
     expect(toVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
     expect(toVerdict(await deliver('10.5.0.2'))).toBe('accepted')
-    // who shows the token has proved who it is
+    // a client with the token is proven
     const token: Headers = [...from('10.5.0.1'), ...bearer, ...json]
     expect(toVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe('accepted')
     for (const { socket } of held) socket.destroy()

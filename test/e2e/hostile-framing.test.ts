@@ -1,4 +1,4 @@
-// Requests whose end two readers could see in different places: refused, answered once, and the connection is over.
+// Requests whose end is ambiguous are refused and answered once, and the connection is closed.
 import { inspect } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId, toVerdict } from './answers.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const body = '{"text":"x"}'
 const chunks = `c\r\n${body}\r\n0\r\n\r\n`
-/** What a smuggler hides behind the end that one of two readers sees. */
+/** A request that a smuggler hides after the end that one of two readers sees. */
 const hidden = (text: string) =>
   toRequest({
     target: '/hooks/wake',
@@ -113,7 +113,7 @@ describe('requests after a closing answer', () => {
     const bytes = Buffer.concat([Buffer.from(request), hidden(`after ${title}`)])
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect([replies.map((reply) => reply.status), closed]).toEqual([[status], true])
-    // whatever was heard before this one is in the store when this one is answered
+    // when this one is answered, every earlier request is in the store
     toDeliveryId(await post(gateway.port, '/hooks/wake', { text: 'the next' }))
     expect(await isThere(`after ${title}`)).toBe(false)
   })

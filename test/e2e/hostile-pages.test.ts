@@ -1,4 +1,4 @@
-// A page in the operator's browser: it may send a request, but it opens nothing and it locks nobody out.
+// A page in the operator's browser: its requests open nothing and lock no client out.
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toVerdict } from './answers.ts'
 import { gatewayToken } from './gateway.ts'

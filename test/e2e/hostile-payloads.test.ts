@@ -1,4 +1,4 @@
-// Payloads of wake and agent: a known field of the wrong kind is refused by its name, everything else is ignored.
+// Payloads of wake and agent: a known field with a wrong type is refused by name, and everything else is ignored.
 import { beforeAll, describe, expect, test } from 'vitest'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
@@ -61,7 +61,7 @@ describe('payloads of agent', () => {
   test.each(pairs(right).map(([field, value]) => [field, show(value), value] as const))(
     'the field %s with the value %s is accepted',
     async (field, _, value) => {
-      // only the channel is under test where it is one: nothing needs to be sent
+      // only the channel is under test, so nothing needs to be sent
       const rest = field === 'deliver' ? {} : { deliver: false }
       expect(toVerdict(await post(gateway.port, '/hooks/agent', { message: 'x', ...rest, [field]: value }))).toBe(
         'accepted',

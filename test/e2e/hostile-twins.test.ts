@@ -1,4 +1,4 @@
-// The same delivery twice is one effect, and says so.
+// A repeated delivery has one effect, and its answer says so.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'

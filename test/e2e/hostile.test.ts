@@ -1,4 +1,4 @@
-// The order of the checks, paths, methods and payloads: what a stranger may send, and what is said to it.
+// The order of the checks, paths, methods and payloads: the requests of a stranger and their answers.
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { ProblemCode } from '../../src/model/problem.ts'
 import { expectSound, toDeliveryId, toVerdict } from './answers.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
 })
 
 let clients = 0
-/** Another client each time, so that one row's failures lock no other row's out. */
+/** A new client each time, so that the failures of one row do not lock out another. */
 function stranger(): Headers {
   clients += 1
   return [['x-forwarded-for', `10.1.${clients >> 8}.${clients & 255}`]]

@@ -1,4 +1,4 @@
-// What an editor shows of the package's types, asked of the service that editors ask.
+// The documentation that editors show for the package's types, read from the service that editors use.
 import { join } from 'node:path'
 import ts from 'typescript'
 import { describe, expect, test } from 'vitest'
@@ -27,7 +27,7 @@ const service = ts.createLanguageService({
   readFile: ts.sys.readFile,
 })
 
-/** The documentation that hovering shows of each field of a type. */
+/** The hover documentation of each field of a type. */
 function readHovers(type: string): Record<string, string> {
   text = `import type { ${type} } from 'hookloom'\ndeclare const value: ${type}\nvalue.`
   version += 1

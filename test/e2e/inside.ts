@@ -1,4 +1,4 @@
-// A gateway inside the test's own process, on loopback: what the hosts' door gives, closed when the test file ends.
+// A gateway in the test's own process, on loopback, closed when the test file ends.
 import { join } from 'node:path'
 import { createHookloom, type HookloomOptions } from '../../src/app.ts'
 import { createSqliteReader } from '../../src/store/sqlite/sqlite.ts'
@@ -18,7 +18,7 @@ export type Inside = {
 type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
   Partial<Pick<HookloomOptions, 'store' | 'leaseTimes' | 'log' | 'write' | 'env' | 'development'>>
 
-/** Replies for the console channel go nowhere, unless `write` is given. */
+/** Replies to the console channel are dropped, unless `write` is given. */
 export async function startInside({ config, files, dir: given, ...options }: InsideOptions = {}): Promise<Inside> {
   const dir = given ?? makeConfigDir(config === undefined ? {} : { config })
   writeFiles(dir, files ?? {})
@@ -35,7 +35,7 @@ export async function startInside({ config, files, dir: given, ...options }: Ins
   }
 }
 
-/** What the read-only side of a store finds, in the folder of a gateway that may be running. */
+/** Reads the store of a gateway that may be running. */
 export async function readStore<Found>(dir: string, read: (reader: StoreReader) => Promise<Found>): Promise<Found> {
   const reader = createSqliteReader({ file: join(dir, 'state/hookloom.db') })
   try {

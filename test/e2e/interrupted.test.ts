@@ -1,4 +1,4 @@
-// Requests in whose middle something happens: their sender leaves, the configuration changes, the gateway stops.
+// Requests that are interrupted: their sender disconnects, the configuration changes, the gateway stops.
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
@@ -19,7 +19,7 @@ const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
 const as = (token: string): Headers => [...json, ['authorization', `Bearer ${token}`]]
 const wake = (port: number, headers: Headers) => send(port, { target: '/hooks/wake', headers, body: '{"text":"x"}' })
 
-/** A sender of its own connection. */
+/** A sender with its own connection. */
 async function dial(port: number) {
   const socket = connect({ port, host: '127.0.0.1' })
   closers.push(() => socket.destroy())
@@ -27,7 +27,7 @@ async function dial(port: number) {
   return socket
 }
 
-/** A request that has leave to send its body: it is past every check of its head. */
+/** A request whose head has passed every check, so that the gateway waits for the body. */
 async function begin(port: number, { target = '/hooks/wake', body = '{"text":"in the middle"}' } = {}) {
   const headers: Headers = [...as(hookToken), ['expect', '100-continue'], ['content-length', String(body.length)]]
   const socket = await dial(port)

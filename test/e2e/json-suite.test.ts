@@ -10,7 +10,7 @@ import { post } from './wire.ts'
 
 const corpus = process.env['HOOKLOOM_CORPUS'] ?? ''
 
-/** Two cases are too long to be written out: their beginning repeats, `gen` bytes in all. */
+/** Two long cases are given by a repeated beginning, `gen` bytes in all. */
 const Case = z.union([
   z.object({ name: z.string(), base64: z.string() }),
   z.object({ name: z.string(), base64Head: z.string(), gen: z.int() }),
@@ -55,7 +55,7 @@ beforeAll(async () => {
   })
 })
 
-/** What each hook makes of a payload that is JSON. Parked deliveries count as accepted; no case has an array named `items`. */
+/** The decision of each hook on a JSON payload. Parked deliveries count as accepted; no case has an array named `items`. */
 const verdicts = {
   all: 'accepted',
   none: 'accepted',

@@ -1,21 +1,21 @@
-// Senders as providers are: each delivery is sent again, with the same key, until somebody says 2xx; what was acknowledged is written down.
+// Senders like real providers: each delivery is repeated with the same key until the answer is 2xx. Acknowledged ones are recorded.
 import { EventEmitter, once } from 'node:events'
 import { Agent, request } from 'node:http'
 import type { Gateway } from './gateway.ts'
 
 export type Sent = {
   readonly kind: 'wake' | 'agent' | 'mapped' | 'rolled' | 'ordered'
-  /** Of this delivery alone. */
+  /** Unique for each delivery. */
   readonly text: string
   readonly deliveryId: string
 }
 
 type Load = {
-  /** Lets the senders go at a gateway, for at most so many further deliveries; those that are under way are on top. */
+  /** Lets the senders send at most this number of further deliveries to a gateway, besides those that are in progress. */
   open(gateway: Pick<Gateway, 'url' | 'token'>, deliveries: number): void
-  /** No request begins until the next `open`; those under way go on. */
+  /** Starts no request until the next `open`. Requests in progress continue. */
   close(): void
-  /** Begins nothing new; resolves with all that was acknowledged, once everything that was begun is. */
+  /** Starts no new delivery. Resolves with all acknowledged ones when every started delivery is acknowledged. */
   finish(): Promise<readonly Sent[]>
   readonly acknowledged: readonly Sent[]
   /** Statuses that were neither 2xx nor 503. */
@@ -61,7 +61,7 @@ export function createLoad({ connections, below, kinds = ['wake', 'wake', 'agent
         return
       }
       if (answer !== undefined && answer.status !== 503) unexpected.push(answer.status)
-      // a gateway that is gone is not asked in a circle
+      // waits instead of asking a gateway that is gone in a loop
       if (answer === undefined && state.gate?.url === url) await changed()
     }
   }
@@ -110,7 +110,7 @@ export function postOnce(agent: Agent, url: string, { token, key, body }: PostOp
       res.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
       res.once('error', reject)
       res.once('end', () => {
-        // an answer that the kill cut off is no answer
+        // an answer that the kill cut off does not count
         if (!res.complete) return reject(new Error('cut off'))
         resolve({ status: res.statusCode ?? 0, deliveryId: /"deliveryId":"([^"]+)"/.exec(text)?.[1] ?? '' })
       })

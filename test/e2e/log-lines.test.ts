@@ -1,4 +1,4 @@
-// The log of a gateway that works: one line for each delivery, run and reply, and one a minute for each kind of refusal.
+// The log of a healthy gateway: one line for each delivery, run and reply, and one a minute for each kind of refusal.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type Log, withLevel } from '../../src/model/log.ts'
 import { createRefusalLog } from '../../src/http/refusals.ts'
@@ -7,7 +7,7 @@ import { startInside } from './inside.ts'
 
 type Line = { readonly level: keyof Log; readonly fields: object; readonly message: string }
 
-/** A log, its lines, and a wait for the first line that the pattern matches. */
+/** A log, its lines, and a way to wait for the first line that matches a pattern. */
 function createRecorder() {
   const lines: Line[] = []
   const waiting = new Set<() => void>()

@@ -1,4 +1,4 @@
-// A configuration with the five keys that hooks need, and no channel: what becomes of a reply, and who is told.
+// A configuration with the five keys that hooks need, and no channel: where replies go, and who is warned.
 import { beforeAll, expect, test } from 'vitest'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'

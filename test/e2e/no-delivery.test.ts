@@ -1,4 +1,4 @@
-// Code that may send something is told whether its call serves a delivery. Only then is `replay` false.
+// `replay` tells code whether its call serves a delivery. It is false only then.
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -12,7 +12,7 @@ const mappings = [{ match: { path: 'x' }, transform: { module: 'x.ts' }, deliver
 const twice = [{ ...mappings[0], match: { path: 'many' }, forEach: 'items' }]
 const config = { hooks: { mappings: [...mappings, ...twice] } }
 
-/** Writes a line for each call; `version` makes it new code. */
+/** Code that writes a line for each call. `version` makes the code new. */
 const toCode = (calls: string, version = 1) => `import { appendFileSync } from 'node:fs'
 export default (_, { replay }) => {
   appendFileSync(${JSON.stringify(calls)}, replay ? 'replay\\n' : 'delivery\\n')

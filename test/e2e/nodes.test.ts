@@ -1,4 +1,4 @@
-// Two gateways on one Postgres, in one process: what one of them accepts, another one may do, and what is to be done once is done once.
+// Two gateways on one Postgres, in one process: either may run what the other accepted, and work that must run once runs once.
 import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -118,7 +118,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         agents: { defaults: { maxConcurrent: 1, runner: 'door' } },
         runners: { door: { kind: 'command', command: 'sh', args: ['-c', script], input: 'stdin' } },
       }
-      // no look once a second: only a notification tells the other gateway
+      // polls are off, so only a notification reaches the other gateway
       const one = await start('one', { config, listening: never })
       const two = await start('two', { config, listening: never })
       const running = async () => (await one.store.counts()).jobs.running
@@ -176,7 +176,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const { deliveryId } = await send(one, 'slow', { n: 1 })
       const state = async () => (await two.store.delivery(deliveryId))?.state
       expect(await state()).toBe('pending')
-      // as a gateway leaves it that died: the same request, and a lease that nobody extends
+      // the state that a dead gateway leaves: the same request, and a lease that is not renewed
       const [open] = await two.store.open({ id: deliveryId, limit: 1 })
       if (open === undefined) throw new Error('it is pending')
       const [lease] = await two.store.lease({ names: ['delivery/orphan'], leaseMs: 1_500 })
@@ -279,7 +279,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const body = '{"events":[{}]}'
       const signature = createHmac('sha256', secret).update(body).digest('hex')
       await expect.poll(async () => (await post(one, { 'x-hook-signature': signature }, body)).status, slow).toBe(200)
-      // the window is closed at all gateways
+      // the window is closed on all gateways
       expect(await greet()).toBe(401)
       expect((await post(one, { 'x-hook-secret': `${secret}0` }, '{}')).status).toBe(401)
     })
@@ -288,7 +288,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
 
 const slow = { timeout: 20_000 }
 
-/** It says that it ran, and waits until the door is open. */
+/** A transform that records its run, and waits until the file `door` exists. */
 function slowTransform({ ran, door }: { ran: string; door: string }): string {
   return `import { appendFileSync, existsSync } from 'node:fs'
     export default async ({ payload }) => {

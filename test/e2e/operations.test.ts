@@ -1,4 +1,4 @@
-// What the page "Run in production" shows works with the programs that it is for: nginx, Caddy, systemd, Prometheus.
+// The examples of "Run in production" work with the real programs: nginx, Caddy, systemd, Prometheus.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { request } from 'node:https'
@@ -26,7 +26,7 @@ function has(program: string, ...args: string[]): boolean {
 
 type Sent = { readonly port: number; readonly from: string; readonly token: string; readonly tls: boolean }
 
-/** The status that a sender with this loopback address gets; undefined while nothing listens. */
+/** The status that a sender with this loopback address gets; undefined if nothing listens. */
 function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   const body = JSON.stringify({ text: `from ${from}` })
   const headers = { host: 'hooks.example.com', authorization: `Bearer ${token}`, 'content-type': 'application/json' }
@@ -42,7 +42,7 @@ function send({ port, from, token, tls }: Sent): Promise<number | undefined> {
   })
 }
 
-/** Starts a proxy. The statuses of a good sender, of twenty guesses from another address, of the token from there, and of the good one again. */
+/** Starts a proxy. Returns the statuses of a valid sender, of twenty guesses from another address, of the token there, and of the sender. */
 async function sendThrough(
   run: () => ReturnType<typeof spawn>,
   proxy: Pick<Sent, 'port' | 'tls'>,
@@ -109,7 +109,7 @@ test.skipIf(!has('caddy', 'version'))(
     const block = readBlock(page, 'text', 'hooks.example.com')
     const file = join(dir, 'Caddyfile')
     writeFileSync(file, block)
-    // with its own name it would ask for a certificate
+    // with its own name, it would request a certificate
     expect(spawnSync('caddy', ['adapt', '--config', file]).status).toBe(0)
     const here = block
       .replace('hooks.example.com', `http://hooks.example.com:${port}`)
@@ -130,7 +130,7 @@ test.skipIf(!has('systemd-analyze', '--version'))('systemd accepts the unit (nee
   const file = join(dir, 'hookloom.service')
   writeFileSync(file, unit)
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-  // the machine's own units may have faults of their own
+  // units of the machine may have their own errors
   expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
   expect(status).not.toBeNull()
 })

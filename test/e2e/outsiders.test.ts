@@ -1,4 +1,4 @@
-// What outsiders bring: a verifier in code, a pack of their own, a pack from npm. Signed requests over real HTTP, and saves that go live.
+// Code of integrators: a verifier, their own pack, a pack from npm. Signed requests over real HTTP, and saves that go live.
 import { createHash, createHmac } from 'node:crypto'
 import { rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 const secret = 'shuttle-and-loom-0123456789'
 const body = '{"event":"deploy","service":"billing"}'
 
-/** What its sender does: HMAC-SHA512 over the hash of the body. No row of the table says that. */
+/** Signs like its sender: HMAC-SHA512 over the hash of the body. No row of the table describes that. */
 const acmeVerifier = (reason = 'The signature is of other bytes.') => `
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { defineVerifier } from 'hookloom'
@@ -77,7 +77,7 @@ const packFromNpm = {
   'node_modules/acme-paths/index.js': `exports.path = 'acme-pack'`,
 }
 
-/** Lines as they are logged, to be awaited. */
+/** A log whose lines a test can wait for. */
 function createListening(): {
   log: Log
   heard(pattern: RegExp, from?: number): Promise<string>
@@ -144,7 +144,7 @@ describe('verifiers of integrators', { timeout: 30_000 }, () => {
     expect(await toStatus(gateway, 'acme', proof, body.replace('billing', 'Billing'))).toBe(401)
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': sign(body, 'another') })).toBe(401)
     expect(await toStatus(gateway, 'acme', {})).toBe(401)
-    // the comparison throws at another length
+    // the comparison throws if the lengths differ
     expect(await toStatus(gateway, 'acme', { 'x-acme-proof': 'ab' })).toBe(401)
     expect(await whys(gateway)).toMatch(/threw a RangeError at acme\.ts:\d+/)
     expect(await messages(gateway)).toHaveLength(1)

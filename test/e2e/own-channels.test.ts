@@ -1,4 +1,4 @@
-// Channels in code of the operator's own: what they post, what becomes of a reply that they cannot post, and saves that go live.
+// Channels in the operator's code: their posts, replies that they cannot post, and saves that go live.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'

@@ -1,4 +1,4 @@
-// Who gets at the page and its keys: another site, another user of the machine, a link that leaked, a key that is kept too long.
+// Attacks on the page and its keys: another site, another user of the machine, a leaked link, an expired key.
 import { createHmac } from 'node:crypto'
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Every command that a page shows can be typed as it is printed: each page's shell blocks run in order, against a gateway. Commands of
-// hookloom run in this process; the tests of the README type them in a shell.
+// Every command on a page works as printed: the shell blocks of each page run in order against a gateway. Commands of hookloom run in this
+// process; the tests of the README run them in a shell.
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { type Block, pages, readBlock, readBlocks, root } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { type Gateway, mainFile, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
-/** Commands that ask Google, or that other tests type. */
+/** Commands that call Google, or that other tests run. */
 const elsewhere: readonly RegExp[] = [
   /^(npm|gcloud|echo "whsec_)/,
   /hookloom gmail /,
@@ -26,7 +26,7 @@ const isTyped = ({ language, text, section }: Block) =>
   language === 'sh' && /^(curl|npx hookloom|hookloom|sqlite3) /m.test(text) && section !== 'Write your first transform'
 
 const typed = pages
-  // the guide is followed step by step in a test of its commands; the page for production is for root
+  // another test follows the guide step by step, and the page for production needs root
   .filter((page) => page !== 'transforms/README.md' && page !== 'src/cli/operations/README.md')
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
@@ -38,7 +38,7 @@ test('the pages show commands', () => {
 /** The secret of the example in GitHub's documentation. */
 const githubSecret = "It's a Secret to Everybody"
 
-/** What the text of a page says is there when its commands are typed. */
+/** The state that a page expects before its commands. */
 const stages: Readonly<
   Record<string, { readonly files?: () => Record<string, string>; readonly hooks?: () => object }>
 > = {
@@ -82,19 +82,19 @@ describe('commands of the pages', { timeout: 300_000 }, () => {
   })
 })
 
-/** Lines as a shell reads them: continued ones, and texts in quotes of several lines, are one. */
+/** Lines as a shell reads them: continued lines, and quoted texts of several lines, are one. */
 function toCommands(text: string): string[] {
   return [...text.replaceAll('\\\n', ' ').matchAll(/(?:[^'\n]|'[^']*')+/g)]
     .map(([line]) => line.replace(/\s+#.*$/, '').trim())
     .filter((line) => line !== '')
 }
 
-/** Ids are new each time; everything else is as printed. */
+/** Replaces ids, which differ in each run. */
 function toShape(json: string): unknown {
   return JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
 }
 
-/** A gateway in development, as `npm start` runs it, with one delivery and its run; ports of the pages may be taken. */
+/** A gateway in development, as `npm start` runs it, with one delivery and its run. It uses other ports than the page. */
 async function setStage(page: string) {
   const home = makeFolder()
   const cwd = makeFolder()
@@ -108,7 +108,7 @@ async function setStage(page: string) {
   const gateway = await startGateway({ dir, command: 'dev' })
   const token = /^HOOKLOOM_TOKEN="?([^"\n]+)"?$/m.exec(readFileSync(join(dir, '.env'), 'utf8'))?.[1] ?? ''
   const first = await post({ url: gateway.url, token }, 'agent', { message: 'first' })
-  // one shell all along: what it has read stays
+  // one shell for all commands: its variables are kept
   let read = ''
 
   async function type(command: string): Promise<string> {

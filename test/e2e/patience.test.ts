@@ -1,11 +1,11 @@
-// A sender's patience is short: a transform that takes longer is answered 200, already durable, and ends behind the answer.
+// Senders do not wait long: a slow transform is answered with 200 once the delivery is durable, and ends after the answer.
 import { createServer, type ServerResponse } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { toDeliveryId } from './answers.ts'
 import { readStore, startInside } from './inside.ts'
 import { post } from './wire.ts'
 
-/** Holds each request until `open` is called, as a slow service that a transform asks. */
+/** Holds each request until `open` is called, like a slow service that a transform calls. */
 function createSluice() {
   const held: ServerResponse[] = []
   const server = createServer((_, response) => held.push(response))

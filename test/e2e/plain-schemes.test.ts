@@ -1,4 +1,4 @@
-// The schemes `token` and `basic`: a shared secret of any sender, in a header that the operator names.
+// The schemes `token` and `basic`: a shared secret in a header that the operator names, for any sender.
 import { expect, test } from 'vitest'
 import { startProving } from './proving.ts'
 
@@ -39,7 +39,7 @@ test.each([
   expect((await ask(bad)).status).toBe(401)
   expect((await ask([])).status).toBe(401)
   const [delivery] = await gateway.deliveries()
-  // the source is the one that the mapping names, since the scheme belongs to no sender
+  // the mapping names the source, because the scheme belongs to no sender
   expect(delivery).toMatchObject({ source: 'acme', state: 'accepted' })
 })
 

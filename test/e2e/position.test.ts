@@ -1,4 +1,4 @@
-// An edit moves mappings without an id. What was proved or handed over for one of them never opens the one at its position.
+// An edit moves mappings without an id. Proofs and secrets of such a mapping never open another one at its old position.
 import { createHmac } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// Two gateways on one Postgres, each behind a network that fails. What happens to the database or to the way to it costs answers, never deliveries.
+// Two gateways on one Postgres, each behind a failing network. Failures of the database or the network cost answers, never deliveries.
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
@@ -56,13 +56,13 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', { timeo
     expect((await send(two)).status).toBe(200)
     one.proxy.loseAnswers(false)
     await expect.poll(async () => (await send(one)).status, { timeout: 10_000 }).toBe(200)
-    // all connections: as many requests at once as it has
+    // uses all connections: as many requests at once as there are
     const many = await Promise.all(Array.from({ length: 32 }, () => send(one)))
     expect(many.map(({ status }) => status)).toEqual(many.map(() => 200))
     const answers = await Promise.all(sent)
     expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThan(10_000)
     expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(10)
-    // what the sender repeats is one delivery, whether its commit was lost or only the answer
+    // a repeated request is one delivery, whether its commit or only its answer was lost
     for (const { key } of answers.slice(0, 20)) expect((await send(two, key)).status).toBe(200)
     const twice = await inDatabase('SELECT dedupe_key FROM deliveries GROUP BY 1 HAVING count(*) > 1')
     expect(twice).toEqual([])
@@ -134,7 +134,7 @@ describe.skipIf(whyNoPostgres)('user with synchronous_commit off', { timeout: 60
             DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION note_commit()', each);
         END LOOP; END $$`)
     for (const gateway of [one, two]) expect((await send(gateway)).status).toBe(200)
-    // the heartbeat that the wakes asked for, and the leases
+    // the heartbeat that the wakes requested, and the leases
     const names = async () => (await inDatabase('SELECT DISTINCT name FROM commits')).map(({ name }) => name)
     await expect.poll(names, { timeout: 30_000 }).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
     expect(await inDatabase('SELECT DISTINCT setting FROM commits')).toEqual([{ setting: 'on' }])

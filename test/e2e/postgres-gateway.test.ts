@@ -1,4 +1,4 @@
-// A gateway whose store is a Postgres database: its start, its commands, and what a database that fails does to senders.
+// A gateway with a Postgres store: its start, its commands, and its answers while the database fails.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -12,12 +12,12 @@ import { type Gateway, makeConfigDir, post, startGateway } from './gateway.ts'
 const database = new URL(databaseUrl).pathname.slice(1)
 const password = 'canary%40password'
 
-/** With a password, which the server does not ask for. */
+/** Adds a password, which the server does not ask for. */
 function withPassword(url: string): string {
   return url.replace(/^(\w+:\/\/[^:@/]+)(?::[^@/]*)?@/, `$1:${password}@`)
 }
 
-/** A schema that is gone at the end of the file. */
+/** Schemas that are dropped when the file ends. */
 const schemas: (() => Promise<void>)[] = []
 async function newUrl(): Promise<{ url: string; schema: string }> {
   const { url, schema, drop } = await newSchema()
@@ -234,7 +234,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () =>
     await door.open()
     await gateway.printed(/The store can be used again/)
     expect((await send()).status).toBe(200)
-    // and one that goes away while it serves
+    // a database that fails while the gateway serves
     await door.shut()
     expect((await send()).status).toBe(503)
     await door.open()
@@ -305,7 +305,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () =>
   })
 })
 
-/** A copy does not say which gateway took a delivery. */
+/** A copy does not say which gateway received a delivery. */
 function withoutNode(list: string): string {
   return list.replaceAll(/"node":"[^"]*"/g, '"node":null')
 }

@@ -1,4 +1,4 @@
-// Presets that prove their sender, over HTTP: what the sender signed comes in, and nothing that was touched since.
+// Presets with a proof, over HTTP: signed requests are accepted, and changed ones are refused.
 import { generateKeyPairSync, sign } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ const { publicKey, privateKey } = generateKeyPairSync('ed25519')
 const { privateKey: strangersKey } = generateKeyPairSync('ed25519')
 const publicHex = publicKey.export({ type: 'spki', format: 'der' }).subarray(-32).toString('hex')
 
-// of the base64 that Standard Webhooks asks for, and good for everybody else
+// base64 as Standard Webhooks requires it, and valid for all other senders
 const secret = 'MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3'
 const otherSecret = 'ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4'
 
@@ -49,7 +49,7 @@ function fixtureOf(preset: string) {
   throw new Error(`no fixture of ${preset} becomes a run`)
 }
 
-/** As the sender of the entry would post it. */
+/** Posts the sample like the sender of the entry. */
 function signedSample(options: Options, { asStranger = false } = {}): Sample {
   const { file, headers, payload } = fixtureOf(options.name)
   if (options.name !== 'discord') {
@@ -64,7 +64,7 @@ function signedSample(options: Options, { asStranger = false } = {}): Sample {
   return { path: options['path'] ?? 'discord', isSigned: true, headers: { ...headers, ...proof }, body }
 }
 
-/** Header of the proof, and whether the proof covers the body. */
+/** The header of the proof, and whether the proof covers the body. */
 function toProofHeader({ headers }: Sample): string {
   const names = [
     'x-hub-signature-256',
@@ -89,7 +89,7 @@ function without(sample: Sample, name: string): Sample {
   return { ...sample, headers }
 }
 
-/** One character of the signature is another one. */
+/** The sample with one changed character in its signature. */
 function withBrokenProof(sample: Sample): Sample {
   const name = toProofHeader(sample)
   const value = sample.headers[name] ?? ''
@@ -118,7 +118,7 @@ describe('presets with a secret', () => {
     expect(await statusOf(without(sample, toProofHeader(sample)))).toBe(401)
     expect(await statusOf(signedSample(optionsOf(name, otherSecret), { asStranger: true }))).toBe(401)
     expect(await statusOf({ ...sample, body: `${sample.body} ` })).toBe(tokenAlone.has(name) ? 200 : 401)
-    // last: what was refused must not have taken its delivery id
+    // last, because a refused request must not use up its delivery id
     const fresh = { ...sample, headers: { ...sample.headers, 'idempotency-key': 'another-delivery' } }
     const reply = await post(gateway.port, fresh)
     expect([reply.status, reply.headers['idempotent-replay']]).toEqual([200, undefined])

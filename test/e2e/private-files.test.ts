@@ -1,4 +1,4 @@
-// The files that the gateway and its commands write: for their owner alone where they hold something, and never through somebody else's link.
+// Files of the gateway and its commands: readable by the owner only if they contain secrets, and never written through a foreign link.
 import { spawnSync } from 'node:child_process'
 import {
   existsSync,
@@ -44,7 +44,7 @@ test.skipIf(process.platform === 'win32')(
   'only the owner can write a config directory or read its secrets, whatever the umask',
   { timeout: 60_000 },
   () => {
-    // a folder that everybody may enter: nothing of it protects what is made in it
+    // a folder that all users may enter does not protect its files
     const dir = join(makeFolder(), 'config')
     mkdirSync(dir, { mode: 0o755 })
     const run = (args: string) => {

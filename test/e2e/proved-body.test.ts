@@ -1,4 +1,4 @@
-// What a proof covers is what is parsed: a captured request with other headers is the same payload, or it is refused.
+// The proved bytes are the parsed bytes: a captured request with other headers has the same payload, or it is refused.
 import { createHmac, generateKeyPairSync, sign as signWith } from 'node:crypto'
 import { deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -16,7 +16,7 @@ const form = 'application/x-www-form-urlencoded'
 const publicUrl = 'https://gateway.example'
 
 const all: readonly Scheme[] = schemes
-// the proofs of the others need a certificate or keys that are fetched: test/unit/http/proved-body.test.ts has every scheme
+// the other proofs need a certificate or keys that are fetched: test/unit/http/proved-body.test.ts has every scheme
 const signable = all.filter(({ kind, ...row }) => kind !== 'x509' && !('jwksUrl' in row) && row.id !== 'plaid')
 const edwards = generateKeyPairSync('ed25519')
 const curve = generateKeyPairSync('ec', { namedCurve: 'P-256' })
@@ -37,7 +37,7 @@ function settingsOf(scheme: Scheme) {
   })
 }
 
-/** A body that reads as JSON, and as a form with another payload. */
+/** A body that can be read as JSON, and as a form with another payload. */
 const forged = '&payload=%7B%22forged%22%3Atrue%7D&'
 
 let gateway: Proving
@@ -58,7 +58,7 @@ type Signed = { readonly url: string; readonly proof: Headers; readonly body: Bu
 
 let deliveries = 0
 
-/** A new delivery of a scheme, as its sender makes it, with a text that somebody else wrote: no memory answers for the parser. */
+/** A new delivery of a scheme, signed, with a text from an outsider. It is new, so that it is parsed and not answered as a duplicate. */
 function deliver(scheme: Scheme): Signed {
   deliveries += 1
   gateway.time.now += 1_000
@@ -117,7 +117,7 @@ function send({ url, proof, body }: Signed, headers: Headers): Promise<Reply> {
   return gateway.ask({ target: url, headers: [...proof, ...headers], body })
 }
 
-/** The payload that a request became; undefined if it was refused for its headers. */
+/** The resulting payload of a request; undefined if it was refused because of its headers. */
 async function payloadOf(reply: Reply): Promise<string | undefined> {
   const verdict = toVerdict(reply)
   if (verdict === 'media-type-unsupported' || verdict === 'encoding-unsupported') return undefined

@@ -1,4 +1,4 @@
-// A gateway for signed senders: in this process, without a disk, at the time that the test says.
+// A gateway for signed senders in this process: without a disk, and with a clock that the test sets.
 import { createHookloom, type HookloomOptions } from '../../src/app.ts'
 import type { MappingInput } from '../../src/define.ts'
 import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
@@ -9,19 +9,19 @@ import { type Reply, type RequestParts, send } from './wire.ts'
 
 export type Proving = {
   readonly port: number
-  /** Milliseconds since the epoch: what the gateway takes for now. */
+  /** The gateway's clock, in milliseconds since the epoch. */
   readonly time: { now: number }
-  /** A request of a client of its own, so that nobody's failures lock another out; or of the client that is named. */
+  /** Sends a request from a new client, so that no failure locks another one out, or from the given client. */
   ask(parts: RequestParts, client?: string): Promise<Reply>
   /** Newest last. */
   deliveries(): Promise<DeliveryRecord[]>
   /** The text of the event that a delivery made: its payload, if the mapping has no template. */
   eventOf(deliveryId: string): Promise<string | undefined>
-  /** An answer of the admin port to whoever has its token. */
+  /** Calls the admin port with its token. */
   admin(method: 'GET' | 'POST', path: string): Promise<{ status: number; body: string }>
 }
 
-/** Mappings become wakes that wait for the next heartbeat, so that nothing runs; `now` is a whole second. */
+/** Mappings become wakes that wait for the next heartbeat, so that nothing runs. `now` is a whole second. */
 export async function startProving(
   mappings: readonly MappingInput[],
   now = Math.floor(Date.now() / 1000) * 1000,

@@ -1,4 +1,4 @@
-// The README, as a newcomer runs it: its configuration, its curl lines, its answers, its transform.
+// The README as a new user follows it: its configuration, its curl lines, its answers, its transform.
 import { execFileSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { mainFile, makeFolder, startGateway, toChildEnv } from './gateway.ts'
 
 const block = (language: string, mark: string) => readBlock('README.md', language, mark)
 
-/** Ids are new each time; everything else stands as printed. */
+/** Replaces ids, which differ in each run. */
 function toShape(json: string): unknown {
   return JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
 }
@@ -26,7 +26,7 @@ describe('first screen of the README', () => {
     const dir = join(home, '.hookloom')
     const env = { ...toChildEnv(), HOME: home }
     execFileSync(process.execPath, [mainFile, 'init'], { env, stdio: 'ignore' })
-    // the ports of the README may be taken where the tests run
+    // the ports of the README may be in use on this machine
     const file = join(dir, 'hookloom.jsonc')
     const anyPort = readFileSync(file, 'utf8').replace(/8790|8791/g, '0')
     writeFileSync(file, anyPort)

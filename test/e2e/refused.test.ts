@@ -1,4 +1,4 @@
-// The operator's view of refused requests: why one was refused, and in development the request itself. No answer shows any of it.
+// The operator sees why a request was refused, and in development the request itself. No answer shows either.
 import { createHmac } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'

@@ -1,4 +1,4 @@
-// Whoever captured a signed delivery sends it again with other headers: it stays the delivery that it was.
+// A captured signed delivery that is sent again with other headers stays the same delivery.
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -47,7 +47,7 @@ function stripe(text: string): Headers {
   return [['stripe-signature', `t=${at},v1=${createHmac('sha256', secret).update(`${at}.${text}`).digest('hex')}`]]
 }
 
-/** Zoom signs no id: each text is a delivery. */
+/** Zoom signs no id, so each text is a new delivery. */
 function zoom(text: string): Headers {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', secret).update(`v0:${at}:${text}`).digest('hex')
@@ -57,7 +57,7 @@ function zoom(text: string): Headers {
   ]
 }
 
-/** Headers that no signature covers, each of which is somebody's delivery id or shows another sender. */
+/** Headers that no signature covers. Each is a delivery id of some sender, or suggests another sender. */
 const unsigned: readonly (readonly [string, Headers])[] = [
   ['a new Idempotency-Key', [['idempotency-key', 'another']]],
   ['the id header of another sender', [['x-request-uuid', 'another']]],

@@ -1,4 +1,4 @@
-// What a repeated delivery leaves behind: a count, a line in the log, and a word wherever its delivery is shown.
+// A repeated delivery is counted and logged, and every view of the delivery shows the repeat.
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { toDeliveryId } from './answers.ts'
 import { runCommand } from './command.ts'

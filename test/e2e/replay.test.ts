@@ -1,4 +1,4 @@
-// What an edit would have done to requests that came in: the command, and the admin port that it asks.
+// How an edit would have changed received requests: the command, and the admin port that it calls.
 import { cpSync, readFileSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { gatewayToken, hookToken, makeFolder, post as send, writeFiles } from '.
 import { readStore, startInside } from './inside.ts'
 
 const file = 'hooks/transforms/x.ts'
-/** The name is another one at each run. */
+/** The name differs in each run. */
 const before = `export default ({ payload: { kind } }) =>
   kind === 'old' ? null : { message: kind + ' one', name: 'at ' + process.hrtime.bigint() }\n`
 const after = `export default ({ payload: { kind } }, { replay }) => {
@@ -203,7 +203,7 @@ describe('replays of disconnected clients', { timeout: 60_000 }, () => {
     writeFiles(folder, { go: '' })
     expect((await first).status).toBe(200)
     expect((await ask()).status).toBe(200)
-    // once when it came, and twice in each of two replays
+    // one run for the original request, and two in each of two replays
     expect(readFileSync(calls, 'utf8')).toBe('xxxxx')
   })
 })

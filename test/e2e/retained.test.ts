@@ -1,4 +1,4 @@
-// Which requests a gateway keeps when they are done.
+// Which finished requests a gateway keeps.
 import { describe, expect, test } from 'vitest'
 import { hookToken, post as send } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'

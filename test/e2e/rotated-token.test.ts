@@ -1,4 +1,4 @@
-// Two live hook tokens while one is changed for the other, and metrics by hook.
+// Two valid hook tokens while one replaces the other, and metrics by hook.
 import { expect, test } from 'vitest'
 import { gatewayToken } from './gateway.ts'
 import { startInside } from './inside.ts'

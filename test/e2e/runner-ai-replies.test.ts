@@ -1,4 +1,4 @@
-// Replies of the runner `ai` that are not as they should be.
+// Abnormal replies to the runner `ai`.
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { chatCompletions as api } from './fakes/chat-completions.ts'
 import { anthropic } from './fakes/anthropic.ts'

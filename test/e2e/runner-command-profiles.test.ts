@@ -1,4 +1,4 @@
-// claude and codex by their profiles, against programs that speak as they do: rights, sessions, counts and refusals.
+// The profiles of claude and codex, with programs that imitate their output: rights, sessions, counts and refusals.
 import { expect, describe, test } from 'vitest'
 import type { RunResult } from '../../src/model/runner.ts'
 import { callsIn, createIO, makeFolder, openRunner } from './runner-command-stage.ts'

@@ -1,4 +1,4 @@
-// A stage for commands: runners of the fixtures, and a roll-call by which a test knows which processes are there.
+// Runners of the fixture commands, and a server that shows a test which of their processes are running.
 import { chmodSync, readFileSync, realpathSync, symlinkSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
@@ -15,12 +15,12 @@ export function fixture(name: string): string {
   return join(fixtures, `${name}.mjs`)
 }
 
-/** The real path of a folder that is gone when the test file ends. */
+/** The real path of a folder that is removed when the test file ends. */
 export function makeFolder(): string {
   return realpathSync(makeTemporary())
 }
 
-/** A PATH on which `claude` and `codex` are the fixtures of that name. */
+/** A PATH in which `claude` and `codex` are the fixtures of that name. */
 function makePath(): string {
   const bin = makeFolder()
   for (const name of ['claude', 'codex']) {
@@ -32,14 +32,14 @@ function makePath(): string {
 
 type Settings = Partial<CommandRunnerConfig> & { readonly vars?: Readonly<Record<string, string>> }
 
-/** A runner called `mine`. */
+/** A runner with the name `mine`. */
 export function openRunner({ vars = {}, ...config }: Settings) {
   return createCommandRunner('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {
     env: { PATH: makePath(), HOME: makeFolder(), LANG: 'C.UTF-8', ...vars },
   })
 }
 
-/** One of a fixture, run by this Node. */
+/** A runner for a fixture, run by this Node. */
 export function openFixture(name: string, { args = [], ...config }: Settings = {}) {
   return openRunner({ command: process.execPath, args: [fixture(name), ...args], ...config })
 }
@@ -56,7 +56,7 @@ export function createIO(): { readonly io: RunIO; readonly lines: string[]; stop
 
 export const timeIsUp = new DOMException('The time is up.', 'TimeoutError')
 
-/** What a fake wrote down of its calls, oldest first. */
+/** The calls that a fake recorded, oldest first. */
 export function callsIn(folder: string): { args: string[]; values: Record<string, unknown>; prompt: string }[] {
   return readFileSync(join(folder, 'calls.jsonl'), 'utf8')
     .trim()
@@ -66,9 +66,9 @@ export function callsIn(folder: string): { args: string[]; values: Record<string
 
 export type RollCall = {
   readonly port: string
-  /** The pids of the next processes that say that they are there. */
+  /** The pids of the next processes that connect. */
   hear(count: number): Promise<number[]>
-  /** Resolves when everybody who said so is gone: the system closes the connections of a process that ends. */
+  /** Resolves when all connected processes have ended: the system closes their connections. */
   hearNobody(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export async function openRollCall(): Promise<RollCall> {
   }
 }
 
-/** True: somebody has this pid and is no corpse that only waits to be buried. */
+/** Whether a process with this pid exists and is not a zombie. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0)
@@ -116,7 +116,7 @@ export function isAlive(pid: number): boolean {
   try {
     return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
   } catch {
-    // no such file system, or gone meanwhile
+    // no such file system, or the process has ended
     return process.platform !== 'linux'
   }
 }

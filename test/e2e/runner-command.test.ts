@@ -1,4 +1,4 @@
-// Commands as real processes: what they are given, what becomes of them, and that nothing of them is left.
+// Commands as real processes: their input, their end, and that no process is left.
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { expect, describe, test } from 'vitest'
@@ -111,7 +111,7 @@ describe('stopped runs', () => {
   test('a command that heeds SIGTERM is not killed', async () => {
     const roll = await openRollCall()
     const { io, stop } = createIO()
-    // a minute: longer than this test may last
+    // a minute, which is longer than this test may take
     const running = openFixture('obedient', { args: [roll.port], killAfterMs: 60_000 }).run(toRunRequest(), io)
     const pids = await roll.hear(1)
     stop(timeIsUp)

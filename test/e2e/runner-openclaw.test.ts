@@ -1,4 +1,4 @@
-// OpenClaw as a runner, against a fake that takes what OpenClaw documents and nothing else.
+// OpenClaw as a runner, with a fake that accepts only what OpenClaw documents.
 import { describe, expect, test } from 'vitest'
 import { createOpenClawRunner } from '../../src/runners/openclaw.ts'
 import { AgentAction } from '../../src/model/action.ts'
@@ -10,7 +10,7 @@ import { toRunRequest } from './runner-request.ts'
 
 const token = 'openclaw-hook-token'
 
-/** `misbehaviour`: in place of what OpenClaw does. */
+/** `misbehaviour` replaces the normal answer of OpenClaw. */
 async function openFake(misbehaviour?: Misbehaviour) {
   let wake = () => {}
   const called = new Promise<void>((resolve) => (wake = resolve))

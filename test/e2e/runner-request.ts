@@ -1,4 +1,4 @@
-// What a runner is asked, where a test says no more of it.
+// The default request to a runner in tests.
 import type { RunRequest } from '../../src/model/runner.ts'
 
 export function toRunRequest(request: Partial<RunRequest> = {}): RunRequest {

@@ -1,4 +1,4 @@
-// One door for many senders: who is let in by what, and who is slowed down for guessing.
+// Several senders on one path: which credential admits which request, and how guessing is slowed down.
 import { createHmac } from 'node:crypto'
 import { parse } from 'jsonc-parser'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -43,7 +43,7 @@ describe('many senders on one path', () => {
   let gateway: Proving
   beforeAll(async () => {
     gateway = await startProving([
-      // in nobody's alphabetical or table order: what is proven decides, not what comes first
+      // not sorted by name or by the table: the proof decides, not the order
       { id: 'slack', match: { path: 'in' }, verify: { scheme: 'slack', secret: secrets.slack } },
       {
         id: 'named-stripe',
@@ -120,7 +120,7 @@ describe('many senders on one path', () => {
   test('a token and a signature in one request each open the mappings that ask for them', async () => {
     const open = '{"kind":"open"}'
     expect(await recordOf(await post('mixed', open, bearer))).toMatchObject({ mappingId: 'open' })
-    // the token opens a mapping of this path, whose condition does not hold; the signed one stays shut
+    // the token opens a mapping of this path, whose condition is false; it does not open the signed one
     expect(toVerdict(await post('mixed', '{"kind":"x"}', bearer))).toBe('skipped')
     expect(await recordOf(await post('mixed', open, github(gateway, open)))).toMatchObject({ mappingId: 'closed' })
   })
@@ -248,7 +248,7 @@ describe('clients that are locked out', () => {
     await failing(25, forged)
     expect(toVerdict(await post(forged))).toBe('rate-limited')
     expect(toVerdict(await post(valid()))).toBe('accepted')
-    // what was guessed was no token
+    // the guess did not include the token
     expect(toVerdict(await post(bearer))).toBe('accepted')
   })
 

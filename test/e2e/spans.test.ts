@@ -1,4 +1,4 @@
-// The spans that OpenTelemetry's own SDK gets from a gateway, from the request to the reply.
+// The spans that OpenTelemetry's SDK receives from a gateway, from the request to the reply.
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { trace } from '@opentelemetry/api'

@@ -1,4 +1,4 @@
-// What a start and a reading command have to load. The times themselves depend on the machine.
+// The modules that a start and a reading command load. The times depend on the machine, so they are not tested.
 import { execFileSync, execSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import * as nodeModule from 'node:module'
@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest'
 const root = resolve(import.meta.dirname, '../..')
 const dist = join(root, 'dist')
 
-/** What the chunk of a command imports before it runs, and all that these import. */
+/** The packages and chunks that the chunk of a command imports before it runs, directly or not. */
 function loadedBy(command: string): { readonly packages: readonly string[]; readonly text: string } {
   const entries = readdirSync(dist).filter((name) => new RegExp(`^(main|${command})(-[\\w-]{8})?\\.js$`).test(name))
   const texts = new Map<string, string>()

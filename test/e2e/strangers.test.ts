@@ -1,4 +1,4 @@
-// Who has no credential cannot find out which hooks there are: what a request shows decides its answer, not its name.
+// A client without a credential cannot find out which hooks exist: the answer depends on its request, not on the name.
 import { createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -12,7 +12,7 @@ const over = 'x'.repeat(300_000)
 
 const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
 
-/** Every kind of hook, by what opens it. */
+/** Every kind of hook, by the credential that opens it. */
 const existing = ['signed', 'timed', 'in-body', 'word', 'bearer', 'basic', 'account', 'own-header', 'both', 'open']
 const missing = ['nobody', '', 'constructor', 'signed/', 'Signed'.toUpperCase()]
 
@@ -41,7 +41,7 @@ const ask = (name: string, request: Request, client?: string): Promise<Reply> =>
   gateway.ask({ target: `/hooks/${name}`, ...request }, client)
 
 /**
- * All that a stranger sees, but what is another one in each answer, and whether the connection is kept: a hook whose proof is in
+ * Everything that a stranger sees, except values that differ in each answer and whether the connection is kept: a hook whose proof is in
  * the body or in a Bearer token has to read the body first.
  */
 function toSeen({ status, headers, body }: Reply) {
@@ -120,7 +120,7 @@ describe('clients without a token', () => {
       for (const [index, name] of names.entries()) {
         const client = `203.0.${Object.keys(carriers).indexOf(shown)}.${index}`
         for (let count = 0; count < 20; count++) {
-          // half of them elsewhere: all names count as one
+          // half of them to unknown hooks, because all names share one count
           const at = count % 2 === 0 ? name : 'no-such-hook'
           expect([name, count, toVerdict(await ask(at, request, client))]).toEqual([name, count, 'unauthorized'])
         }

@@ -1,4 +1,4 @@
-// The guide of transforms/README.md, as an integrator follows it: its blocks type-check, run, and answer as printed.
+// The guide of transforms/README.md as an integrator follows it: its blocks type-check, run, and answer as printed.
 import { cpSync, readFileSync, utimesSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parse } from 'jsonc-parser'
@@ -33,14 +33,14 @@ const files = Object.fromEntries(Object.entries(modules).map(([name, code]) => [
 const toHook = (module: string) => module.replace(/\.ts$/, '')
 const toMapping = (module: string) => ({ id: toHook(module), match: { path: toHook(module) }, transform: { module } })
 
-/** A real package without dependencies of its own, as `npm install --prefix` would put it there. */
+/** A real package without dependencies, installed as by `npm install --prefix`. */
 function install(dir: string): void {
   const [, name = ''] =
     /^npm install --prefix ~\/\.hookloom\/hooks\/transforms (\S+)$/m.exec(block('sh', 'npm install')) ?? []
   cpSync(join(project, 'node_modules', name), join(dir, root, 'node_modules', name), { recursive: true })
 }
 
-/** Ids are new each time. */
+/** Replaces ids, which differ in each run. */
 const toShape = (json: string): unknown =>
   JSON.parse(json.replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, 'ID'))
 
@@ -55,7 +55,7 @@ async function send(hook: string, payload: unknown): Promise<{ status: number; b
   return { status: answer.status, body: await answer.text() }
 }
 
-/** The texts of the actions; where there are none, the status and what the gateway calls the delivery. */
+/** The texts of the actions; without actions, the status and the gateway's name for the result. */
 async function ask(hook: string, payload: unknown): Promise<string[]> {
   const { status, body } = await send(hook, payload)
   const answer: { deliveryId?: string; status?: string; code?: string } = body === '' ? {} : JSON.parse(body)
@@ -198,7 +198,7 @@ describe('contract of the guide', () => {
       const [, list = ''] = new RegExp(`Fields of ${kind}: ([^.]*)\\.`).exec(text) ?? []
       return [...list.matchAll(/`(\w+)`/g), ['', 'kind']].map(([, name = '']) => name)
     }
-    // trust is the configuration's alone
+    // only the configuration can set trust
     const agent = Object.keys(AgentResult.shape).filter((name) => name !== 'allowUnsafeExternalContent')
     expect(listed('an agent run').toSorted()).toEqual(agent.toSorted())
     expect(listed('a wake').toSorted()).toEqual(Object.keys(WakeResult.shape).toSorted())

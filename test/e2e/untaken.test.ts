@@ -1,4 +1,4 @@
-// An edit takes the mapping of accepted deliveries away, and gives it back: on each engine, and with two gateways on one database.
+// An edit removes the mapping of accepted deliveries and restores it: on each engine, and with two gateways on one database.
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -120,7 +120,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
         const id = await taker.send(n)
         await expect.poll(async () => (await store.delivery(id))?.state, slow).toBe('parked')
       }
-      // as a gateway stores it whose clock is 90 s behind; parked by this generation, so that no look runs it before the retry
+      // as stored by a gateway whose clock is 90 s late; parked by this generation, so that no check runs it before the retry
       const [last] = await store.open({ limit: 1, state: 'parked' })
       if (last === undefined) throw new Error('three are parked')
       const { request, hook, generation } = last

@@ -1,4 +1,4 @@
-// Proofs of senders over real HTTP: what a sender signed comes in, and nothing that differs from it by a character or a second.
+// Proofs of senders over real HTTP: signed requests are accepted, and those that differ by a character or a second are refused.
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -50,7 +50,7 @@ describe.skipIf(vectors === undefined)(`published vectors over HTTP (skipped whe
     return post(gateway, `/hooks/${pathOf(vector)}${query}`, { ...vector, rawBody: Buffer.from(vector.body) })
   }
 
-  // one vector signs "Hello, World!": proven, and no JSON
+  // one vector signs "Hello, World!", which is not JSON
   const isJson = ({ headers, body }: Vector): boolean =>
     /^[[{]/.test(body) || /urlencoded/.test(headers['content-type'] ?? '')
   const proven = cases.filter(({ valid }) => valid)

@@ -1,4 +1,4 @@
-// Signatures as senders publish them, each with the settings that its mapping would have. They lie beside the corpus.
+// Signatures that senders published, each with the settings for its mapping. The file is next to the corpus.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
@@ -43,7 +43,7 @@ export type PublishedHandshake = z.infer<typeof Handshake>
 
 export const missingVectors = 'HOOKLOOM_CORPUS names no folder with ../reference/vectors.json'
 
-/** Undefined: there is no such file. */
+/** Undefined if there is no such file. */
 export function readVectors(): { vectors: Vector[]; handshakes: PublishedHandshake[] } | undefined {
   const corpus = process.env['HOOKLOOM_CORPUS']
   const file = corpus === undefined ? undefined : join(corpus, '..', 'reference', 'vectors.json')
@@ -52,7 +52,7 @@ export function readVectors(): { vectors: Vector[]; handshakes: PublishedHandsha
   return z.object({ vectors: z.array(Vector), handshakes: z.array(Handshake) }).parse(content)
 }
 
-/** Names by which the vectors tell apart what is one scheme here. */
+/** Names of the vectors for what is one scheme here. */
 const sameScheme: Record<string, string> = {
   'asana-new': 'asana',
   'github-octokit': 'github',
@@ -72,7 +72,7 @@ export function toVerify(vector: Vector): VerifyInput {
   if (vector.publicKey !== undefined) verify.publicKey = vector.publicKey
   if (vector.url !== undefined) verify.publicUrl = vector.url.replace(/\?.*$/s, '')
   if (vector.timestampHeader !== undefined) verify.timestamp = { header: vector.timestampHeader }
-  // these vectors expect windows that are narrower than the default
+  // these vectors expect shorter time windows than the default
   if (verify.scheme === 'paddle') verify.toleranceSeconds = 5
   if (verify.scheme === 'zoom') verify.toleranceSeconds = 300
   if (verify.scheme === 'aws-sns') verify.topicArn = 'arn:aws:sns:us-west-2:123456789012:MyTopic'
@@ -94,7 +94,7 @@ export function isForGateway(vector: Vector): boolean {
 
 const plaidKeys = 'https://keys.example/plaid'
 
-/** A world that has the certificates and keys of these vectors, and where whoever confirms a subscription is thanked. */
+/** A transport that serves the certificates and keys of these vectors, and answers every confirmation of a subscription. */
 export function toWorld(vectors: readonly Vector[]): Transport {
   const certificates = Object.assign({}, ...vectors.map(({ certs }) => certs))
   const keysOf = (scheme: string) =>

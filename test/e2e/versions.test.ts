@@ -1,4 +1,4 @@
-// Which code ran is kept with each delivery: what waited for a mended version tells of that one, what ran before tells of its own.
+// Each delivery keeps the hash of the code that ran: a delivery that ran after a fix has the new hash, and earlier ones keep theirs.
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'

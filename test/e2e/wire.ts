@@ -1,4 +1,4 @@
-// HTTP/1.1 by hand: bytes go out as the test wrote them, and what comes back is read without an HTTP client's kindness.
+// HTTP/1.1 byte by byte: sends exactly the bytes of the test, and reads the answer without the tolerance of an HTTP client.
 import { connect } from 'node:net'
 import { hookToken } from './gateway.ts'
 
@@ -29,11 +29,11 @@ export type RequestParts = {
   readonly version?: string
   readonly headers?: Headers
   readonly body?: string | Uint8Array
-  /** Off: the headers say alone how long the body is. */
+  /** False: no `content-length` is added. */
   readonly length?: boolean
 }
 
-/** One request. `content-length` counts the body, `host` is there; everything else as given. */
+/** One request. `content-length` and `host` are added; everything else is sent as given. */
 export function toRequest(parts: RequestParts): Buffer {
   const { method = 'POST', target, version = 'HTTP/1.1', headers = [], body = '', length = true } = parts
   const bytes = Buffer.from(body)
@@ -47,14 +47,14 @@ export function toRequest(parts: RequestParts): Buffer {
 }
 
 type ExchangeOptions = {
-  /** Answers after which the connection is given up; `all`: read until the gateway ends it. Default 1. */
+  /** The number of answers after which the connection is closed; `all`: reads until the gateway closes it. Default: 1. */
   readonly until?: number | 'all'
-  /** Answers to these methods have no body. */
+  /** Whether the answers have no body, as to HEAD. */
   readonly head?: boolean
   readonly timeoutMs?: number
 }
 
-/** Sends bytes on a connection of their own and reads what comes back. */
+/** Sends bytes on a new connection and reads the answers. */
 export function exchange(port: number, bytes: Uint8Array | string, options: ExchangeOptions = {}): Promise<Exchange> {
   const { until = 1, head = false, timeoutMs = 10_000 } = options
   return new Promise((resolve, reject) => {
@@ -78,7 +78,7 @@ export function exchange(port: number, bytes: Uint8Array | string, options: Exch
       closed = true
       end()
     })
-    // a reset ends the reading too: the test sees what was answered before it
+    // a reset ends the reading too: the test checks the answers before it
     socket.on('error', () => {
       closed = true
       end()
@@ -87,7 +87,7 @@ export function exchange(port: number, bytes: Uint8Array | string, options: Exch
   })
 }
 
-/** One request on a connection of its own, and its only answer. */
+/** Sends one request on a new connection, and returns its only answer. */
 export async function send(port: number, parts: RequestParts): Promise<Reply> {
   const { replies } = await exchange(port, toRequest(parts), { head: parts.method === 'HEAD' })
   const [reply] = replies
@@ -95,7 +95,7 @@ export async function send(port: number, parts: RequestParts): Promise<Reply> {
   return reply
 }
 
-/** A request with the hook token and a JSON body, as most senders make it. */
+/** Posts JSON with the hook token, like most senders. */
 export function post(port: number, target: string, body: unknown, headers: Headers = []): Promise<Reply> {
   const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
   return send(port, { target, headers: [...bearer, ...json, ...headers], body: text })

@@ -1,4 +1,4 @@
-// node webdis.mjs <unused> <directory> <port>: HTTP in front of a Redis of its own, which appends each body to a file and syncs it.
+// node webdis.mjs <unused> <directory> <port>: HTTP in front of its own Redis, which appends each body to a file and syncs it.
 import { spawn } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

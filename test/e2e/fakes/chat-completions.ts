@@ -1,4 +1,4 @@
-// OpenAI's Chat Completions API as Ollama, vLLM and others speak it: https://platform.openai.com/docs/api-reference/chat
+// OpenAI's Chat Completions API as Ollama, vLLM and others implement it: https://platform.openai.com/docs/api-reference/chat
 import { z } from 'zod'
 import { apiKey, type Api, toEvent } from './provider.ts'
 
@@ -6,13 +6,13 @@ const Fields = z.strictObject({
   model: z.string(),
   messages: z.array(z.strictObject({ role: z.enum(['system', 'user', 'assistant']), content: z.string().min(1) })),
   reasoning_effort: z.enum(['low', 'medium', 'high']).optional(),
-  // vLLM's own
+  // an extension of vLLM
   chat_template_kwargs: z.record(z.string(), z.boolean()).optional(),
   stream: z.literal(true).optional(),
   stream_options: z.strictObject({ include_usage: z.literal(true) }).optional(),
 })
 
-// a stream tells what it used only to whom asks
+// a stream contains its usage only if the client asks for it
 const Body = Fields.refine(
   ({ stream, stream_options }) => (stream === undefined) === (stream_options === undefined),
   'a stream without its usage',

@@ -20,7 +20,7 @@ export function toDirectId(user: string): string {
   return `9${user.slice(1)}`
 }
 
-/** `channels`: those that the bot may write to. `silent`: users who take no direct messages. */
+/** `channels`: those to which the bot may write. `silent`: users who accept no direct messages. */
 export async function startFakeDiscord({
   botToken,
   channels = [],
@@ -62,7 +62,7 @@ export async function startFakeDiscord({
   return { ...loopback, baseUrl: `${loopback.url}/api/v10`, posted }
 }
 
-/** An error as Discord answers it. */
+/** An error in Discord's format. */
 export function refuse(status: number, code: number, message: string): Reply {
   return { status, body: { message, code } }
 }

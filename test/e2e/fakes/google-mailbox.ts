@@ -1,4 +1,4 @@
-// A mailbox as the Gmail API shows it: messages, a history that can expire, labels, a search over subjects.
+// A fake Gmail mailbox: messages, a history that can expire, labels, a search over subjects.
 import type { Reply } from './google.ts'
 import type { Received } from './loopback.ts'
 
@@ -11,21 +11,21 @@ type FakeMail = {
   readonly html?: string
   /** The texts are stored separately, as Gmail does with large ones. A number: the size that Gmail states. */
   readonly storedApart?: true | number
-  /** Takes the place of all that is made of the fields above. */
+  /** Replaces the payload that is built from the fields above. */
   readonly payload?: object
 }
 
 export type FakeMailbox = {
   historyId: number
-  /** Puts mails into the mailbox, each with a history record of its own. */
+  /** Adds mails to the mailbox, each with its own history record. */
   receive(...mails: readonly FakeMail[]): void
-  /** In the history still, and gone from the mailbox. */
+  /** Removes a mail from the mailbox, but not from the history. */
   remove(id: string): void
-  /** What came until now can no longer be listed as history. */
+  /** Removes the history until now. */
   expire(): void
   /** Messages of one page of the history. */
   pageSize: number
-  /** How many watches were begun. */
+  /** The number of watches so far. */
   watches: number
   answer(seen: Received): Reply | undefined
 }

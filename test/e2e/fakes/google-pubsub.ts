@@ -1,4 +1,4 @@
-// Pub/Sub as its REST API shows it: topics with a policy, subscriptions that are pulled, the state of a project's APIs.
+// A fake of Pub/Sub's REST API: topics with a policy, subscriptions for pulls, the state of a project's APIs.
 import type { Reply } from './google.ts'
 import type { Received } from './loopback.ts'
 
@@ -9,9 +9,9 @@ export type FakePubSub = {
   readonly subscriptions: Map<string, object>
   /** APIs that are turned on. */
   readonly services: Set<string>
-  /** Lies in the subscription until it is acknowledged; whoever waits for one gets it. */
+  /** Adds a message, which stays in the subscription until it is acknowledged. */
   publish(notification: object): void
-  /** How many wait and are not acknowledged. */
+  /** The number of messages that are not acknowledged. */
   readonly waiting: () => number
   /** Resolves when a pull waits for messages. */
   pulled(): Promise<void>
@@ -96,7 +96,7 @@ export function createFakePubSub({ fault }: { fault: (text: string) => void }): 
     return { body: verb === undefined ? { name, ...subscription } : {} }
   }
 
-  /** Waits as Google does, until there is something. */
+  /** Waits until there is a message, like Google. */
   async function pull(body: unknown): Promise<Reply> {
     if (typeof (body as { maxMessages?: unknown }).maxMessages !== 'number') fault('pull has no maxMessages')
     if (messages.length === 0) {

@@ -1,5 +1,5 @@
-// Google on loopback: consent, tokens, certificates, Gmail, Pub/Sub. Every request is checked as Google would; what was wrong of one
-// stands in `faults`, and a test ends by looking that there are none.
+// A fake Google on loopback: consent, tokens, certificates, Gmail, Pub/Sub. It checks every request like Google and records mistakes in
+// `faults`, which must be empty at the end of a test.
 import { createHash, createSign, createVerify, generateKeyPairSync } from 'node:crypto'
 import { createFakeMailbox, type FakeMailbox } from './google-mailbox.ts'
 import { createFakePubSub, type FakePubSub } from './google-pubsub.ts'
@@ -20,17 +20,17 @@ export type FakeGoogle = {
   readonly faults: string[]
   /** `METHOD /path`, in order. */
   readonly requests: string[]
-  /** Refresh tokens that are good; empty it, and the consent is revoked. */
+  /** Valid refresh tokens. Clear the set to revoke the consent. */
   readonly refreshTokens: Set<string>
-  /** The key file of a service account that may speak for the mailbox. */
+  /** The key file of a service account with access to the mailbox. */
   readonly serviceAccountKey: object
-  /** The next answers to requests whose path has this text, in place of the real ones. */
+  /** Sets the next answers to requests whose path contains this text. */
   fail(path: string, ...replies: readonly Reply[]): void
-  /** Runs before a request whose path has this text is answered. */
+  /** Runs before a request whose path contains this text is answered. */
   before(path: string, hook: () => void | Promise<void>): void
-  /** What the browser of a person who says yes is sent to. */
+  /** The URL to which the browser is redirected after a person consents. */
   consent(authUrl: string): string
-  /** A token as it stands on a push. Claims that are given take the place of good ones. */
+  /** Signs the token of a push. The given claims replace the valid ones. */
   signPush(claims: object, options?: { foreignKey?: boolean; now?: number }): string
 }
 

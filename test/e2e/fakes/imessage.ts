@@ -19,7 +19,7 @@ type Posted = z.infer<typeof Text> | z.infer<typeof NewChat>
 
 export type FakeBlueBubbles = Loopback & { readonly posted: readonly Posted[] }
 
-/** `chats`: guids of the conversations that exist. `sending`: tempGuids of messages that are still on their way. */
+/** `chats`: guids of the existing conversations. `sending`: tempGuids of messages that are still being sent. */
 export async function startFakeBlueBubbles({
   password,
   chats = [],
@@ -66,7 +66,7 @@ function answer(message: string, data: unknown): Reply {
   return { status: 200, body: { status: 200, message, data } }
 }
 
-/** An error as the server answers it; `data` is the message, where one was made that Messages could not send. */
+/** An error in the server's format. `data` is the message, if Messages could not send it. */
 export function refuse(status: number, type: string, message: string, data?: object): Reply {
   return { status, body: { status, message, error: { type, message }, data } }
 }

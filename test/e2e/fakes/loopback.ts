@@ -1,17 +1,17 @@
-// What the fakes of providers have in common: a server on loopback that remembers what it was sent and can be told to misbehave.
+// The base of the fake providers: a server on loopback that records requests and can be told to fail.
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import { onFileEnd } from '../../file-end.ts'
 
 export type Received = {
   readonly method: string
-  /** As it was sent, without the query. */
+  /** The path as received, without the query. */
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: IncomingHttpHeaders
   readonly text: string
-  /** The body as JSON; undefined when it is none. */
+  /** The body as JSON; undefined if it is not JSON. */
   readonly body: unknown
-  /** Resolves when it is answered to the end, or its client is gone. */
+  /** Resolves when the answer is complete, or when the client has disconnected. */
   readonly closed: Promise<unknown>
 }
 
@@ -22,19 +22,19 @@ export type Reply = {
   readonly body?: unknown
 }
 
-/** What is written piece by piece, and may never end. */
+/** Writes an answer piece by piece, perhaps without end. */
 type Writing = (response: ServerResponse) => void
 
-/** `reset`: the connection ends after the body was read. `silence`: no answer ever comes. */
+/** `reset`: the connection ends after the body was read. `silence`: no answer is sent. */
 export type Misbehaviour = Reply | Writing | 'reset' | 'silence'
 
 export type Loopback = {
   readonly url: string
   /** Every request, in order. */
   readonly received: readonly Received[]
-  /** What happens to the next requests, one each, before the fake is itself again. */
+  /** Sets the behaviour for the next requests, one each. After them the fake behaves normally. */
   plays(...next: readonly Misbehaviour[]): void
-  /** From now on nobody listens there. */
+  /** Stops listening. */
   close(): void
 }
 

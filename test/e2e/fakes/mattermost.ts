@@ -15,7 +15,7 @@ const botId = 'bot'.padEnd(26, '0')
 type MattermostPost = z.infer<typeof Post>
 export type FakeMattermost = Loopback & { readonly baseUrl: string; readonly posted: readonly MattermostPost[] }
 
-/** `users`: ids by name. A direct channel is called after the user. */
+/** `users`: ids by name. The id of a direct channel contains that of the user. */
 export async function startFakeMattermost({
   token,
   channels = [],
@@ -61,7 +61,7 @@ export function toDirectId(user: string): string {
   return `d${user.slice(1)}`
 }
 
-/** An error as Mattermost answers it. */
+/** An error in Mattermost's format. */
 export function refuse(status: number, id: string): Reply {
   return { status, body: { id, message: 'What went wrong.', status_code: status } }
 }

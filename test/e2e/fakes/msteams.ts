@@ -1,4 +1,4 @@
-// The Bot Connector of Microsoft Teams and the login that gives its access tokens.
+// The Bot Connector of Microsoft Teams and the login that issues its access tokens.
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-authentication, -connector-api-reference
 import { z } from 'zod'
 import { type Loopback, type Reply, startLoopback } from './loopback.ts'
@@ -19,7 +19,7 @@ export type FakeTeams = {
   readonly connector: Loopback
   readonly login: Loopback
   readonly posted: readonly { readonly conversation: string; readonly text: string }[]
-  /** Tokens that were given so far are refused from now on. */
+  /** Refuses all tokens issued so far. */
   revoke(): void
 }
 
@@ -75,7 +75,7 @@ export async function startFakeTeams({
   return { connector, login, posted, revoke: () => valid.clear() }
 }
 
-/** An error as the connector answers it. */
+/** An error in the connector's format. */
 export function refuse(status: number, code: string, message: string): Reply {
   return { status, body: { error: { code, message } } }
 }

@@ -1,28 +1,28 @@
-// A provider of models on loopback: it checks what it is sent against the documented API, and answers as a test says.
+// A fake provider of models on loopback: it checks requests against the documented API, and sends the answers that a test sets.
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { ProviderConfig } from '../../../src/model/agents-config.ts'
 import { type Received, startLoopback } from './loopback.ts'
 
-/** What one kind of provider looks like from outside. Its replies use 11 tokens in, 4 of them cached, and 7 out. */
+/** The API of one kind of provider. Its replies use 11 input tokens, 4 of them cached, and 7 output tokens. */
 export type Api = {
   readonly kind: ProviderConfig['kind']
-  /** A model that thinks. */
+  /** A model that supports thinking. */
   readonly model: string
   readonly basePath: string
   toPath(streamed: boolean): string
   readonly keyHeader: readonly [name: string, value: string]
   readonly body: z.ZodType
   isStreamed(request: Pick<Received, 'path' | 'body'>): boolean
-  /** The thinking that a body asks for. */
+  /** The thinking settings in a body. */
   thinkingOf(body: unknown): unknown
-  /** A whole reply, and one in pieces: events for people's eyes, one a line. */
+  /** A whole reply, and a reply as a stream of events. */
   toWhole(text: string): unknown
   toEvents(pieces: readonly string[]): readonly string[]
   toRefusal(status: number): unknown
   /** An error in the middle of a stream that means "overloaded". */
   readonly overloaded: string
-  /** Where the list of models is. */
+  /** The path of the list of models. */
   readonly listPath: string
 }
 
@@ -36,7 +36,7 @@ export type Fake = {
   answer: Answer
   /** Resolves with the next request. */
   next(): Promise<Received>
-  /** Throws if a request was not what the API documents. */
+  /** Throws if a request did not match the documented API. */
   close(): void
 }
 
@@ -83,7 +83,7 @@ function toFaults(api: Api, request: Received): string[] {
 const eventStream = { 'content-type': 'text/event-stream' }
 const json = { 'content-type': 'application/json' }
 
-/** The reply in one piece or as a stream, as it was asked for. */
+/** The reply in one piece or as a stream, whichever the request asked for. */
 export function replies(...pieces: string[]): Answer {
   return (api, request, response) => {
     if (request.method === 'GET') return void response.writeHead(200, json).end('{"data":[]}')
@@ -99,7 +99,7 @@ export function refuses(status: number, headers: Record<string, string> = {}, bo
     void response.writeHead(status, { ...json, ...headers }).end(JSON.stringify(body ?? api.toRefusal(status)))
 }
 
-/** The first events of a reply; then the connection is reset, or the answer just ends. */
+/** The first events of a reply; then the connection is reset, or the answer ends early. */
 export function breaksOff(how: 'reset' | 'end'): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)
@@ -112,7 +112,7 @@ export function breaksOff(how: 'reset' | 'end'): Answer {
   }
 }
 
-/** The first events, then an error of the provider; the connection stays open. */
+/** The first events, then an error of the provider. The connection stays open. */
 export function failsInside(): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)
@@ -125,7 +125,7 @@ export function failsInside(): Answer {
   }
 }
 
-/** One line that goes on until nobody listens any more. */
+/** One line that continues until the client disconnects. */
 export function neverEnds(status: number): Answer {
   return (_api, _request, response) => {
     response.writeHead(status, { 'content-type': status === 200 ? 'text/event-stream' : 'application/json' })
@@ -139,7 +139,7 @@ export function neverEnds(status: number): Answer {
 
 export const neverAnswers: Answer = () => {}
 
-/** Headers and the first piece, and then nothing more. */
+/** Headers and the first piece, then nothing. */
 export function stalls(): Answer {
   return (api, _request, response) => {
     response.writeHead(200, eventStream)

@@ -30,7 +30,7 @@ export type ResultType =
 
 export type FakeSignal = Loopback & { readonly posted: readonly Send['params'][] }
 
-/** `accounts`: those of a daemon that was started without one, which must then be named. */
+/** `accounts`: the accounts of a daemon that was started without one. Requests must then name one of them. */
 export async function startFakeSignal({ accounts }: { accounts?: readonly string[] } = {}): Promise<FakeSignal> {
   const posted: Send['params'][] = []
   const loopback = await startLoopback(({ method, path, headers, body }) => {
@@ -51,13 +51,13 @@ export async function startFakeSignal({ accounts }: { accounts?: readonly string
   return { ...loopback, posted }
 }
 
-/** An error as signal-cli answers it, with the results of the recipients when it came as far as sending. */
+/** An error in signal-cli's format, with the results of the recipients if sending had begun. */
 export function rpcError(code: number, message: string, results?: readonly object[]): Reply {
   const data = results === undefined ? null : { response: { timestamp: 1_700_000_000_000, results } }
   return { status: 200, body: { jsonrpc: '2.0', error: { code, message, data }, id: 'any' } }
 }
 
-/** What became of the one recipient. */
+/** The result for the only recipient. */
 export function toResult(type: ResultType, rest: object = {}): object {
   return { recipientAddress: { number: '+15550100' }, type, ...rest }
 }

@@ -1,4 +1,4 @@
-// Slack's Web API as it is documented: POST /api/<method>, JSON or a form, status 200 also for what is refused.
+// Slack's Web API as documented: POST /api/<method>, JSON or a form, status 200 even for refusals.
 // https://docs.slack.dev/apis/web-api/, /reference/methods/chat.postMessage
 import { z } from 'zod'
 import { type Loopback, type Received, type Reply, startLoopback } from './loopback.ts'
@@ -15,7 +15,7 @@ const Open = z.strictObject({ users: z.string() })
 type SlackMessage = z.infer<typeof Message>
 export type FakeSlack = Loopback & { readonly baseUrl: string; readonly posted: readonly SlackMessage[] }
 
-/** `channels`: those that the app was invited to; `others` are there as well. */
+/** `channels`: those to which the app was invited. `others`: channels that exist without it. */
 export async function startFakeSlack({
   botToken,
   channels = [],
@@ -52,7 +52,7 @@ export async function startFakeSlack({
   return { ...loopback, baseUrl: `${loopback.url}/api`, posted }
 }
 
-/** What a method was given: JSON, or form fields of which those that are no text are JSON. */
+/** The arguments of a method: JSON, or form fields in which values other than texts are JSON. */
 export function toArguments({ headers, text, body }: Received): unknown {
   if (headers['content-type']?.startsWith('application/json') === true) return body
   return Object.fromEntries([...new URLSearchParams(text)].map(([name, value]) => [name, toField(value)]))
@@ -62,7 +62,7 @@ function toField(value: string): unknown {
   return /^(true|false|\{.*\})$/s.test(value) ? JSON.parse(value) : value
 }
 
-/** An error as Slack answers it. */
+/** An error in Slack's format. */
 export function refuse(error: string): Reply {
   return { status: 200, body: { ok: false, error } }
 }

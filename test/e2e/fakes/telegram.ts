@@ -13,7 +13,7 @@ const Message = z.strictObject({
 type TelegramMessage = z.infer<typeof Message>
 export type FakeTelegram = Loopback & { readonly baseUrl: string; readonly posted: readonly TelegramMessage[] }
 
-/** `moved`: the new ids of groups that became supergroups. `noHtml`: takes no tags at all, as an older server would. */
+/** `moved`: the new ids of groups that became supergroups. `noHtml`: accepts no tags, like an older server. */
 export async function startFakeTelegram({
   botToken,
   chats,
@@ -53,12 +53,12 @@ export async function startFakeTelegram({
   return { ...loopback, baseUrl: loopback.url, posted }
 }
 
-/** An error as the Bot API answers it. */
+/** An error in the Bot API's format. */
 export function refuse(status: number, description: string, parameters?: object): Reply {
   return { status, body: { ok: false, error_code: status, description, ...(parameters && { parameters }) } }
 }
 
-/** The text without its entities; undefined where the Bot API would not parse it. */
+/** The text without its entities; undefined if the Bot API would refuse it. */
 function toVisible(html: string): string | undefined {
   const open: string[] = []
   for (const [, slash, name = '', attributes = ''] of html.matchAll(/<(\/?)(\w*)([^<>]*)>/g)) {

@@ -1,4 +1,4 @@
-// A receiver of webhooks after https://www.standardwebhooks.com: it verifies with the reference library and drops what it has seen.
+// A receiver of webhooks (https://www.standardwebhooks.com): it verifies with the reference library and drops repeats.
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
 import { type Loopback, startLoopback } from './loopback.ts'

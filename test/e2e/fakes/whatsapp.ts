@@ -43,7 +43,7 @@ const Message = z.discriminatedUnion('type', [
 
 export type FakeWhatsApp = Loopback & { readonly baseUrl: string; readonly posted: readonly z.infer<typeof Message>[] }
 
-/** `closed`: numbers that have not written for 24 hours, which take templates only. */
+/** `closed`: numbers that have not written for 24 hours, which accept templates only. */
 export async function startFakeWhatsApp({
   accessToken,
   phoneNumberId,
@@ -82,7 +82,7 @@ export async function startFakeWhatsApp({
   return { ...loopback, baseUrl: `${loopback.url}/v25.0`, posted }
 }
 
-/** An error as the Graph API answers it. */
+/** An error in the Graph API's format. */
 function refuse(status: number, code: number, title: string): Reply {
   const error = { message: `(#${code}) ${title}`, type: 'OAuthException', code, error_data: { details: title } }
   return { status, body: { error: { ...error, fbtrace_id: 'Az8or2yhqkZfEZ-_4Qn_Bam' } } }

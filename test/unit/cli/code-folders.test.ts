@@ -1,4 +1,4 @@
-// Who can write the code of a config directory can run it in the gateway: `hookloom doctor` warns of other users who can.
+// A user who can write the code of a config directory can run code in the gateway, so `hookloom doctor` warns of other such users.
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,4 @@
-// What `hookloom show` says of the messages of a reply.
+// The output of `hookloom show` about the messages of a reply.
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
@@ -21,7 +21,7 @@ const post = (part: number, over: Partial<Post>): Post => ({
   ...over,
 })
 
-/** What is shown of a job with these messages, as people read it and as JSON. */
+/** The output for a job with these messages, for people and as JSON. */
 async function showPosts(posts: readonly Post[], state: Exclude<JobState, 'dropped'>, step?: Step) {
   const dir = makeConfigDir()
   const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })

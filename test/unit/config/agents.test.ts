@@ -1,4 +1,4 @@
-// Agents, models, runners and channels: every name in a configuration leads somewhere, or its key says that it does not.
+// Agents, models, runners and channels: every name in a configuration must refer to something, or its key is reported.
 import { describe, expect, test } from 'vitest'
 import { Config } from '../../../src/model/config.ts'
 import { findConfigIssues } from '../../../src/model/config-rules.ts'

@@ -1,4 +1,4 @@
-// Mistakes in agents, models, runners and channels: one line each, which names what would fit.
+// Mistakes in agents, models, runners and channels: one line each, which names the valid values.
 import { describe, expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
 
@@ -111,7 +111,7 @@ describe('names of models', () => {
     expect(problemsOf({ models, agents: { list: [{ id: 'main', runner: 'claude' }] }, hooks })).toEqual([])
     expect(problemsOf({ hooks })).toEqual(wrong)
     expect(problemsOf({ agents: { defaults: { runner: 'echo' } }, hooks })).toEqual(wrong)
-    // the agent of the mapping counts, and no other one
+    // only the agent of the mapping counts
     const agents = {
       list: [
         { id: 'main', runner: 'claude' },

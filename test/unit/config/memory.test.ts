@@ -8,7 +8,7 @@ import { recallStore } from '../../../src/config/recall.ts'
 
 const env = { NAME: 'one' }
 
-/** A config directory whose configuration a gateway has noted. */
+/** A config directory with the stored facts of a gateway about its configuration. */
 async function makeNoted(text: (dir: string) => string) {
   const dir = mkdtempSync(join(tmpdir(), 'hookloom-memory-'))
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
@@ -47,7 +47,7 @@ test('the store of a noted configuration is known until its text, .env, a variab
 
 test('a configuration in which an escape may hide the name of a variable is not noted', async () => {
   const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}-of-the-gateway" } }')
-  // the note of another one is written after this one would have been
+  // the facts of this one would have been written before those of another one
   const other = await makeNoted(sound)
   await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')))
   expect(recallStore({ dir, env })).toBe(undefined)

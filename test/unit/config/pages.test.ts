@@ -1,4 +1,4 @@
-// Every configuration that a page shows is one that the gateway accepts; of a part, once it is put in its place.
+// The gateway accepts every configuration that a page shows; a part is first put in its place.
 import { parse, type ParseError } from 'jsonc-parser'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
@@ -11,12 +11,12 @@ import { pages, readBlocks } from '../../pages.ts'
 
 type Part = Record<string, unknown>
 
-/** A value of the form that its key demands. */
+/** A value in the form that its key requires. */
 function toValue(name: string): string {
   return name === 'DATABASE_URL' ? 'postgres://user:password@db/hooks' : `value-of-${name}`
 }
 
-/** Where a part of a configuration belongs, by the schema that has all of its keys. */
+/** Where a part of a configuration belongs, found by the schema that has all of its keys. */
 const places: readonly { readonly keys: readonly string[]; readonly put: (part: Part) => Part }[] = [
   { keys: Object.keys(Config.shape), put: (part) => part },
   { keys: Object.keys(Mapping.shape), put: (part) => ({ hooks: { mappings: [part] } }) },
@@ -54,7 +54,7 @@ test('the pages show configurations', () => {
 test.each(shown)('the example of $page under "$section" is a valid configuration', ({ text }) => {
   const filled = toConfig(text.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => toValue(name)))
   expect(Config.safeParse(filled).error?.issues).toBeUndefined()
-  // what a part leaves out is in the text around it
+  // the text around a part contains what the part leaves out
   if (!isWhole(text)) return
   const named = [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name = '']) => [name, toValue(name)])
   expect(parseConfig(JSON.stringify(toConfig(text)), Object.fromEntries(named)).problems).toEqual([])

@@ -8,7 +8,7 @@ const ofHooks = (hooks: object, rest: object = {}) => problems({ hooks: { enable
 const ofMapping = (mapping: object, hooks: object = {}, rest: object = {}) =>
   ofHooks({ ...hooks, mappings: [mapping] }, rest)
 
-/** The paths that are told of a configuration that holds and of one that does not. */
+/** The paths that are reported for a valid and for an invalid configuration. */
 function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }) {
   return { good, bad: bad.map((line) => line.split(' ')[0]) }
 }
@@ -81,7 +81,7 @@ describe('the store', () => {
     expect(ofStore({ url })).toEqual([])
   })
 
-  // each is a URL whose password would be shown if a part of it were taken for the host or the database
+  // each is a URL whose password would be shown if a part of it were mistaken for the host or the database
   test.each([
     'mysql://user:canary@db/hooks',
     'user:canary@db/hooks',

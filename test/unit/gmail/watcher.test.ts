@@ -1,4 +1,4 @@
-// The watcher against a Google on loopback. The test ends each wait, and awaits events only.
+// The watcher with a fake Google on loopback. The test ends each wait, and never sleeps.
 import assert from 'node:assert'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

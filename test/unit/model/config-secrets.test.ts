@@ -9,7 +9,7 @@ function findSecrets(config: object, env: Record<string, string> = {}): string[]
   return listConfigSecrets(parsed.config, [])
 }
 
-/** Names of keys in the schema whose values are texts or lists of texts, wherever they are. */
+/** Names of keys in the schema whose values are texts or lists of texts, at any depth. */
 function findNames(schema: unknown, name = ''): string[] {
   if (typeof schema !== 'object' || schema === null) return []
   if (Array.isArray(schema)) return schema.flatMap((item) => findNames(item, name))

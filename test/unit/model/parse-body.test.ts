@@ -82,7 +82,7 @@ describe('JSON', () => {
     ['UTF-16', [0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]],
   ])('bytes that are not UTF-8 are refused: %s', (_, bytes) => {
     expect(refusal(Uint8Array.from(bytes)).message).toBe('The body is not UTF-8.')
-    // and the decoder is as good as new after it
+    // the decoder still works after an error
     expect(parse('"ü"')).toBe('ü')
   })
 

@@ -205,7 +205,7 @@ describe('bundled presets', () => {
 const Captured = z.object({ headers: z.record(z.string(), z.string()), body: z.json() })
 
 describe.skipIf(corpus === '')('a corpus of real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
-  /** The number of payloads in the corpus that the preset takes, at least. */
+  /** The minimum number of payloads in the corpus that the preset matches. */
   const leastTaken: Record<string, number> = {
     alertmanager: 2,
     calendly: 4,

@@ -48,7 +48,7 @@ export async function createStage(
     root,
     watcher,
     changes,
-    /** Resolves once this path was reported. */
+    /** Resolves when this path was reported. */
     reported: (path: string) =>
       new Promise<void>((done) => {
         const look = () => {

@@ -1,4 +1,4 @@
-// The files of a workspace: those of the operator are read, and links that an agent may have put in their place are not.
+// The files of a workspace: the operator's files are read, and links that an agent may have put in their place are not.
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
