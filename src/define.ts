@@ -13,6 +13,7 @@ export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { PayloadSchema } from './model/refusal.ts'
 export type {
   AgentResult,
+  ResponseResult,
   TransformContext,
   TransformFunction,
   TransformInput,

@@ -1,10 +1,11 @@
 // A dry run: shows what this configuration would make of a delivery, and why. Uses no store and no gateway.
 import { newId } from '../base/id.ts'
-import { findNearest } from '../base/text.ts'
+import { cut, findNearest } from '../base/text.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { normalizeHookName } from '../model/mapping-rules.ts'
 import { exitCodes, Problem, toProblemRecord } from '../model/problem.ts'
+import type { SenderResponse } from '../model/response.ts'
 import { type Explanation, type FieldOrigins, explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
@@ -67,6 +68,7 @@ function listExplanationFields({ decision, trace, origins }: Explanation): objec
     actions: decision.kind === 'accept' ? decision.actions.map(toActionFields) : [],
     origins,
     trace,
+    response: decision.kind === 'accept' ? (decision.response ?? null) : null,
     why: decision.kind === 'skip' ? decision.why : null,
     problem: 'problem' in decision ? toProblemRecord(decision.problem) : null,
     log: decision.log,
@@ -84,6 +86,7 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
   if (blocks.length > 0) context.print(`${blocks.join('\n\n')}\n`)
   switch (decision.kind) {
     case 'accept':
+      if (decision.response !== undefined) context.print(`${renderResponse(decision.response)}\n`)
       return context.print(
         `accept: ${decision.actions.length === 1 ? '1 action' : `${decision.actions.length} actions`}`,
       )
@@ -96,6 +99,10 @@ function print(context: Context, { decision, trace, origins }: Explanation): voi
       context.print(`refusal: the sender would be answered ${decision.problem.status}`)
       return context.note(describeFailure(decision.problem))
   }
+}
+
+function renderResponse({ status, contentType, body }: SenderResponse): string {
+  return `Answer to the sender: ${status} ${contentType}\n${indent(cut(body, 4_000))}`
 }
 
 const lastGoodNote = '; a running gateway keeps its last good version'

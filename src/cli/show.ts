@@ -62,6 +62,7 @@ function renderDelivery(record: DeliveryRecord): string {
       ['gateway', record.node ?? ''],
       ['transform', record.transformHash ?? ''],
       ['next', record.state === 'parked' ? `${describeRetry(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
+      ['answer', record.answer.contentType === undefined ? '' : describeAnswer(record.answer)],
       ['repeated', describeRepetitions(record)],
       ['twin', record.bodyDiffered ? 'a repetition had a different body' : ''],
     ]),
@@ -73,6 +74,11 @@ function renderDelivery(record: DeliveryRecord): string {
     ...jobs.map(renderJob),
   ]
   return blocks.map((block) => block.trimEnd()).join('\n\n')
+}
+
+/** An answer that a mapping or a transform set. */
+function describeAnswer({ status, contentType, body }: DeliveryRecord['answer']): string {
+  return `${status} ${contentType} ${cutLine(body, 200)}`
 }
 
 /** Characters of a reply that are shown. */

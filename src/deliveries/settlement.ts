@@ -6,6 +6,7 @@ import { planJobs, toWakeStep } from '../jobs/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/mapping.ts'
+import type { SenderResponse } from '../model/response.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
@@ -119,9 +120,9 @@ export function toDeliveryRow(
   { settlement, answer, dedupe }: { settlement: Settlement; answer: Answer; dedupe: DedupeKey | undefined },
 ): NewDelivery {
   const { id, receivedAt, path: hook, source, event } = delivery
-  const { status, body = '' } = answer
+  const { status, body = '', contentType } = answer
   // not `{ ...settlement, id, … }`: V8 needs 5 µs for it, and 0.2 µs in this order
-  return { id, receivedAt, hook, source, event, dedupe, answer: { status, body }, ...settlement }
+  return { id, receivedAt, hook, source, event, dedupe, answer: { status, body, contentType }, ...settlement }
 }
 
 /**
@@ -146,7 +147,9 @@ function toKeptRequest(delivery: Delivery): KeptRequest {
 
 export type Answer = {
   readonly status: number
-  /** JSON text; undefined if the status has no body. */
+  /** Media type of an answer that a mapping or a transform set. It is stored with the body. */
+  readonly contentType?: string | undefined
+  /** JSON text unless the headers have a content type; undefined if the status has no body. */
   readonly body: string | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -179,6 +182,21 @@ function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
   )
 }
 
+/** The answer that a mapping or a transform set. The headers have the delivery id, which the receipt has in its body. */
+export function toCustomAnswer(deliveryId: string, { status, contentType, body }: SenderResponse): Answer {
+  return { status, body, contentType, headers: toCustomHeaders(deliveryId, contentType) }
+}
+
+/** The body repeats text of the sender: a browser that shows it must not guess another type, run scripts or load anything. */
+function toCustomHeaders(deliveryId: string, contentType: string): Record<string, string> {
+  return {
+    'content-type': `${contentType}; charset=utf-8`,
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "sandbox; default-src 'none'",
+    'x-delivery-id': deliveryId,
+  }
+}
+
 /** 200: the delivery is on disk, parked or pending. */
 export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'): Answer {
   return toOkAnswer({ ok: true, deliveryId, status })
@@ -187,8 +205,9 @@ export function toWaitingAnswer(deliveryId: string, status: 'parked' | 'pending'
 export const skippedAnswer: Answer = { status: 204, body: undefined }
 
 /** The first answer, marked as a repetition. */
-export function toRepeatedAnswer(first: Answered): Answer {
-  return { status: first.status, body: first.body, headers: { 'idempotent-replay': 'true' } }
+export function toRepeatedAnswer({ deliveryId, status, body, contentType }: Answered): Answer {
+  const custom = contentType === undefined ? {} : toCustomHeaders(deliveryId, contentType)
+  return { status, body, contentType, headers: { ...custom, 'idempotent-replay': 'true' } }
 }
 
 /** A client that gets one of these has proved nothing. An open connection would let it try again and again. */

@@ -16,6 +16,7 @@ import {
   type Answer,
   skippedAnswer,
   toAcceptedAnswer,
+  toCustomAnswer,
   toRefusalAnswer,
   toRepeatedAnswer,
   toWaitingAnswer,
@@ -224,7 +225,10 @@ export function createReceiver(parts: ReceiverParts): Receive {
   function toAnswer(decision: StoredDecision, deliveryId: string, settlement: Settlement): Answer {
     if (decision.kind === 'skip') return skippedAnswer
     if (decision.kind === 'accept') {
-      return toAcceptedAnswer(deliveryId, decision.actions, settlement.jobs)
+      const { actions, response } = decision
+      return response === undefined
+        ? toAcceptedAnswer(deliveryId, actions, settlement.jobs)
+        : toCustomAnswer(deliveryId, response)
     }
     const parked = toWaitingAnswer(deliveryId, 'parked')
     return development ? withProblem(parked, decision.problem) : parked

@@ -82,7 +82,9 @@ function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps):
       ))}
       <Payload request={request} onCopy={copy} />
       {request !== undefined && <Headers request={request} />}
-      <Part title={`Answer to the sender: ${delivery.answer.status}`}>
+      <Part
+        title={['Answer to the sender:', delivery.answer.status, delivery.answer.contentType ?? ''].join(' ').trim()}
+      >
         <LongText text={delivery.answer.body === '' ? '(no body)' : delivery.answer.body} label="Answer" />
       </Part>
     </>

@@ -97,7 +97,7 @@ export type ShownFields = DeliveryFields & {
   readonly bodyDiffered: boolean
   readonly settledAt: string | null
   /** The answer that the sender received. */
-  readonly answer: { readonly status: number; readonly body: string }
+  readonly answer: { readonly status: number; readonly body: string; readonly contentType?: string | undefined }
   readonly jobs: readonly JobFields[]
   readonly problem: Fault | null
   readonly trace: readonly TriedMapping[]

@@ -64,6 +64,9 @@ export function findKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[
   if (mapping[template] === undefined && mapping[other] !== undefined) {
     report(other, `is not used by the action "${action}". Its template is ${template}.`)
   }
+  if (mapping.response !== undefined && mapping.forEach !== undefined) {
+    report('response', 'is not used with forEach: the answer then lists all actions. Remove one of the two.')
+  }
   for (const key of agentKeys) {
     if (action === 'agent' || mapping[key] === undefined) continue
     report(key, 'is only for the action "agent": a wake goes to the main session of the default agent.')

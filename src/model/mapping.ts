@@ -4,6 +4,7 @@ import { VerifySettings } from './verify.ts'
 import { ChannelName, Thinking, TimeoutSeconds, WakeMode } from './action.ts'
 import { JobKeys, keyRules } from './job-keys.ts'
 import { Match } from './match.ts'
+import { SenderResponse } from './response.ts'
 import { nonBlank } from './values.ts'
 
 /** The maximum number of kept requests of one mapping; `true` keeps all of them. */
@@ -111,6 +112,9 @@ export const Mapping = z.strictObject({
       'Dangerous. If it is true, text from outside reaches the agent without the boundary. Set it only for senders that you trust completely.',
     ),
   transform: TransformRef.optional().describe('Code that makes or changes the action.'),
+  response: SenderResponse.optional().describe(
+    'The answer to the sender when the delivery becomes exactly one action. Default: the receipt with the ids, as JSON.',
+  ),
   retain: Retain.optional().describe(
     'How many finished requests of the mapping stay in the store, for `hookloom replay` and `hookloom capture`: a number (the newest), true (all) or false (none). Default: `hooks.retain`.',
   ),

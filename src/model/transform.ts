@@ -5,6 +5,7 @@ import type { JsonValue } from '../base/json.ts'
 import type { TransformRef } from './mapping.ts'
 import type { BodySyntax } from './body-syntax.ts'
 import type { ProblemRecord } from './problem.ts'
+import { SenderResponse } from './response.ts'
 
 /** The fields of a delivery that a transform can read. Header names are lower-case, and no credential is among them. */
 export type TransformInput<Payload = JsonValue> = {
@@ -50,12 +51,24 @@ export const AgentResult = z.strictObject({
   deliver: agentFields.deliver.unwrap().unwrap().optional(),
   channel: agentFields.channel.unwrap().unwrap().optional(),
   kind: z.literal('agent').optional(),
+  response: SenderResponse.optional(),
 })
 export const WakeResult = z.strictObject({
   text: WakePayload.shape.text.optional(),
   mode: WakePayload.shape.mode.unwrap().optional(),
   kind: z.literal('wake').optional(),
+  response: SenderResponse.optional(),
 })
+
+/** The answer to the sender, in place of the receipt. Nothing is escaped: escape what you take from the payload. */
+export type ResponseResult = {
+  /** From 200 to 299, but neither 204 nor 205. Default: 200. */
+  status?: number | undefined
+  /** `text/plain`, `text/xml`, `application/xml`, `application/json` or `application/<name>+json`. Default: `text/plain`. */
+  contentType?: string | undefined
+  /** At most 16,384 bytes of UTF-8. Default: empty. */
+  body?: string | undefined
+}
 
 /** An agent turn. A field that is missing or undefined keeps the value of the mapping. */
 export type AgentResult = {
@@ -83,6 +96,8 @@ export type AgentResult = {
   thinking?: Thinking | undefined
   /** Time limit of the run, in seconds; at most a day. */
   timeoutSeconds?: number | undefined
+  /** The answer to the sender. It replaces `response` of the mapping. Only for a result that is the only action. */
+  response?: ResponseResult | undefined
 }
 
 /** A system event in the main session of the default agent. A missing field keeps the value of the mapping. */
@@ -93,6 +108,8 @@ export type WakeResult = {
   text?: string | undefined
   /** When the agent reads the event. `now`: at once. `next-heartbeat`: at the next regular heartbeat. */
   mode?: WakeMode | undefined
+  /** The answer to the sender. It replaces `response` of the mapping. Only for a result that is the only action. */
+  response?: ResponseResult | undefined
 }
 /** `null` skips the delivery; an array makes several actions; `{}` keeps the mapping's action. */
 export type TransformResult = AgentResult | WakeResult | (AgentResult | WakeResult)[] | null

@@ -7,6 +7,7 @@ import type { SenderFacts } from '../model/sender.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Verifier } from '../model/verifier.ts'
 import { type Identity, toIdentity } from './identity.ts'
+import { compileResponse, type ResponseTemplate } from './response.ts'
 import { findSender } from './sources.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
@@ -32,6 +33,7 @@ export type CompiledMapping = {
   readonly body: Template | undefined
   readonly name: Template | undefined
   readonly sessionKey: Template | undefined
+  readonly response: ResponseTemplate | undefined
   /** A key template that begins with a placeholder lets the sender choose the namespace, so it counts as chosen by the request. */
   readonly keyOrigin: KeyOrigin
   readonly transform: Transform | undefined
@@ -56,7 +58,7 @@ export function compileMapping(
   tools: (secretsName: string) => VerifierTools = () => offline,
 ): CompiledMapping {
   const template = (field: 'messageTemplate' | 'textTemplate' | 'name' | 'sessionKey') => compileField(mapping, field)
-  const { verify, match, forEach } = mapping
+  const { verify, match, forEach, response: settings } = mapping
   const identity = toIdentity(mapping)
   const name = template('name')
   const sessionKey = template('sessionKey')
@@ -64,7 +66,8 @@ export function compileMapping(
   const verifier =
     verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.secretsName)))
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
-  const readers = [body, name, sessionKey].filter((reader) => reader?.readsPayload === true)
+  const response = settings && nameMappingInProblem(mapping, 'response.body', () => compileResponse(settings))
+  const readers = [body, name, sessionKey, response].filter((reader) => reader?.readsPayload === true)
   return {
     id: mapping.id,
     identity,
@@ -75,6 +78,7 @@ export function compileMapping(
     body: body ?? (mapping.transform === undefined ? wholePayload : undefined),
     name,
     sessionKey,
+    response,
     keyOrigin: toKeyOrigin(sessionKey),
     transform,
     readsPayload:

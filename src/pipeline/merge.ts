@@ -11,23 +11,26 @@ import { describeFirstIssue } from '../model/issue.ts'
 import { isJsonObject, describeValueKind } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
+import type { SenderResponse } from '../model/response.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { KeyOrigin } from '../model/permission.ts'
 
-/** An action before the check, and who chose its session key. */
+/** An action before the check, who chose its session key, and the answer that goes with it. */
 export type ActionDraft = {
   readonly fields: { kind: 'wake' | 'agent' } & Record<string, unknown>
   readonly keyOrigin: KeyOrigin
+  readonly response: SenderResponse | undefined
 }
 
 /** The action of the mapping, without its transform. */
 export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): ActionDraft {
   const { mapping } = compiled
   const { keyOrigin } = compiled
+  const response = compiled.response?.render(scope)
   const body = compiled.body?.render(scope)
   const { allowUnsafeExternalContent, wakeMode } = mapping
   if (mapping.action === 'wake') {
-    return { fields: { kind: 'wake', text: body, mode: wakeMode, allowUnsafeExternalContent }, keyOrigin }
+    return { fields: { kind: 'wake', text: body, mode: wakeMode, allowUnsafeExternalContent }, keyOrigin, response }
   }
   const { agentId, deliver, channel, to, model, thinking, timeoutSeconds } = mapping
   return {
@@ -48,6 +51,7 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Ac
       allowUnsafeExternalContent,
     },
     keyOrigin,
+    response,
   }
 }
 
@@ -82,13 +86,15 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   if (!parsed.success) {
     throw new Problem('transform-result-invalid', `${module} returned ${describeFault(parsed.error, result, kind)}`)
   }
-  const given = Object.fromEntries(Object.entries(parsed.data).filter(([, value]) => value !== undefined))
+  const { response = draft.response, ...changed } = parsed.data
+  const given = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
   const base = kind === fields.kind ? fields : { allowUnsafeExternalContent }
   // the code belongs to the operator, so only the prefixes limit a key that it chose
   return {
     fields: { ...base, ...given, kind },
     keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'code' : draft.keyOrigin,
+    response,
   }
 }
 

@@ -20,6 +20,8 @@ import {
   toTemplateScope,
   toTransformCall,
 } from './merge.ts'
+import type { SenderResponse } from '../model/response.ts'
+import { parseResponse } from './response.ts'
 import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
 /** The most actions of one delivery. */
@@ -60,7 +62,7 @@ function decideBuiltIn(delivery: Delivery, { config, newId }: DecisionInput): De
     const { action, jobKeys } = parseBuiltInAction(delivery, config)
     const planned = applyPolicy(action, config, { keyOrigin: 'request', origin: toOrigin(delivery), jobKeys, newId })
     requireUsable(planned, config)
-    return { kind: 'accept', actions: [planned], ...reasons }
+    return { kind: 'accept', actions: [planned], response: undefined, ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
     throw error
@@ -144,6 +146,7 @@ async function decideByTransform(delivery: Delivery, code: TransformRun): Promis
 function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config, newId }: DecisionInput) {
   const { forEach } = mapping
   const actions: PlannedAction[] = []
+  let response: SenderResponse | undefined
   let written = 0
   return {
     add(item: Delivery, drafts: readonly ActionDraft[], items: number): void {
@@ -152,6 +155,7 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
         const planned = applyPolicy(parseAction(draft), config, input)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
+        response = draft.response
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
       if (items > 1 && written > mostText) {
@@ -168,7 +172,15 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
       }
     },
     toDecision(items: number, reasons: Reasons): Decision {
-      if (actions.length > 0) return { kind: 'accept', actions, ...reasons }
+      if (actions.length > 0) {
+        const isOnly = actions.length === 1 && forEach === undefined
+        return {
+          kind: 'accept',
+          actions,
+          response: isOnly ? response && parseResponse(response) : undefined,
+          ...reasons,
+        }
+      }
       const why =
         items === 0 ? `${forEach} is missing or empty` : `${transform?.module} returned null or an empty array`
       return { kind: 'skip', isByCode: items > 0, why, ...reasons }
@@ -216,6 +228,13 @@ async function runTransform(
   }
   if (outcome.value === null) return []
   const results = Array.isArray(outcome.value) ? outcome.value : [outcome.value]
+  const isOnly = results.length === 1 && compiled.mapping.forEach === undefined
+  if (!isOnly && results.some((result) => isJsonObject(result) && result['response'] !== undefined)) {
+    throw new Problem(
+      'transform-result-invalid',
+      `${transform.module} returned a response with one of several actions. Only a delivery with exactly one action has one: leave it out.`,
+    )
+  }
   return results.map((result: unknown) => mergeResult(draft, result, transform.module))
 }
 
@@ -248,7 +267,12 @@ type Reasons = {
 
 /** The outcome of a delivery. A refusal is the sender's fault, a park the operator's. */
 export type Decision =
-  | (Reasons & { readonly kind: 'accept'; readonly actions: readonly PlannedAction[] })
+  /** `response`: the answer to the sender; undefined for the receipt. */
+  | (Reasons & {
+      readonly kind: 'accept'
+      readonly actions: readonly PlannedAction[]
+      readonly response: SenderResponse | undefined
+    })
   /** `isByCode`: a transform returned null. Otherwise the mappings skip it: no conditions are true, or `forEach` finds nothing. */
   | (Reasons & { readonly kind: 'skip'; readonly isByCode: boolean; readonly why: string })
   | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })

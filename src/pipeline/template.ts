@@ -21,7 +21,8 @@ export type TemplateScope = {
 }
 
 export type Template = {
-  render(scope: TemplateScope): string
+  /** `escape` changes each value, and not the text around it. */
+  render(scope: TemplateScope, escape?: (value: string) => string): string
   /** True: it has no placeholder and always renders the same text. */
   readonly isStatic: boolean
   /** True: text that is not blank comes before the first placeholder, so the sender cannot choose the beginning. */
@@ -73,10 +74,10 @@ export function compileTemplate(text: string): Template {
     isStatic: reads.length === 0,
     startsWithLiteral: first.trim() !== '',
     readsPayload,
-    render(scope) {
+    render(scope, escape = (value) => value) {
       let rendered = first
       for (let i = 0; i < reads.length; i += 1) {
-        rendered += (reads[i]?.(scope) ?? '') + (rest[i] ?? '')
+        rendered += escape(reads[i]?.(scope) ?? '') + (rest[i] ?? '')
       }
       return rendered
     },

@@ -5,6 +5,7 @@ import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
 import { describeFirstIssue } from '../model/issue.ts'
 import type { JsonValue } from '../base/json.ts'
+import type { SenderResponse } from '../model/response.ts'
 import { Problem } from '../model/problem.ts'
 import { codeFolderMode, privateMode } from '../base/files.ts'
 import { createFileAtomic, reportUnwritable } from '../config/config-file.ts'
@@ -34,6 +35,8 @@ export const Fixture = z.strictObject({
       actions: z.array(z.record(z.string(), z.json())).optional(),
       /** The problem code of a parked or refused request. */
       code: z.string().optional(),
+      /** The answer to the sender, if it is not the receipt: only the fields that matter. */
+      response: z.strictObject({ status: z.int(), contentType: z.string(), body: z.string() }).partial().optional(),
     })
     .default({}),
 })
@@ -122,6 +125,7 @@ export type Actual = {
   readonly decision: (typeof fixtureDecisions)[number]
   readonly actions: readonly { readonly [field: string]: JsonValue }[]
   readonly code?: string | undefined
+  readonly response?: SenderResponse | undefined
 }
 
 /**
@@ -137,6 +141,7 @@ export function updateFixture(text: string, actual: Actual): string {
     decision: actual.decision,
     ...(isExpected ? { actions } : {}),
     ...(actual.code === undefined ? {} : { code: actual.code }),
+    ...(actual.response === undefined ? {} : { response: actual.response }),
   }
   const formattingOptions = { insertSpaces: true, tabSize: 2, eol: '\n' }
   return applyEdits(text, modify(text, ['expect'], value, { formattingOptions }))

@@ -109,7 +109,7 @@ function buildFixtureDelivery(
 function toActual(decision: Decision): Actual {
   switch (decision.kind) {
     case 'accept':
-      return { decision: 'accept', actions: decision.actions.map(listFields) }
+      return { decision: 'accept', actions: decision.actions.map(listFields), response: decision.response }
     case 'skip':
       return { decision: 'skip', actions: [] }
     case 'park':
@@ -149,13 +149,21 @@ function compareExpected(expected: Fixture['expect'], actual: Actual, decision: 
   if (expected.code !== undefined && expected.code !== actual.code) {
     return [`code: expected ${expected.code}, got ${actual.code ?? 'nothing'}${why}`]
   }
+  const response = Object.entries(expected.response ?? {})
+    .map(([field, value]) => ({
+      field,
+      value,
+      got: Object.entries(actual.response ?? {}).find(([name]) => name === field)?.[1],
+    }))
+    .filter(({ value, got }) => value !== got)
+    .map(({ field, value, got }) => describeDifference(`response.${field}`, value, got))
   const wanted = expected.actions
-  if (wanted === undefined) return []
+  if (wanted === undefined) return response
   if (wanted.length !== actual.actions.length) {
     return [`actions: expected ${wanted.length}, got ${actual.actions.length}`]
   }
   const planned = decision.kind === 'accept' ? decision.actions : []
-  return wanted.flatMap((action, index) => {
+  const actions = wanted.flatMap((action, index) => {
     const plan = planned[index]
     const full: Record<string, unknown> =
       plan === undefined ? {} : { ...plan.action, agentId: plan.agentId, sessionKey: plan.sessionKey }
@@ -163,6 +171,7 @@ function compareExpected(expected: Fixture['expect'], actual: Actual, decision: 
       .filter(([field, value]) => !isSameJson(full[field], value))
       .map(([field, value]) => describeDifference(`actions[${index}].${field}`, value, full[field]))
   })
+  return [...actions, ...response]
 }
 
 /** Cuts long texts to a part that begins shortly before their first difference. */

@@ -3,6 +3,7 @@ import type { JsonObject, JsonValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
 import type { Problem, ProblemRecord } from '../model/problem.ts'
+import type { SenderResponse } from '../model/response.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 
 /** `why`: the reason for a skip. It is shown but not compared. */
@@ -10,6 +11,8 @@ export type Outcome = {
   readonly decision: 'accept' | 'skip' | 'park' | 'refuse'
   readonly mappingId: string | undefined
   readonly actions: readonly JsonObject[]
+  /** The answer that replaces the receipt. `unknown`: the sender was answered before the delivery was decided. */
+  readonly response: SenderResponse | 'unknown' | undefined
   readonly problem: Pick<ProblemRecord, 'code' | 'detail'> | undefined
   readonly why: string | undefined
 }
@@ -17,10 +20,15 @@ export type Outcome = {
 /** `rejects`: `hooks.onTransformError` is `reject`, so a delivery that would be parked is refused. */
 export function toOutcome(decision: Decision, rejects: boolean): Outcome {
   const { mappingId } = decision
-  const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
+  const nothing = { mappingId, actions: [], response: undefined, problem: undefined, why: undefined }
   switch (decision.kind) {
     case 'accept':
-      return { ...nothing, decision: 'accept', actions: decision.actions.map(toComparedAction) }
+      return {
+        ...nothing,
+        decision: 'accept',
+        actions: decision.actions.map(toComparedAction),
+        response: decision.response,
+      }
     case 'skip':
       return { ...nothing, decision: 'skip', why: decision.why }
     case 'park':
@@ -31,7 +39,14 @@ export function toOutcome(decision: Decision, rejects: boolean): Outcome {
 }
 
 export function toRefusedOutcome(problem: Problem, mappingId?: string): Outcome {
-  return { decision: 'refuse', mappingId, actions: [], problem: toComparedProblem(problem), why: undefined }
+  return {
+    decision: 'refuse',
+    mappingId,
+    actions: [],
+    response: undefined,
+    problem: toComparedProblem(problem),
+    why: undefined,
+  }
 }
 
 function toComparedProblem({ code, message }: Problem): Outcome['problem'] {
@@ -77,7 +92,12 @@ export function listChanges(before: Outcome, after: Outcome): Change[] {
   const problems = [before.problem, after.problem].map(
     (problem) => problem && { ...problem, detail: withoutPosition(problem) },
   )
-  return [...actions.flat(), ...listFieldChanges('problem.', problems[0], problems[1])]
+  const isKnown = before.response !== 'unknown' && after.response !== 'unknown'
+  return [
+    ...actions.flat(),
+    ...(isKnown ? listFieldChanges('response.', before.response, after.response) : []),
+    ...listFieldChanges('problem.', problems[0], problems[1]),
+  ]
 }
 
 function buildWholeChange(index: number, before: JsonValue | undefined, after: JsonValue | undefined): Change {

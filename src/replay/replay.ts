@@ -1,5 +1,6 @@
 // Runs kept requests through two versions of the code and compares the outcomes. Stores and sends nothing.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { within } from '../base/time.ts'
 import { Problem } from '../model/problem.ts'
 import type { PlannedAction } from '../model/action.ts'
@@ -10,7 +11,7 @@ import { isHookOpen } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { checkBody, buildDelivery } from '../deliveries/delivery.ts'
-import type { KeptDelivery, KeptQuery, KeptRequest } from '../store/records.ts'
+import type { KeptDelivery, KeptQuery, KeptRequest, StoredAnswer } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
 
 /** A kept delivery and the result of its comparison. */
@@ -154,10 +155,11 @@ export function readRecorded({
   mappingId,
   problem,
   jobs,
-}: Pick<KeptDelivery, 'state' | 'mappingId' | 'problem'> & {
+  answer,
+}: Pick<KeptDelivery, 'state' | 'mappingId' | 'problem' | 'answer'> & {
   readonly jobs: readonly Pick<KeptDelivery['jobs'][number], 'planned'>[]
 }): Outcome | undefined {
-  const nothing = { mappingId, actions: [], problem: undefined, why: undefined }
+  const nothing = { mappingId, actions: [], response: undefined, problem: undefined, why: undefined }
   if (state === 'skipped') return { ...nothing, decision: 'skip' }
   if (state === 'parked')
     return { ...nothing, decision: 'park', problem: problem && { code: problem.code, detail: problem.detail } }
@@ -165,7 +167,14 @@ export function readRecorded({
   const planned = jobs.flatMap((job): PlannedAction[] =>
     job.planned.kind === 'wake' || job.planned.kind === 'agent' ? [job.planned] : [],
   )
-  return { ...nothing, decision: 'accept', actions: planned.map(toComparedAction) }
+  return { ...nothing, decision: 'accept', actions: planned.map(toComparedAction), response: readResponse(answer) }
+}
+
+function readResponse({ status, body, contentType }: StoredAnswer): Outcome['response'] {
+  if (contentType !== undefined) return { status, contentType, body }
+  const receipt = tryParseJson(body)
+  // pending or parked
+  return isJsonObject(receipt) && receipt['status'] !== undefined ? 'unknown' : undefined
 }
 
 /** The same generation with other transforms. */

@@ -13,12 +13,17 @@ export type DedupeKey = {
   readonly bodyHash: string
 }
 
-/** The answer to a delivery. A duplicate of the delivery gets the same answer again. */
-export type Answered = {
-  readonly deliveryId: string
-  readonly state: DeliveryState
+/** The answer that a sender got. `contentType`: the media type of an answer that a mapping or a transform set; a receipt has none. */
+export type StoredAnswer = {
   readonly status: number
   readonly body: string
+  readonly contentType?: string | undefined
+}
+
+/** The answer to a delivery. A duplicate of the delivery gets the same answer again. */
+export type Answered = StoredAnswer & {
+  readonly deliveryId: string
+  readonly state: DeliveryState
   /** SHA-256 of the body of the answered delivery, in hex. */
   readonly bodyHash: string
 }
@@ -91,7 +96,7 @@ export type NewDelivery = Settlement & {
   readonly source: string | undefined
   readonly event: string | undefined
   readonly dedupe: DedupeKey | undefined
-  readonly answer: { readonly status: number; readonly body: string }
+  readonly answer: StoredAnswer
 }
 
 /**
@@ -176,7 +181,7 @@ export type DeliveryRecord = {
   /** When it was accepted, skipped or dropped; undefined while it waits. */
   readonly settledAt: number | undefined
   /** The answer that the sender got. A delivery that waited keeps its first answer. */
-  readonly answer: { readonly status: number; readonly body: string }
+  readonly answer: StoredAnswer
   readonly problem: ProblemRecord | undefined
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]

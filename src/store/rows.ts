@@ -14,6 +14,7 @@ import type { JsonValue } from '../base/json.ts'
 import type { NodeRecord } from './owners.ts'
 import type {
   Answered,
+  StoredAnswer,
   DeliveryRecord,
   KeptDelivery,
   KeptRequest,
@@ -49,12 +50,27 @@ function optionalJson<T>(row: Row, name: string): T | undefined {
   return row[name] === null ? undefined : json<T>(row, name)
 }
 
+/** Begins the stored text of an answer that has a content type, as a header of HTTP. A receipt is JSON, so it begins with `{`. */
+const typeLine = 'content-type: '
+
+/** The text of the column `answer_body`. */
+export function toAnswerText({ body, contentType }: StoredAnswer): string {
+  return contentType === undefined ? body : `${typeLine}${contentType}\n\n${body}`
+}
+
+function readAnswer(row: Row): StoredAnswer {
+  const status = column<number>(row, 'answer_status')
+  const text = column<string>(row, 'answer_body')
+  const end = text.startsWith(typeLine) ? text.indexOf('\n\n') : -1
+  if (end < 0) return { status, body: text }
+  return { status, body: text.slice(end + 2), contentType: text.slice(typeLine.length, end) }
+}
+
 export function toAnswered(row: Row): Answered {
   return {
     deliveryId: column(row, 'id'),
     state: column<DeliveryState>(row, 'state'),
-    status: column(row, 'answer_status'),
-    body: column(row, 'answer_body'),
+    ...readAnswer(row),
     bodyHash: column(row, 'body_hash'),
   }
 }
@@ -98,7 +114,7 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional
     repeatedAt: optional<number>(row, 'repeated_at'),
     bodyDiffered: row['body_differed'] === 1,
     settledAt: optional<number>(row, 'settled_at'),
-    answer: { status: column(row, 'answer_status'), body: column(row, 'answer_body') },
+    answer: readAnswer(row),
     problem: optionalJson(row, 'problem'),
     trace: json(row, 'trace'),
     log: json(row, 'log'),

@@ -130,7 +130,7 @@ export interface Store extends StoreReader {
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
    * and returns the first answer.
    * Rejects with `store-full` if more would wait than the store may hold; nothing that is stored changes.
-   * A delivery takes its key only if its answer has status 200, and has it until `forget` removes it or the delivery is deleted.
+   * A delivery takes its key unless it is skipped, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>
   /**

@@ -73,7 +73,25 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(first.id)).toEqual(before)
     })
 
-    test('a delivery takes its key only if its answer has status 200', async () => {
+    test('an answer of any type is returned to a duplicate as it was stored, and so is one without a type', async () => {
+      const { store, clock } = stage()
+      const answers = [
+        { status: 200, body: '{"ok":true}' },
+        { status: 202, contentType: 'text/plain', body: 'content-type: text/xml\n\nä 😀 \r\n' },
+        { status: 200, contentType: 'application/json', body: '' },
+      ]
+      for (const [index, answer] of answers.entries()) {
+        const first = newDelivery({ at: clock(), ...keyed(`k${index}`), answer })
+        await store.append(first)
+        const again = await store.append(newDelivery({ at: clock(), ...keyed(`k${index}`) }))
+        const known = { deliveryId: first.id, ...answer }
+        expect(again).toMatchObject({ kind: 'duplicate', first: known })
+        expect(await store.answered({ hook: 'github', key: `k${index}` })).toMatchObject(known)
+        expect((await store.delivery(first.id))?.answer).toEqual(answer)
+      }
+    })
+
+    test('a delivery takes its key unless it is skipped', async () => {
       const { store, clock } = stage()
       const skip = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })

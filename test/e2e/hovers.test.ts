@@ -44,8 +44,9 @@ describe('the types of the built package', () => {
   test.each([
     ['TransformInput', 10],
     ['TransformContext', 2],
-    ['AgentResult', 12],
-    ['WakeResult', 3],
+    ['AgentResult', 13],
+    ['WakeResult', 4],
+    ['ResponseResult', 3],
     ['VerifyRequest', 4],
     ['VerifierContext', 3],
     ['VerifierDefinition', 7],

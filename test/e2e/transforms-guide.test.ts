@@ -120,8 +120,13 @@ describe('guide to transforms', { timeout: 60_000 }, () => {
   })
 
   test('the guide has no module that these tests do not call', () => {
-    const called = [...cases.map(([hook]) => hook), 'refund', 'login']
+    const called = [...cases.map(([hook]) => hook), 'ask', 'refund', 'login']
     expect(mapped.map(toHook).toSorted()).toEqual(called.toSorted())
+  })
+
+  test('the module ask of the guide sets the answer to its sender', async () => {
+    const { status, body } = await send('ask', { text: 'Is billing up?' })
+    expect([status, JSON.parse(body)]).toEqual([200, { response_type: 'in_channel', text: 'I am looking into it.' }])
   })
 
   test('the answer to a payload that does not match the schema is the printed one', async () => {

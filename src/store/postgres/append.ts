@@ -1,6 +1,6 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
 import type { Appended, NewDelivery, NewEvent, NewJob } from '../records.ts'
-import { toAnswered } from '../rows.ts'
+import { toAnswered, toAnswerText } from '../rows.ts'
 import { channel } from './listener.ts'
 import type { Param, Query } from './pool.ts'
 import { setDurable } from './settings.ts'
@@ -177,7 +177,7 @@ async function toDuplicate(query: Query, delivery: NewDelivery, how: AppendOptio
 function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
   const rows = deliveries.map((delivery) => {
     const { dedupe, answer, request, state } = delivery
-    const takesKey = dedupe !== undefined && answer.status === 200
+    const takesKey = dedupe !== undefined && state !== 'skipped'
     const waits = state === 'pending' || state === 'parked'
     const head = toHeadText(request)
     const body = toBody(request)
@@ -190,7 +190,7 @@ function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
       takesKey ? dedupe.key : null,
       dedupe?.bodyHash,
       answer.status,
-      answer.body,
+      toAnswerText(answer),
       state,
       delivery.mappingId,
       delivery.generation,

@@ -1,4 +1,5 @@
 // Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
+import { toAnswerText } from '../rows.ts'
 import type { SqlValue } from './driver.ts'
 import {
   deliveryColumns,
@@ -67,10 +68,10 @@ function toDeliveryValues(delivery: NewDelivery, work: Work, at: number): SqlVal
     delivery.hook,
     delivery.source ?? null,
     delivery.event ?? null,
-    dedupe && answer.status === 200 ? dedupe.key : null,
+    dedupe && delivery.state !== 'skipped' ? dedupe.key : null,
     dedupe?.bodyHash ?? null,
     answer.status,
-    answer.body,
+    toAnswerText(answer),
     ...toSettlementValues(delivery, work, at),
   ]
 }
@@ -132,14 +133,14 @@ function toEventValues({ agentId, sessionKey, text, source, trusted, wakes }: Ne
 }
 
 export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append'> {
-  const { dedupe, answer } = delivery
+  const { dedupe, state } = delivery
   const work = toWork(delivery)
   return {
     kind: 'append',
     at,
     id: delivery.id,
     values: toDeliveryValues(delivery, work, at),
-    key: dedupe && { ...dedupe, isStored: answer.status === 200 },
+    key: dedupe && { ...dedupe, isStored: state !== 'skipped' },
     ring: toRing(delivery),
     jobs: work.jobs,
     wake: work.wake,

@@ -15,6 +15,13 @@ function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }
 
 const only = (path: string) => ({ good: [], bad: [path] })
 
+test('a mapping with forEach has no response', () => {
+  const response = { body: 'Got it' }
+  expect(told({ good: ofMapping({ response }), bad: ofMapping({ response, forEach: 'items' }) })).toEqual(
+    only('hooks.mappings[0].response'),
+  )
+})
+
 describe('tokens', () => {
   test('only enabled hooks need a token', () => {
     expect(

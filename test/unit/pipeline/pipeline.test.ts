@@ -429,7 +429,10 @@ describe('transforms', () => {
       { kind: 'wake', text: 'x', deliver: true },
       'which the action "wake" does not have. It is a field of the action "agent"',
     ],
-    [{ kind: 'wake', text: 'x', colour: 1 }, 'which the action "wake" does not have. It has text, mode, kind.'],
+    [
+      { kind: 'wake', text: 'x', colour: 1 },
+      'which the action "wake" does not have. It has text, mode, kind, response.',
+    ],
     [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
     [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],
     [{ kind: 'mail' }, 'neither "wake" nor "agent"'],

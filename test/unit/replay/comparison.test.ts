@@ -10,6 +10,7 @@ const outcome = (over: Partial<Outcome> = {}): Outcome => ({
   decision: 'accept',
   mappingId: 'a',
   actions: [{ kind: 'agent', message: 'm', name: 'n' }],
+  response: undefined,
   problem: undefined,
   why: undefined,
   ...over,
@@ -71,8 +72,38 @@ describe('two outcomes', () => {
 
 test('a parked delivery is the same as its record, although only the record has a code frame', () => {
   const problem = { code: 'transform-failed', detail: 'x.ts threw a TypeError at x.ts:3.', frame: '3 | throw' } as const
-  const recorded = readRecorded({ state: 'parked', mappingId: 'a', problem, jobs: [] })
+  const recorded = readRecorded({
+    state: 'parked',
+    mappingId: 'a',
+    problem,
+    jobs: [],
+    answer: { status: 200, body: '{}' },
+  })
   expect(recorded && between(recorded, parks(problem.detail))).toMatchObject({ class: 'same', changes: [] })
+})
+
+describe('the answer to the sender', () => {
+  const answer = { status: 200, contentType: 'text/plain', body: 'Got it' }
+  const record = (stored: { status: number; body: string; contentType?: string }) =>
+    readRecorded({ state: 'accepted', mappingId: 'a', problem: undefined, jobs: [], answer: stored })
+  const live = outcome({ actions: [], response: answer })
+
+  test('an edit of it is a change', () => {
+    expect(between(live, outcome({ actions: [], response: { ...answer, body: 'Done' } }))).toMatchObject({
+      class: 'changed',
+      changes: [{ path: 'response.body', before: 'Got it', after: 'Done' }],
+    })
+    expect(between(live, live)).toMatchObject({ class: 'same', changes: [] })
+  })
+
+  test('is compared with the record, unless the sender was answered before the delivery was decided', () => {
+    expect(between(live, live, live, record(answer)).drift).toEqual([])
+    expect(between(live, live, live, record({ status: 200, body: '{"ok":true,"runId":"r"}' })).drift).toHaveLength(3)
+    for (const status of ['pending', 'parked']) {
+      const stored = { status: 200, body: JSON.stringify({ ok: true, status }) }
+      expect(between(live, live, live, record(stored)).drift).toEqual([])
+    }
+  })
 })
 
 test('a generated session key is no change, and a chosen session key is one', () => {

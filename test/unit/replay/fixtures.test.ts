@@ -39,6 +39,24 @@ async function run(source: string, fixture: object, mapping: Partial<MappingInpu
 const request = { path: 'x', payload: { n: 1 } }
 const hello = 'export default ({ payload }) => ({ message: `n is ${payload.n}`, name: "N" })'
 
+test('a fixture compares the fields of the answer that it names, and an update writes them', async () => {
+  const source = 'export default ({ payload }) => ({ message: "m", response: { body: `n is ${payload.n}` } })'
+  const expecting = (response: object) => ({ request, expect: { decision: 'accept', response } })
+  expect(await run(source, expecting({ body: 'n is 1' }))).toMatchObject({ ok: true })
+  expect(await run(source, expecting({ body: 'n is 2', status: 201 }))).toMatchObject({
+    ok: false,
+    diff: ['response.status: expected 201, got 200', 'response.body: expected "n is 2", got "n is 1"'],
+  })
+  expect(await run(hello, expecting({ body: 'x' }))).toMatchObject({
+    diff: ['response.body: expected "x", got nothing'],
+  })
+  const { actual } = await run(source, expecting({ body: 'n is 2' }))
+  const updated = updateFixture(JSON.stringify({ request }), actual ?? { decision: 'park', actions: [] })
+  expect(JSON.parse(updated)).toMatchObject({
+    expect: { response: { status: 200, contentType: 'text/plain', body: 'n is 1' } },
+  })
+})
+
 describe('fixtures', () => {
   test('the fixtures of the bundled transforms pass, whatever path the mapping has', async () => {
     const module = 'github-pull-request.ts'
