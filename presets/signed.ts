@@ -34,7 +34,7 @@ type Proof = MappingInput['verify']
 const maxBodyBytes = 1024 * 1024
 
 /** The settings of a scheme with a secret; undefined if there is none. */
-export function toProof(
+export function toVerifySettings(
   scheme: string,
   { secret, secrets }: Pick<SignedOptions, 'secret' | 'secrets'>,
   further: Omit<NonNullable<Proof>, 'scheme'> = {},
@@ -92,6 +92,6 @@ export function defineSignedPreset({
     ...preset,
     options: SignedOptions,
     setup: { key: { option: 'secret', from } },
-    build: (own) => buildParts(preset.name, { own, verify: toProof(scheme, own), instructions, events }),
+    build: (own) => buildParts(preset.name, { own, verify: toVerifySettings(scheme, own), instructions, events }),
   })
 }

@@ -27,7 +27,7 @@ export type { VerifySettings } from './model/verify.ts'
 export type CheckedTransform<Payload> = {
   /** A zod schema, or any object with its `safeParse`. An invalid payload is answered with 400, the path and the expectation. */
   payload: PayloadSchema<Payload>
-  /** Gets the payload that the schema returns. */
+  /** Is called with the payload that the schema returns. */
   run: TransformFunction<Payload>
 }
 

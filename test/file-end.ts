@@ -9,7 +9,7 @@ export function onFileEnd(end: End): void {
   ends.push(end)
 }
 
-/** Runs all of them, even after one fails. Rejects with the first failure. */
+/** Runs all registered functions, even after one fails. Rejects with the first failure. */
 export async function endFile(): Promise<void> {
   const failures: unknown[] = []
   for (const end of ends.splice(0).toReversed()) {

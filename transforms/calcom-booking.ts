@@ -2,8 +2,8 @@
 import { defineTransform } from 'hookloom'
 import { z } from 'zod'
 
-// Users of Cal.com can edit the payload template. The schema finds a template without the fields that are read here. Fields that a
-// real booking may lack are optional, so that no real booking is refused.
+// Users of Cal.com can edit the payload template. The schema refuses a payload whose template lacks the fields that are read here.
+// Fields that a real booking may lack are optional, so that no real booking is refused.
 const Person = z.object({ name: z.string(), email: z.string().nullish(), timeZone: z.string().nullish() })
 
 /** The fields of a booking event that are read: https://cal.com/docs/developing/guides/automation/webhooks */

@@ -1,7 +1,7 @@
 // Issues, merge requests, comments, failed pipelines and releases become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, signedOptions, buildParts, toProof } from '../signed.ts'
+import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '../signed.ts'
 
 const GitlabOptions = z.strictObject({
   ...signedOptions,
@@ -108,5 +108,6 @@ export default definePreset<GitlabOptions>({
   title: 'Issues, merge requests, comments, failed pipelines and releases become agent turns.',
   options: GitlabOptions,
   setup: { key: { option: 'secret', from: 'operator' } },
-  build: ({ scheme, ...own }) => buildParts('gitlab', { own, verify: toProof(scheme, own), instructions, events }),
+  build: ({ scheme, ...own }) =>
+    buildParts('gitlab', { own, verify: toVerifySettings(scheme, own), instructions, events }),
 })

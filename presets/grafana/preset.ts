@@ -1,7 +1,7 @@
 // A group of Grafana alerts that fires or is resolved becomes one agent turn.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, signedOptions, buildParts, toProof } from '../signed.ts'
+import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '../signed.ts'
 
 const headerName = z.string().regex(/^[\w-]+$/, 'must be the name of a header')
 
@@ -57,6 +57,11 @@ export default definePreset<GrafanaOptions>({
   setup: { key: { option: 'secret', from: 'operator' } },
   build({ header, timestampHeader, ...own }) {
     const timestamp = timestampHeader === undefined ? undefined : { header: timestampHeader }
-    return buildParts('grafana', { own, verify: toProof('grafana', own, { header, timestamp }), instructions, events })
+    return buildParts('grafana', {
+      own,
+      verify: toVerifySettings('grafana', own, { header, timestamp }),
+      instructions,
+      events,
+    })
   },
 })

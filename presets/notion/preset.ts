@@ -1,7 +1,7 @@
 // New and removed pages, changed properties and comments become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, signedOptions, buildParts, toProof } from '../signed.ts'
+import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '../signed.ts'
 
 const NotionOptions = z.strictObject({
   ...signedOptions,
@@ -38,7 +38,7 @@ export default definePreset<NotionOptions>({
   options: NotionOptions,
   setup: { options: { handed: true } },
   build({ handed, ...own }) {
-    const verify = toProof('notion', own) ?? (handed ? { scheme: 'notion' } : undefined)
+    const verify = toVerifySettings('notion', own) ?? (handed ? { scheme: 'notion' } : undefined)
     return buildParts('notion', { own, verify, instructions, events })
   },
 })

@@ -1,7 +1,7 @@
 // Messages, calls, missed calls and messages that did not arrive become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, signedOptions, buildParts, toProof } from '../signed.ts'
+import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '../signed.ts'
 
 const TwilioOptions = z
   .strictObject({
@@ -84,5 +84,5 @@ export default definePreset<TwilioOptions>({
     options: { publicUrl: 'https://gateway.example/hooks/twilio' },
   },
   build: ({ publicUrl, ...own }) =>
-    buildParts('twilio', { own, verify: toProof('twilio', own, { publicUrl }), instructions, events }),
+    buildParts('twilio', { own, verify: toVerifySettings('twilio', own, { publicUrl }), instructions, events }),
 })

@@ -184,7 +184,7 @@ const closer = /^[ \t>]*(`{3,}|~{3,})[ \t]*$/
 function findFenceAfterLine(line: string, open: Fence | undefined): Fence | undefined {
   if (open !== undefined && !hasEnded(line, open)) return closesFence(line, open) ? undefined : open
   const [, before = '', bullet = '', gap = '', marks, info = ''] = opener.exec(line) ?? []
-  // back ticks after back ticks are inline code
+  // a line that begins with backticks and has more of them is inline code, not a fence
   if (marks === undefined || (marks.startsWith('`') && info.includes('`'))) return undefined
   const place = `${before}${' '.repeat(bullet.length + gap.length)}`
   const language = /^\s*([^\s{]{0,40})/.exec(info)?.[1] ?? ''

@@ -70,7 +70,7 @@ function looksLikeHost(name: string): boolean {
 }
 
 const schemes = new Set(['http:', 'https:', 'mailto:'])
-/** A name or an IP address, and a port. Any other text is not a host, and could be read differently after decoding. */
+/** A name or an IP address, with or without a port. Any other text is not a host, and could be read differently after decoding. */
 const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
 /** The address, normalised and safe inside quotes and angle brackets; undefined if a link must not lead there. */

@@ -1,4 +1,4 @@
-// The markup of each channel for bold, code and links, without mentions.
+// The markup of each channel for bold, code and links. No text can mention a user.
 import { toSafeHref } from './links.ts'
 import { type Markup } from './markdown.ts'
 
@@ -15,7 +15,7 @@ function quoteLines(inner: string): string {
   return inner.replace(/^/gm, '> ')
 }
 
-/** Three back ticks in code would end the block in a chat that supports no longer fences. */
+/** Three backticks in code would end the block in a chat that supports no longer fences. */
 function breakTicks(code: string): string {
   return code.replaceAll('```', '`\u200B`\u200B`')
 }

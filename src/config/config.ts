@@ -65,7 +65,7 @@ export function placeProblem(problem: Problem, { config, text }: Pick<LoadedConf
   })
 }
 
-/** The path of the key that a line names. The line may name it by the id of a mapping and its field. */
+/** The path of the key that the line of a problem names: by its path, or by mapping and field, as in `mapping "github": sessionKey:`. */
 function findNamedPath(line: string, config: Config): ConfigPath | undefined {
   const [, id, field = ''] = /\bmappings?\b[^"]*"([^"]*)"(?:: ([\w.]+):)?/i.exec(line) ?? []
   const index = config.hooks.mappings.findLastIndex((mapping, at) => (mapping.id ?? `mapping-${at + 1}`) === id)

@@ -213,8 +213,8 @@ type WalkOptions = {
 }
 
 /**
- * The waiting deliveries in arrival order, one body in memory at a time. At most as many as wait at the beginning: new ones must
- * not keep the walk going.
+ * The waiting deliveries in arrival order, with one body in memory at a time. It ends after as many deliveries as waited at the
+ * start, so that new ones cannot keep it going.
  */
 export async function* walkWaiting({ store, query, skips = () => false }: WalkOptions): AsyncGenerator<OpenDelivery> {
   let after: string | undefined

@@ -27,7 +27,7 @@ function splitShorthand(declaration: Declaration): Declaration[] {
 
 type Declaration = { readonly name: string; readonly value: string }
 
-/** A comment, an escape, a run of white space, or one character. Each can match in one way only. */
+/** The start of a comment, an escape, a run of white space, or one character. Each text matches in one way only, so the time is linear. */
 const token = /\/\*|\\(?:[\da-f]{1,6}[ \t\r\n\f]?|[^])|[ \t\r\n\f]+|[^]/gy
 
 /** The declarations of one style, read once for all elements that have it. */

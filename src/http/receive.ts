@@ -1,4 +1,5 @@
-// The pipe, from request to answer: admit, read, recognise, decide, store, answer. No success is answered before the delivery is stored.
+// The pipe from request to answer: admit, read, recognise, decide, store, answer. An answer of success is sent only after the delivery
+// is stored.
 import { within } from '../base/time.ts'
 import { runInSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'

@@ -5,7 +5,7 @@ import { nonBlank } from './values.ts'
 
 /** The rules of a key besides its type. `findKeyUseIssues` in mapping-rules.ts reports violations. */
 type KeyRules = {
-  /** A wake ignores the key. Only for a key without a default, because a default counts as set. */
+  /** A wake ignores the key. Set this only for keys without a default, because a default counts as a value of the operator. */
   readonly onlyForAgent?: true
   /** The key is not a template. */
   readonly isLiteral?: true

@@ -104,7 +104,7 @@ export type SystemEvent = {
   agentId: string
   sessionKey: string
   text: string
-  /** The hook that received it, or the sender. */
+  /** The sender of the delivery; the hook if the sender is not known. */
   source: string
   trusted: boolean
   /** True if the sender asked for a turn at once, and not for the next regular one. */

@@ -8,7 +8,7 @@ import { replaceTokens } from './token-forms.ts'
 
 export const removedMark = '[removed]'
 
-/** `verifiedBy`: the proved sender, which needs no header to be recognized. */
+/** `verifiedBy`: the sender, if a verifier confirmed it. No header is then needed to recognise it. */
 type KeepableRequest = Pick<Delivery, 'headers' | 'query'> & {
   readonly payload: JsonValue
   readonly verifiedBy?: string | undefined

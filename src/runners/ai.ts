@@ -89,14 +89,14 @@ function toRunResult({ text, finish, model, usage }: ModelReply, { name, config 
   }
   const said = config.kind === 'openai-compatible' ? removeThoughts(text) : text
   if (said.trim() === '') {
-    const detail = `${name} gave an empty reply (finish reason ${finish}). ${describeEmptyRemedy(finish)}`
+    const detail = `${name} gave an empty reply (finish reason ${finish}). ${describeRemedy(finish)}`
     return finish === 'stop' ? retryableFailure(detail) : permanentFailure(detail)
   }
   if (Buffer.byteLength(said) > maxReplyBytes) return toTooLongFailure({ name }, maxReplyBytes)
   return { status: 'ok', text: said, model: `${name}/${toShownName(model)}`, ...toUsage(usage) }
 }
 
-function describeEmptyRemedy(finish: ModelReply['finish']): string {
+function describeRemedy(finish: ModelReply['finish']): string {
   if (finish === 'length') return 'It reached its maximum length before it wrote any text: lower the thinking level.'
   if (finish === 'tool-calls') return 'It asked for tools, and this runner has none: say so in the system text.'
   return 'If this continues, choose another model. A model with nothing to report must answer HEARTBEAT_OK.'

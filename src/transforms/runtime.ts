@@ -133,7 +133,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const before = good.get(module)
     const isSame = before?.bundle.hash === bundle.hash && before.bundle.file === bundle.file
     const post = isSame ? before.post : { ...bundle, id: nextId++ }
-    // whether a module loads may depend on its environment
+    // in another environment, the module may not load: it is tried again
     const isTried = isSame && before.pool.key === pool.key
     const tried = isTried ? before : { pool, bundle, post, exports: new Set<string | undefined>() }
     const open = exports.filter((name) => !tried.exports.has(name))

@@ -288,7 +288,7 @@ test('list --follow prints new deliveries until Ctrl-C, and fails without a gate
   expect((await runCommand(['list', '--follow', '--dead'], { dir: gateway.dir })).code).toBe(64)
 })
 
-test('the list of the terminal has the same filters', async () => {
+test('`hookloom list` has the same filters as the admin API', async () => {
   const id = await post('plain', { text: 'x' })
   const { json } = await runCommand(['list', '--hook', 'plain', '--search', 'PLA', '--json'], { dir: gateway.dir })
   const ids = json().map(({ deliveryId }) => deliveryId)

@@ -58,11 +58,11 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     return all.filter((found) => found.id !== id && found.deliveryId !== id).map((found) => found.id)
   }
 
-  test('an id may be any beginning that no other delivery shares', async () => {
+  test('an id may be any prefix that no other delivery shares', async () => {
     for (const id of ids) expect(await show(toPrefix(id, await othersOf(id)))).toMatchObject({ code: 0, shown: id })
   })
 
-  test('a beginning that several runs of one delivery share names the delivery', async () => {
+  test('a prefix of the ids of several runs of one delivery selects the delivery', async () => {
     const jobs = await jobIdsOf(several ?? '')
     const [first = '', second = ''] = jobs
     const length = Array.from(first).findIndex((character, at) => character !== second[at])

@@ -50,7 +50,7 @@ test('the line of a reload says how many recent deliveries would differ', { time
 })
 
 test(
-  'a save that changes recent deliveries waits for publish with hold, and another save does not',
+  'with hold, a save that would change recent outcomes waits to be published, and any other save does not',
   { timeout: 60_000 },
   async () => {
     const { log, logged } = createLines()

@@ -131,7 +131,7 @@ describe('refused runs', () => {
     [409, { status: 'error', retryable: false }],
     [413, { status: 'too-long', detail: expect.stringContaining('Shorten the message') }],
     [418, { status: 'error', retryable: false }],
-  ])('a refusal with %i is reported, with whether another try may help', async (status, expected) => {
+  ])('a refusal with status %i says whether another try may help', async (status, expected) => {
     const body = { ok: false, error: `no \u001b[31m because of ${token}` }
     const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
     const result = await openRunner(baseUrl).run(toRun(), createIO().io)

@@ -1,4 +1,4 @@
-// The commands of the page on durability that back up and restore a Postgres store, with the programs of Postgres.
+// Runs the commands with which the page about durability backs up and restores a Postgres store, with the real pg_dump and pg_restore.
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { expect, onTestFinished, test } from 'vitest'

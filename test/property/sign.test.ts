@@ -24,6 +24,7 @@ function secretFor(scheme: Scheme): fc.Arbitrary<string> {
   if (scheme.kind === 'basic') return fc.tuple(user, word).map((parts) => parts.join(':'))
   if (scheme.kind !== 'hmac' || scheme.secretEncoding === undefined) return word
   const { secretEncoding, secretPrefix = '' } = scheme
+  if (secretEncoding === 'utf8') return word.map((text) => secretPrefix + text)
   return fc
     .uint8Array({ minLength: 1, maxLength: 40 })
     .map((bytes) => secretPrefix + Buffer.from(bytes).toString(secretEncoding))

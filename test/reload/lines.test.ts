@@ -91,7 +91,7 @@ test(
 )
 
 test(
-  'a broken save names the command that runs the parked deliveries if the drain waits to be asked',
+  'with the drain "ask", the line about a broken save names the command that runs the parked deliveries',
   { timeout: 30_000 },
   async () => {
     const config = { hooks: { ...baseConfig.hooks, transforms: { drain: 'ask' } } }

@@ -32,7 +32,7 @@ export type Retries = { readonly docs: string } & (
 
 type Common = {
   readonly id: string
-  /** The row of `senders.ts` with its events and delivery ids; undefined if the scheme is not of one sender. */
+  /** The row of `senders.ts` that says where the sender puts event and delivery id; undefined if several senders use the scheme. */
   readonly source: string | undefined
   /** The name that people read. Schemes outside the table have none. */
   readonly label?: string

@@ -1,4 +1,4 @@
-// The settings of a command runner: its configuration with the defaults of its profile; and the arguments of one run.
+// The settings of a command runner (its configuration and the defaults of its profile), and the arguments of one run.
 import type { Thinking } from '../../model/action.ts'
 import type { CommandRunnerConfig } from '../../model/agents-config.ts'
 import { Problem } from '../../model/problem.ts'

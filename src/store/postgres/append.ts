@@ -60,7 +60,7 @@ const firstJob = deliveryColumns.length + 4
 const lastParam = firstJob + jobColumns.length + eventColumns.length
 
 /** Inserts jobs and events of the deliveries in `found (seq, id)`. Parts begin at `$firstJob`. Sessions are locked in one order. */
-const children = (now: string, first: number) => `
+const buildChildInserts = (now: string, first: number) => `
   jobs_in AS (SELECT input.*, found.seq AS delivery_seq FROM ${unnest(jobColumns, first)}
     JOIN found ON found.id = input.delivery_id),
   jobs_out AS (INSERT INTO jobs (id, delivery_seq, lane, state, agent_id, session_key, bytes, created_at, run_at, ended_at)
@@ -92,12 +92,12 @@ const insertBatch = (now: string, lockMs: number) => `
     ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING RETURNING seq, id),
   requests_out AS (INSERT INTO requests (delivery_seq, head, body)
     SELECT found.seq, head, body FROM input JOIN found USING (id) WHERE head IS NOT NULL),
-  ${children(now, firstJob)}
+  ${buildChildInserts(now, firstJob)}
   SELECT id, CASE WHEN $${lastParam} <> '' THEN pg_notify(${channel}, $${lastParam})::text END AS told FROM found`
 
 /** For a delivery that is stored already: $1 is its seq, $2 its id. */
 export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint AS seq, $2::text AS id),
-  ${children(now, 3)} SELECT 1 AS done`
+  ${buildChildInserts(now, 3)} SELECT 1 AS done`
 
 export const selectAnswered = `SELECT id, state, answer_status, answer_body, body_hash FROM deliveries
   WHERE hook = $1 AND dedupe_key = $2`
@@ -208,7 +208,7 @@ function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
   return [...toColumns(rows, firstJob - 1), ...toChildParams(deliveries)]
 }
 
-/** The params of `children`: jobs, then events. */
+/** The params of `buildChildInserts`: jobs, then events. */
 export function toChildParams(deliveries: readonly { id: string; jobs: readonly NewJob[] }[]): Param[] {
   const jobs = deliveries.flatMap(({ id: deliveryId, jobs: own }) =>
     own.map(({ id, lane, state, planned, steps }) => {

@@ -5,7 +5,7 @@ import { type Database, openDatabase, readFacts, toTrouble } from './driver.ts'
 import { migrate } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
 import { countWaitingBytes } from './waiting-bytes.ts'
-import { type Operation, type OperationOf, type Results, unwritable, type Writer } from './operations.ts'
+import { type Operation, type OperationOf, type Results, toUnwritableProblem, type Writer } from './operations.ts'
 
 type Use = <Found>(query: (db: Database) => Found) => Found
 
@@ -44,7 +44,7 @@ function createDirectWriter(use: Use): Pick<Writer, 'run' | 'state'> {
       const [outcome] = outcomes
       commits += 1
       waitingBytes += waitingChange
-      if (!outcome?.ok) throw unwritable(outcome?.cause)
+      if (!outcome?.ok) throw toUnwritableProblem(outcome?.cause)
       // as: batch.ts returns the result of the operation's kind
       return outcome.value as Results[Kind]
     },

@@ -214,6 +214,6 @@ export type Writer = {
 }
 
 /** For an operation that failed alone: the rest of its batch was committed. */
-export function unwritable(cause: string | undefined): Problem {
+export function toUnwritableProblem(cause: string | undefined): Problem {
   return storeUnavailable('The store cannot write this.', 5, cause)
 }

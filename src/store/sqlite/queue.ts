@@ -17,7 +17,7 @@ import {
   type BatchReply,
   type Request,
   type Results,
-  unwritable,
+  toUnwritableProblem,
   type Writer,
   type WriterOptions,
 } from './operations.ts'
@@ -261,5 +261,5 @@ const stored: OperationResult = { ok: true, value: { kind: 'stored' } }
 
 function settle(call: Waiting, outcome: OperationResult | undefined): void {
   if (outcome?.ok) call.resolve(outcome.value)
-  else call.reject(unwritable(outcome?.cause))
+  else call.reject(toUnwritableProblem(outcome?.cause))
 }

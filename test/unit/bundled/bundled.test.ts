@@ -144,7 +144,7 @@ const senders = [...new Set(modules.map((module) => toDocumentedMatch(module).pa
 
 describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no folder)', () => {
   test.each(senders)(
-    'real payloads of %s become messages without gaps or are skipped, and at least one becomes a message',
+    'real payloads of %s become messages without missing values or are skipped, and at least one becomes a message',
     async (sender) => {
       let accepted = 0
       for (const { name, headers, body: payload } of readAll(Captured, join(corpus, sender))) {

@@ -82,7 +82,7 @@ describe('the Stripe transform', () => {
     ['jpy', 1999, '1999 JPY'],
     ['kwd', 5120, '5.120 KWD'],
     ['usd', 0, '0.00 USD'],
-  ])('an amount in %s of %d is written as %s', async (currency, amount, words) => {
+  ])('in %s, the Stripe amount %d is written as %s', async (currency, amount, words) => {
     const action = await send('invoice.paid', { currency, amount_paid: amount })
     expect(toText(action)).toBe(`Invoice N-1: ${words} paid\nhttps://dashboard.stripe.com/invoices/in_1`)
   })

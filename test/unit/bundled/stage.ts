@@ -20,7 +20,7 @@ export const readme = readFileSync(join(root, 'README.md'), 'utf8')
 
 export type Request = { headers: Record<string, string>; payload: JsonValue }
 
-/** The match in the table of the README. */
+/** The `match` that the table of the README shows for a module. */
 export function toDocumentedMatch(module: string): Match {
   const row = readme.split('\n').find((line) => line.startsWith(`| [${module}](${module}) |`))
   const [, code = '{}'] = /`(\{.*\})`/.exec(row ?? '') ?? []

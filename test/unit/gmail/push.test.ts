@@ -123,7 +123,7 @@ describe('a push', () => {
     expect(wakes).toBe(0)
   })
 
-  test('a push is 503 while Google’s keys cannot be fetched, so that Google repeats it', async () => {
+  test('a push is answered with 503 while Google’s keys cannot be fetched, so that Google repeats it', async () => {
     google.fail('/certs', { status: 404 })
     expect(await push(google.signPush({ aud: audience }))).toBe(503)
     expect(await push(google.signPush({ aud: audience }))).toBe(204)

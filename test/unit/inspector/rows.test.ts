@@ -134,7 +134,7 @@ describe('the items of the list', () => {
     expect(toListItems(rows, true)).toHaveLength(2)
   })
 
-  test('each day but today has a head', () => {
+  test('each day except today has a heading', () => {
     const day = 24 * 3_600_000
     const rows = [0, day, day, 3 * day].map((ms) => makeRow({ at: Date.now() - ms }))
     expect(toListItems(rows, true).map(({ kind }) => kind)).toEqual([

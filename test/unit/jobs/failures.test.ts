@@ -73,7 +73,7 @@ describe('a run that fails', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github (error): upstream is busy'])
   })
 
-  test('the summary of a failure is never trusted, because a reason may quote the other side', async () => {
+  test('the summary of a failure is never trusted, because its reason may quote the service that failed', async () => {
     const { runner } = scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'no' }))
     stage.openWorker({ runner })
     await stage.accept(agentPlan(), agentPlan({ action: { allowUnsafeExternalContent: true } }))

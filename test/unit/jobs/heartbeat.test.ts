@@ -155,7 +155,7 @@ describe('a wake', () => {
     expect((await waitingOf(stage)).count).toBe(0)
   })
 
-  test('an event of any length is cut so that the model accepts the prompt, and the prompt says so', async () => {
+  test('an event that is too long is cut until the model accepts the prompt, and the prompt says so', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })

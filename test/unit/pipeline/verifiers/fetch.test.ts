@@ -188,7 +188,7 @@ describe('limits of a rule', () => {
     expect(await fifth).toMatchObject({ ok: true })
   })
 
-  test('a certificate that proved nothing is forgotten before one that proved a request', async () => {
+  test('the cache drops a certificate that verified no request before one that verified a request', async () => {
     const { fetch, asked, clock } = world(pem)
     const other = `${good.slice(0, -4)}-other.pem`
     markUseful(await fetch(good, rule))

@@ -132,7 +132,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('a change of one character in the body, a header or the key is refused by the library and here', async () => {
+  test('a change of one character in the body, a header or the key is refused by the library of the sender and by the gateway', async () => {
     const name = fc.constantFrom('webhook-id', 'webhook-timestamp', 'webhook-signature')
     await fc.assert(
       fc.asyncProperty(keyBytes, body, change, name, async (bytes, text, one, header) => {

@@ -258,7 +258,7 @@ describe('schemes token and basic', () => {
     expect(() => verifierOf({ scheme: 'basic', secret: 's' })).toThrow(/user:password/)
   })
 
-  test('a request of these schemes is signed by `hookloom send` as by its sender', () => {
+  test('`hookloom send` signs a request for these schemes as the sender does', () => {
     const given = { body: Buffer.from('{}'), now, method: 'POST', url: '/hooks/acme' }
     expect(signRequest({ scheme: 'token', secret: 's', header: 'x-t' }, given)).toEqual({ 'x-t': 's' })
     expect(signRequest({ scheme: 'basic', secret: 'u:p', header: 'x-auth' }, given)).toEqual({ 'x-auth': 'Basic dTpw' })

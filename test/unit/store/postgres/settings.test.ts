@@ -170,7 +170,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect((await store.health()).trouble).toMatch(/a file that store\.url names, such as sslrootcert, cannot be read/)
   })
 
-  test('an error about a file that cannot be read takes no connection: the reason stays the same', async () => {
+  test('a certificate file that cannot be read uses up no connections: each query reports the same reason', async () => {
     const { url } = await newUrl()
     const reader = createDatabaseConnections({
       url: `${url}&sslmode=verify-full&sslrootcert=/nope`,

@@ -58,7 +58,7 @@ describe('a store in which too much waits', () => {
     expect(await store.waitingBytes()).toBeLessThanOrEqual(maxBytes)
   })
 
-  test('a full store still accepts deliveries that do not wait, such as wakes, and ends the stored ones', async () => {
+  test('a full store still accepts deliveries that do not wait, such as wakes, and its stored jobs can end', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 500 })
     const [job] = [newJob()]
     await store.append(newDelivery({ at: Date.now(), jobs: [job] }))
