@@ -1,6 +1,11 @@
 // Runs before each test file. Files share a process, so a file that leaves a change for the next one fails.
+import * as fc from 'fast-check'
 import { afterAll, vi } from 'vitest'
 import { endFile } from './file-end.ts'
+
+// the same cases in each run; without it, each run tries others
+const seed = process.env['HOOKLOOM_SEED']
+if (seed !== undefined) fc.configureGlobal({ seed: Number(seed) })
 
 type Fact = readonly [name: string, value: unknown]
 
