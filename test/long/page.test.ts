@@ -46,7 +46,7 @@ test.skipIf(!hasBrowser)('the list stays quick, and the page uses little memory'
     await show(page, 'q=the-oldest')
     await page.locator('.row .hook', { hasText: 'the-oldest' }).waitFor({ timeout: 60_000 })
     await show(page, 'q=nothing-has-this')
-    await page.getByText('Nothing fits these filters.').waitFor({ timeout: 60_000 })
+    await page.getByText('Nothing matches these filters.').waitFor({ timeout: 60_000 })
     await show(page, '')
     const newest = await stage.post('plain', { text: 'the last one' })
     await page.locator(`#row-${newest}`).waitFor({ timeout: 60_000 })
