@@ -70,7 +70,7 @@ function Group({ group, chosen, now }: { group: AttentionGroup; chosen: string; 
   const sinceAt = Date.parse(since)
   const isRecent = now - sinceAt < recentMs
 
-  /** One request after the other, so that a large group does not hold up the gateway. */
+  /** Sends the requests one by one, so that a large group does not slow down the gateway. */
   async function actOnAll(what: 'retry' | 'drop'): Promise<void> {
     setBusy(true)
     const results = new Map<string, number>()

@@ -4,7 +4,7 @@ import { formatDuration, formatTimes } from './format.ts'
 
 export type ListRow = { readonly id: string; readonly at: number } & (
   | { readonly kind: 'delivery'; readonly delivery: DeliveryRow }
-  /** `times`: how many refusals the row stands for. */
+  /** `times`: the number of refusals that the row shows together. */
   | { readonly kind: 'refusal'; readonly refusal: RefusalFields; readonly times: number }
 )
 
