@@ -16,7 +16,20 @@ export const signedOptions = {
   secrets: z.array(filled).min(1).max(2).optional(),
 }
 const SignedOptions = z.strictObject(signedOptions)
+
+/** Those of a sender with a channel of its own, on which an agent can answer where the event happened. */
+const forgeOptions = {
+  ...signedOptions,
+  /** The channel of the replies. On the channel of the sender, a reply goes to the issue or pull request of the event. */
+  channel: filled.optional(),
+  /** The recipient on another channel. */
+  to: filled.optional(),
+  /** The name of the commit status that each run sets. */
+  status: filled.optional(),
+}
+const ForgeOptions = z.strictObject(forgeOptions)
 type SignedOptions = z.infer<typeof SignedOptions>
+type ForgeOptions = z.infer<typeof ForgeOptions>
 
 /** One kind of event. `match` has no path, because all events of a pack share one. */
 export type EventMapping = {
@@ -51,13 +64,13 @@ export function buildParts(
     instructions,
     events,
   }: {
-    own: Pick<SignedOptions, 'path' | 'instructions'>
+    own: Pick<ForgeOptions, 'path' | 'instructions' | 'channel' | 'to' | 'status'>
     verify: Proof
     instructions: string
     events: readonly EventMapping[]
   },
 ): PresetParts {
-  const { path = preset } = own
+  const { path = preset, channel, to, status } = own
   // the same preset with two paths is two packs, and the ids of their mappings must differ
   const prefix = path === preset ? preset : `${preset}:${path}`
   const mappings = events.map(({ event, match, message, ...rest }) => ({
@@ -66,19 +79,15 @@ export function buildParts(
     verify,
     instructions: own.instructions ?? instructions,
     messageTemplate: message.join('\n'),
+    ...(channel === undefined ? {} : { channel }),
+    ...(to === undefined ? {} : { to }),
+    ...(status === undefined ? {} : { status }),
     ...rest,
   }))
   return { mappings, maxBodyBytes }
 }
 
-/** A preset whose only options are the path and the secret. */
-export function defineSignedPreset({
-  scheme,
-  instructions,
-  events,
-  from,
-  ...preset
-}: {
+type SignedPreset = {
   name: string
   title: string
   scheme: string
@@ -87,10 +96,25 @@ export function defineSignedPreset({
   /** The task of the agent for an event, unless the operator sets another one. */
   instructions: string
   events: readonly EventMapping[]
-}): Preset<SignedOptions> {
-  return definePreset<SignedOptions>({
+}
+
+/** A preset whose only options are the path, the instructions and the secret. */
+export function defineSignedPreset(preset: SignedPreset): Preset<SignedOptions> {
+  return define(preset, SignedOptions)
+}
+
+/** The same for a sender with a channel of its own. */
+export function defineForgePreset(preset: SignedPreset): Preset<ForgeOptions> {
+  return define(preset, ForgeOptions)
+}
+
+function define<Options extends SignedOptions>(
+  { scheme, instructions, events, from, ...preset }: SignedPreset,
+  options: z.ZodType<Options>,
+): Preset<Options> {
+  return definePreset<Options>({
     ...preset,
-    options: SignedOptions,
+    options,
     setup: { key: { option: 'secret', from } },
     build: (own) => buildParts(preset.name, { own, verify: toVerifySettings(scheme, own), instructions, events }),
   })

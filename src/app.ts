@@ -1,12 +1,17 @@
 // The parts of a gateway, the order in which they start, and the same order reversed to stop.
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { createEffects, type EffectsOptions } from './jobs/jobs.ts'
+import { buildPrompt } from './jobs/prompt.ts'
+import { createHookBench } from './replay/bench.ts'
+import { createPathWarner } from './replay/path-warnings.ts'
 import { createReplayer } from './replay/replayer.ts'
 import { createLive } from './reload/reload.ts'
+import { rememberSaves } from './reload/saves.ts'
 import type { LiveStatus } from './reload/live-types.ts'
 import { loadConfig } from './config/config.ts'
 import { createConfigMemory } from './config/config-memory.ts'
 import { createTransformRuntime } from './transforms/runtime.ts'
+import { toLocalUrl } from './base/http.ts'
 import { newId } from './base/id.ts'
 import { type Log, silentLog, withLevel, withoutQuotes } from './model/log.ts'
 import { toHandedSecretsFile, describeStorePlace, toStorePlace } from './model/places.ts'
@@ -14,6 +19,7 @@ import type { Generation } from './pipeline/generation.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
+import { openAccess } from './http/stored-tokens.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
@@ -23,9 +29,15 @@ import { createHandshakeSecrets, withSaveListener } from './http/handshake-secre
 import { createMailbox } from './deliveries/mailbox.ts'
 import { createNode } from './jobs/node.ts'
 import { createReadiness } from './http/readiness.ts'
+import { createRecovery } from './deliveries/recovery/recovery.ts'
 import { createReceiver } from './http/receive.ts'
 import { createRepeats } from './deliveries/repeats.ts'
+import { createQuarantine } from './deliveries/refused/quarantine.ts'
+import { createRefusedCalls } from './deliveries/refused/calls.ts'
+import { createSealKeys } from './deliveries/refused/seal.ts'
 import { createRefusalLog, Refusals } from './http/refusals.ts'
+import { createSenderWatch } from './deliveries/senders/watch.ts'
+import { createShapeLearner } from './deliveries/shapes/learner.ts'
 import { Rerunner } from './deliveries/rerun.ts'
 import { createHookApp, listen } from './http/server.ts'
 import { createSharing, notShared } from './http/shared.ts'
@@ -59,6 +71,8 @@ export type HookloomOptions = {
   readonly version?: string
   /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
   readonly leaseTimes?: LeaseTimes
+  /** Called when the payloads of a hook taught something. */
+  readonly onLearnt?: ((hook: string) => void) | undefined
   /** Prints the replies of the console channel. Default: on standard output. */
   readonly write?: EffectsOptions['write']
 }
@@ -66,7 +80,7 @@ export type HookloomOptions = {
 export type Hookloom = {
   /** Base of the hook endpoints, with `hooks.path`. */
   readonly url: string
-  /** Base of the admin port, which is on loopback. */
+  /** Base of the admin port, at an address that this machine can call. */
   readonly adminUrl: string
   /** The configuration and the modules that serve new requests. */
   readonly generation: () => Generation
@@ -97,10 +111,9 @@ export async function createHookloom({ log = silentLog, ...rest }: HookloomOptio
 }
 
 async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Omit<Hookloom, 'stop'>> {
-  const { dir, env = process.env, development = false } = options
-  const clock = options.clock ?? Date.now
+  const { dir, env = process.env, development = false, clock = Date.now, onLearnt } = options
   const { config, env: settings } = loadConfig({ dir, env })
-  const { host, bodyTimeoutMs, stopTimeoutMs } = config.server
+  const { host, adminHost, bodyTimeoutMs, stopTimeoutMs } = config.server
   stops.within(stopTimeoutMs)
   const graceMs = stopTimeoutMs / 4
   let level = config.server.log
@@ -122,16 +135,15 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const node = createNode({ store, log, leaseTimes: options.leaseTimes, info })
   stops.add('the duties after a failed start', () => node.stop())
   const { duties, leases } = node
-  const metrics = createMetrics({ store, clock })
-  const { meter } = metrics
+  const metrics = createMetrics({ store, config: () => generation().config, clock, version: options.version })
+  const { meter, minutes, hookCounts } = metrics
 
   // 2. The first generation: configuration, mappings and modules.
   const runtime = createTransformRuntime({ clock, log })
   stops.add('the threads of the transforms', () => runtime.close())
-  const handedHere = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock })
   const share = engine === 'postgres' ? createSharing({ store, clock, log, generation: () => generation() }) : notShared
   stops.add('what gateways share', () => share.stop())
-  const handed = share.handed(handedHere)
+  const handed = share.handed(createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock }))
   const fetchPinned = createPinnedFetch({ now: clock, ...(options.transport && { transport: options.transport }) })
   const live = createLive({
     dir,
@@ -148,11 +160,12 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the watcher of the configuration', () => live.close())
   await live.start()
   const { current: generation, acquire } = live
+  stops.add('the remembered saves', rememberSaves(live, { dir, clock, log }))
   runtime.serve(generation().transforms)
 
   // 3. What runs jobs, waiting deliveries and the mailbox.
   const effects = createEffects({
-    keepsTime: duties.heartbeats.isHeld,
+    duties,
     dir,
     config: () => generation().config,
     ownChannels: live.ownChannels,
@@ -164,7 +177,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { accepted: onAccepted, parked: onParked, handedOver, lookForJobs } = effects
+  const { accepted: onAccepted, parked: onParked, handedOver, tell, testAlert, lookForJobs, slots } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const rerunnerParts = { generation, acquire, store, leases, clock, newId, keepByDefault, onAccepted, onParked, log }
@@ -177,15 +190,37 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     store,
     newId,
   })
+  // one id, so that the shown prompt does not change at each keystroke; no agent reads it
+  const boundaryId = randomBytes(8).toString('hex')
+  const bench = createHookBench({
+    dir,
+    env,
+    savesTemplates: development,
+    current: generation,
+    edited: live.edited,
+    createThreads: runtime.createReplayThreads,
+    renderPrompt: (planned) =>
+      planned.kind === 'agent' ? buildPrompt({ planned, newBoundaryId: () => boundaryId }) : undefined,
+    capture: replayer.capture,
+    store,
+    newId,
+    clock,
+  })
+  stops.add('the bench', () => bench.close())
   const drain = createDrain({ store, rerunner, generation, leases, log })
-  const signers = share.throttle('signers', createThrottle({ clock }))
+  const throttle = (scope: string) => share.throttle(scope, createThrottle({ clock }))
+  const signers = throttle('signers')
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const repeats = createRepeats({ store, clock, meter, log })
+  const senders = createSenderWatch({ store, generation, clock, duty: duties.senders, tell, log })
+  const shapes = createShapeLearner({ store, development, watched: { generation, tell }, onLearnt, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
+  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.switchedOff })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. What follows a new generation, and a module that may be called again.
+  live.onSwap(createPathWarner({ dir, store, log }))
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { retryable, retired }) => {
     level = next.config.server.log
@@ -193,6 +228,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     runtime.serve(next.transforms)
     effects.refresh()
     mailbox.apply(next.config)
+    recovery.apply()
     void node.join()
     void drain.drain(retryable)
     // the last requests of the previous generation may have parked deliveries too
@@ -204,38 +240,42 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the jobs', () => effects.stop({ graceMs }), { limitMs: 2 * graceMs })
   stops.add('the duties of this gateway', () => node.stop())
   stops.add('the parked deliveries', () => drain.stop())
-  // stops after the hook port, which records repetitions
-  stops.add('what was repeated', () => repeats.stop())
+  // these stop after the hook port, which records repetitions and refusals
+  stops.add('what was repeated and learnt', () => Promise.all([repeats.stop(), shapes.stop()]))
+  stops.add('the watch of the senders', senders.start())
   stops.add('the mailbox', () => mailbox.stop())
-  const refusals = new Refusals(development)
+  stops.add('the questions to senders', () => recovery.stop())
+  const [refusals, keys] = [new Refusals(development), createSealKeys()]
+  const quarantine = createQuarantine({ store, generation, keys, clock, log })
+  stops.add('the refused requests that are kept', () => quarantine.stop())
   const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.secretsName === name)?.id ?? name
-  const known = { refusals, repeats, handed: withSaveListener(handed, (name) => handedOver(idOf(name))) }
-  const shared = { generation, acquire, store, rerunner, ...known, newId, onAccepted, onParked, log }
+  const known = { refusals, repeats, quarantine, handed: withSaveListener(handed, (name) => handedOver(idOf(name))) }
+  const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
   const replays = { ...replayer, publish: live.publish }
-  const shown = { dir, changes, replayer: replays, minutes: metrics.minutes, hooksUrl: () => url }
+  const shown = { dir, testAlert, changes, replayer: replays, bench, minutes, hookCounts, slots, hooksUrl: () => url }
   const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
   const readiness = createReadiness({ store, peerOf, log })
-  const watched = { drain, clock, metrics, lookForJobs, unnamedProxies, readiness, status: readStatus }
-  const loopback = { host: '127.0.0.1', port: adminPort, ...edge }
-  const admin = await listen(createAdminApp({ ...shared, ...shown, ...watched }), loopback)
-  stops.add('the admin port', () => admin.close(0))
-  const admission = createAdmission({
-    tokens: share.throttle('tokens', createThrottle({ clock })),
-    signers,
-    unnamedProxies,
-  })
+  const watched = { drain, recovery, metrics, unnamedProxies, readiness, status: readStatus }
+  const access = await openAccess({ store, clock, log })
+  stops.add('the tokens of the store', () => access.tokens.stop())
+  const admission = createAdmission({ access, tokens: throttle('tokens'), signers, unnamedProxies })
   const refusalLog = createRefusalLog(log)
   stops.add('the log of refusals', () => refusalLog.stop())
-  const receive = createReceiver({ ...shared, keepByDefault, meter, admission, refusalLog, clock, development })
+  const receiver = createReceiver({ ...shared, access, meter, admission, refusalLog, development })
+  const token = () => generation().config.gateway.token
+  const refused = createRefusedCalls({ store, keys, token, quarantine, receiveRefused: receiver.receiveRefused })
+  const adminApp = createAdminApp({ ...shared, ...shown, ...watched, access, refused, adminHost })
+  const admin = await listen(adminApp, { host: adminHost, port: adminPort, ...edge })
+  stops.add('the admin port', () => admin.close(0))
   await node.join()
-  const hookApp = createHookApp({ receive, readiness, newId: randomUUID, log })
+  const hookApp = createHookApp({ receive: receiver.receive, readiness, newId: randomUUID, log })
   const hooks = await listen(hookApp, { host, port, peerOf, ...edge })
   stops.add('the hook port', () => hooks.close(graceMs), { limitMs: 2 * graceMs })
   url = `http://${host.includes(':') ? `[${host}]` : host}:${hooks.port}${config.hooks.path}`
   void node.join()
-  const adminUrl = `http://127.0.0.1:${admin.port}`
+  const adminUrl = toLocalUrl(adminHost, admin.port)
   const address = { pid: process.pid, url, adminUrl, startedAt: new Date(clock()).toISOString() }
   const storeFile = options.store === undefined ? { store: describeStorePlace(place) } : {}
   stops.add('the address file', await writeAddress(dir, { ...address, ...storeFile }))
@@ -244,20 +284,17 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const days = () => generation().config.store.retainDays
   const retention = createRetention({ store, days, duty: duties.retention, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
-  // stops first, because a balancer must know before the hook port closes
+  // these stop first: a balancer must know before the hook port closes, and no stop waits for a run
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
+  stops.add('the requests that wait', receiver.stopWaiting)
   void drain.resume()
-  node.start({ effects, drain, mailbox: { apply: () => mailbox.apply(generation().config) } })
+  node.start({ effects, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
   await live.watch()
   return { url, adminUrl, generation, status: live.status }
 
   /** The state of the saved files, with the problems of the mailbox. */
   function readStatus() {
     const [status, troubles] = [live.status(), mailbox.problems()]
-    return {
-      ...status,
-      degraded: status.degraded || troubles.length > 0,
-      problems: [...status.problems, ...troubles],
-    }
+    return { ...status, degraded: status.degraded || troubles.length > 0, problems: [...status.problems, ...troubles] }
   }
 }

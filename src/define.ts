@@ -8,20 +8,24 @@ import type { VerifierDefinition } from './model/verifier.ts'
 
 export type { ChannelDefinition, Outgoing, Probe, SendResult } from './model/channel.ts'
 export type { JsonObject, JsonValue } from './base/json.ts'
-export type { MappingInput } from './model/mapping.ts'
+export type { MappingInput } from './model/config/mapping.ts'
 export type { Preset, PresetParts, PresetSetup } from './model/preset.ts'
 export type { PayloadSchema } from './model/refusal.ts'
 export type {
   AgentResult,
   ResponseResult,
+  DedupeResult,
+  DeliverResult,
+  StateOptions,
   TransformContext,
   TransformFunction,
   TransformInput,
   TransformResult,
+  TransformState,
   WakeResult,
 } from './model/transform.ts'
 export type { Verified, VerifierContext, VerifierDefinition, VerifyRequest } from './model/verifier.ts'
-export type { VerifySettings } from './model/verify.ts'
+export type { VerifySettings } from './model/config/verify.ts'
 
 /** A transform that checks its payload. */
 export type CheckedTransform<Payload> = {

@@ -113,16 +113,17 @@ describe('the floors', () => {
     const beyond = [...graph]
       .filter(([file]) => inside(file))
       .flatMap(([, imports]) => imports.filter((to) => !inside(to)))
-    const types = ['src/model/api-replay-types.ts', 'src/model/api-types.ts']
-    expect([...new Set(beyond)].toSorted()).toEqual(types)
-    expect(types.flatMap((file) => graph.get(file))).toEqual([])
+    const isType = (file: string) => file.startsWith('src/model/api/')
+    expect(beyond.filter((file) => !isType(file))).toEqual([])
+    const types = [...graph].filter(([file]) => isType(file))
+    expect(types.flatMap(([, imports]) => imports).filter((file) => !isType(file))).toEqual([])
   })
 
   test('no internal module imports src/index.ts, which is for hosts', () => {
     expect([...graph].filter(([, imports]) => imports.includes('src/index.ts')).map(([file]) => file)).toEqual([])
   })
 
-  test('no import leads back to where it began', () => {
+  test('there is no import cycle', () => {
     const done = new Set<string>()
     const cycles: string[] = []
     const visit = (file: string, trail: readonly string[]): void => {

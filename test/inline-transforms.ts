@@ -1,6 +1,6 @@
 // Runs transforms in the thread of a test or a benchmark, without isolation. An endless loop is not stopped; a gateway runs transforms in
 // worker threads, see src/transforms/runtime.ts.
-import type { TransformRef } from '../src/model/mapping.ts'
+import type { TransformRef } from '../src/model/config/mapping.ts'
 import { Problem, toProblemRecord } from '../src/model/problem.ts'
 import { toTransformKey } from '../src/model/transform.ts'
 import type { Transform, TransformCall, TransformOutcome } from '../src/model/transform.ts'

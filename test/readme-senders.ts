@@ -1,7 +1,7 @@
 // The table of senders: what each scheme proves, in words, and the settings that it requires.
 import { Problem } from '../src/model/problem.ts'
 import type { Verifier } from '../src/model/verifier.ts'
-import { type VerifyInput, VerifySettings } from '../src/model/verify.ts'
+import { type VerifyInput, VerifySettings } from '../src/model/config/verify.ts'
 import type { Scheme } from '../src/pipeline/verifiers/scheme.ts'
 import { schemes } from '../src/pipeline/senders.ts'
 import { hasIdInBody, findSender } from '../src/pipeline/sources.ts'

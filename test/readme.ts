@@ -2,10 +2,11 @@
 import { z } from 'zod'
 import { presets } from '../presets/index.ts'
 import { steps } from '../src/jobs/steps.ts'
-import { Config } from '../src/model/config.ts'
-import { Mapping } from '../src/model/mapping.ts'
+import { Config } from '../src/model/config/config.ts'
+import { Mapping } from '../src/model/config/mapping.ts'
 import { exitCodes, problems } from '../src/model/problem.ts'
-import { VerifySettings } from '../src/model/verify.ts'
+import { Recover } from '../src/model/config/recover.ts'
+import { VerifySettings } from '../src/model/config/verify.ts'
 import { toSenderRows } from './readme-senders.ts'
 
 type Schema = {
@@ -13,6 +14,8 @@ type Schema = {
   properties?: Record<string, Schema>
   items?: Schema
   anyOf?: Schema[]
+  oneOf?: Schema[]
+  const?: unknown
   enum?: unknown[]
   description?: string
   default?: unknown
@@ -23,6 +26,7 @@ export const tablePages: Readonly<Record<string, string>> = {
   'config keys': 'src/config/README.md',
   'mapping keys': 'src/pipeline/README.md',
   'verify keys': 'src/pipeline/verifiers/README.md',
+  'recover keys': 'src/recover/README.md',
   senders: 'src/pipeline/verifiers/README.md',
   presets: 'presets/README.md',
   problems: 'src/config/README.md',
@@ -35,6 +39,7 @@ export function toReadmeTables(): Record<string, string> {
     'config keys': toKeyTable(toSchema(Config), (path) => path !== '$schema'),
     'mapping keys': toKeyTable(toSchema(Mapping), () => true),
     'verify keys': toKeyTable(toSchema(VerifySettings), () => true),
+    'recover keys': toRecoverTable(),
     senders: toTable(['sender', '`scheme`', 'what it proves', 'repeats', 'what to set', 'facts'], toSenderRows()),
     presets: toTable(
       ['preset', 'what it makes'],
@@ -55,6 +60,22 @@ function toSchema(type: z.ZodType): Schema {
 function toKeyTable(schema: Schema, isShown: (path: string) => boolean): string {
   const rows = toRows(schema, '').filter(([path = '']) => isShown(path))
   return toTable(['key', 'default', 'meaning'], rows)
+}
+
+/** The keys of each sender, and first those that all senders have. */
+function toRecoverTable(): string {
+  const sections = (toSchema(Recover).oneOf ?? []).map((section) => ({
+    sender: section.properties?.['sender']?.const,
+    rows: toRows(section, ''),
+  }))
+  const isShared = (row: string[]) => sections.every(({ rows }) => rows.some((other) => other.join() === row.join()))
+  const own = sections.flatMap(({ sender, rows }) =>
+    rows
+      .filter((row) => !isShared(row))
+      .map(([key = '', fallback = '', meaning = '']) => [String(sender), key, fallback, meaning]),
+  )
+  const shared = (sections[0]?.rows ?? []).filter(isShared).map((row) => ['all', ...row])
+  return toTable(['sender', 'key', 'default', 'meaning'], [...shared, ...own])
 }
 
 const withOwnTable: ReadonlySet<string> = new Set(['hooks.mappings', 'verify'])

@@ -1,12 +1,14 @@
 // Issues, pull requests, comments, reviews, failed workflows, releases and security alerts become agent turns.
-import { defineSignedPreset } from '../signed.ts'
+import { defineForgePreset } from '../signed.ts'
 
 const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
 const conversation = 'hook:github:{{repository.full_name}}#{{issue.number}}'
+// GitHub Apps act as bots. What the agent itself posts must not become its next turn.
+const people = { 'sender.type': { not: 'Bot' } }
 const pullRequest = 'hook:github:{{repository.full_name}}#{{pull_request.number}}'
 
 /** https://docs.github.com/en/webhooks/webhook-events-and-payloads */
-export default defineSignedPreset({
+export default defineForgePreset({
   name: 'github',
   title: 'Issues, pull requests, comments, reviews, failed workflows, releases and security alerts become agent turns.',
   scheme: 'github',
@@ -15,7 +17,7 @@ export default defineSignedPreset({
   events: [
     {
       event: 'issue',
-      match: { event: 'issues', payload: { action: ['opened', 'reopened'] } },
+      match: { event: 'issues', payload: { ...people, action: ['opened', 'reopened'] } },
       name: 'GitHub issue',
       sessionKey: conversation,
       message: [
@@ -27,7 +29,7 @@ export default defineSignedPreset({
     },
     {
       event: 'pull-request',
-      match: { event: 'pull_request', payload: { action: ['opened', 'reopened', 'ready_for_review'] } },
+      match: { event: 'pull_request', payload: { ...people, action: ['opened', 'reopened', 'ready_for_review'] } },
       name: 'GitHub pull request',
       sessionKey: pullRequest,
       message: [
@@ -40,7 +42,7 @@ export default defineSignedPreset({
     },
     {
       event: 'comment',
-      match: { event: 'issue_comment', payload: { action: 'created' } },
+      match: { event: 'issue_comment', payload: { ...people, action: 'created' } },
       name: 'GitHub comment',
       sessionKey: conversation,
       message: [
@@ -52,7 +54,7 @@ export default defineSignedPreset({
     },
     {
       event: 'review',
-      match: { event: 'pull_request_review', payload: { action: 'submitted' } },
+      match: { event: 'pull_request_review', payload: { ...people, action: 'submitted' } },
       name: 'GitHub review',
       sessionKey: pullRequest,
       message: [

@@ -15,12 +15,15 @@ const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 600
 const who = '{{user.name | default: "Somebody"}}'
 // GitLab also sends an `open` without an action. Nothing distinguishes it from an edit, so these events are left out.
 const opened = ['open', 'reopen']
+// What the agent itself posts must not become its next turn. The users of project and group access tokens have such names:
+// https://docs.gitlab.com/user/project/settings/project_access_tokens/#bot-users-for-projects
+const people = { 'user.username': { not: { matches: '^(project|group)_[0-9]+_bot' } } }
 
 /** https://docs.gitlab.com/user/project/integrations/webhook_events/ */
 const events: readonly EventMapping[] = [
   {
     event: 'issue',
-    match: { payload: { object_kind: 'issue', 'object_attributes.action': opened } },
+    match: { payload: { ...people, object_kind: 'issue', 'object_attributes.action': opened } },
     name: 'GitLab issue',
     sessionKey: `hook:gitlab:${project}#{{object_attributes.iid}}`,
     message: [
@@ -32,7 +35,7 @@ const events: readonly EventMapping[] = [
   },
   {
     event: 'merge-request',
-    match: { payload: { object_kind: 'merge_request', 'object_attributes.action': opened } },
+    match: { payload: { ...people, object_kind: 'merge_request', 'object_attributes.action': opened } },
     name: 'GitLab merge request',
     sessionKey: `hook:gitlab:${project}!{{object_attributes.iid}}`,
     message: [
@@ -45,7 +48,7 @@ const events: readonly EventMapping[] = [
   },
   {
     event: 'merge-request-comment',
-    match: { payload: { object_kind: 'note', 'object_attributes.noteable_type': 'MergeRequest' } },
+    match: { payload: { ...people, object_kind: 'note', 'object_attributes.noteable_type': 'MergeRequest' } },
     name: 'GitLab comment',
     sessionKey: `hook:gitlab:${project}!{{merge_request.iid}}`,
     message: [
@@ -57,7 +60,7 @@ const events: readonly EventMapping[] = [
   },
   {
     event: 'issue-comment',
-    match: { payload: { object_kind: 'note', 'object_attributes.noteable_type': 'Issue' } },
+    match: { payload: { ...people, object_kind: 'note', 'object_attributes.noteable_type': 'Issue' } },
     name: 'GitLab comment',
     sessionKey: `hook:gitlab:${project}#{{issue.iid}}`,
     message: [
@@ -69,7 +72,7 @@ const events: readonly EventMapping[] = [
   },
   {
     event: 'commit-comment',
-    match: { payload: { object_kind: 'note', 'object_attributes.noteable_type': 'Commit' } },
+    match: { payload: { ...people, object_kind: 'note', 'object_attributes.noteable_type': 'Commit' } },
     name: 'GitLab comment',
     sessionKey: `hook:gitlab:${project}:commit-{{object_attributes.commit_id}}`,
     message: [

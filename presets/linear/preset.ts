@@ -1,6 +1,8 @@
 // New issues, comments and project updates become agent turns.
 import { defineSignedPreset } from '../signed.ts'
 
+// what the agent itself posts must not become its next turn
+const people = { 'actor.type': { not: ['oauthClient', 'integration'] } }
 const who = '{{actor.name | default: "Somebody"}}'
 
 /** https://linear.app/developers/webhooks */
@@ -13,7 +15,7 @@ export default defineSignedPreset({
   events: [
     {
       event: 'issue',
-      match: { payload: { type: 'Issue', action: 'create' } },
+      match: { payload: { ...people, type: 'Issue', action: 'create' } },
       name: 'Linear issue',
       sessionKey: 'hook:linear:{{data.id}}',
       message: [
@@ -26,7 +28,7 @@ export default defineSignedPreset({
     },
     {
       event: 'comment',
-      match: { payload: { type: 'Comment', action: 'create' } },
+      match: { payload: { ...people, type: 'Comment', action: 'create' } },
       name: 'Linear comment',
       // the session of the issue
       sessionKey: 'hook:linear:{{data.issueId | default: "comments"}}',
@@ -39,7 +41,7 @@ export default defineSignedPreset({
     },
     {
       event: 'project-update',
-      match: { payload: { type: 'ProjectUpdate', action: 'create' } },
+      match: { payload: { ...people, type: 'ProjectUpdate', action: 'create' } },
       name: 'Linear project update',
       sessionKey: 'hook:linear:{{data.projectId | default: "projects"}}',
       message: [

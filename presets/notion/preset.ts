@@ -17,6 +17,12 @@ const events: readonly EventMapping[] = [
     event: '',
     match: {
       payload: { type: ['page.created', 'page.deleted', 'page.properties_updated', 'comment.created'] },
+      // What the agent itself writes must not become its next turn. An event with several authors may have a person among them.
+      any: [
+        { payload: { 'authors[0].type': { not: ['bot', 'agent'] } } },
+        { payload: { 'authors[1].type': 'person' } },
+        { payload: { 'authors[2].type': 'person' } },
+      ],
     },
     name: 'Notion',
     sessionKey: 'hook:notion:{{data.page_id | default: "pages"}}:{{entity.id}}',

@@ -14,7 +14,8 @@ export default defineSignedPreset({
   events: [
     {
       event: 'mention',
-      match: { payload: { type: 'event_callback', 'event.type': 'app_mention' } },
+      // messages of bots have the id of their bot: https://docs.slack.dev/reference/events/message/bot_message
+      match: { payload: { type: 'event_callback', 'event.type': 'app_mention', 'event.bot_id': { exists: false } } },
       name: 'Slack mention',
       sessionKey: 'hook:slack:{{team_id}}:{{event.channel}}',
       message: [

@@ -1,5 +1,5 @@
 // Regular expressions that take linear time on any text: RE2, without look-around and back-references.
-// An expression of JavaScript can take exponential time on a text that a sender chose.
+// A JavaScript regular expression can take exponential time on a text that a sender chose.
 import { createRequire } from 'node:module'
 import type { RE2JS } from 're2js'
 

@@ -33,9 +33,47 @@ export function readRetryAfterMs(headers: Headers, now: number = Date.now()): nu
   return Math.max(0, until - (Number.isNaN(written) ? now : written))
 }
 
+/** GitHub asks for a minute if no header says how long. */
+const unsaidLimitMs = 60_000
+
+/**
+ * The time until the API accepts requests again, in milliseconds; undefined if it does not say. `Retry-After` comes first. Otherwise, if
+ * the limit is used up, the time is in `X-RateLimit-Reset` (GitHub) or `RateLimit-Reset` (GitLab), in seconds since the epoch by the
+ * clock of the API.
+ * `now`: that clock. `text`: the body of the answer.
+ */
+export function readRateLimitMs({ headers, now, status, text }: RateLimited): number | undefined {
+  const isUnsaidLimit = status === 429 || (status === 403 && /rate limit/i.test(text))
+  const asked = status >= 300 ? readRetryAfterMs(headers, now) : undefined
+  if (asked !== undefined) return asked
+  const read = (name: string) => headers.get(`x-ratelimit-${name}`) ?? headers.get(`ratelimit-${name}`)
+  const [left, reset] = [read('remaining'), read('reset')]
+  if (left !== '0' || reset === null || !/^\d{9,11}$/.test(reset)) return isUnsaidLimit ? unsaidLimitMs : undefined
+  return Math.max(0, Number(reset) * 1_000 - now) + 1_000
+}
+
+type RateLimited = {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly now: number
+}
+
 /** An empty object if the wait is unknown, because an optional field must not be set to undefined. */
 export function toRetryWait(retryAfterMs: number | undefined): { readonly retryAfterMs?: number } {
   return retryAfterMs === undefined ? {} : { retryAfterMs }
+}
+
+/** Whether only this machine can connect to a server that listens on this address or name. */
+export function isLoopbackHost(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host.trim())
+}
+
+/** The URL at which this machine reaches a server that listens on `host`. 0.0.0.0 and :: are addresses to listen on, not to call. */
+export function toLocalUrl(host: string, port: number): string {
+  const bare = host.trim().replace(/^\[(.*)\]$/, '$1')
+  const called = bare === '0.0.0.0' ? '127.0.0.1' : bare === '::' ? '::1' : bare
+  return `http://${called.includes(':') ? `[${called}]` : called}:${port}`
 }
 
 function isNumber(text: string): boolean {
@@ -62,4 +100,9 @@ export function isMarkedCrossSite(headers: IncomingHttpHeaders): boolean {
 /** Host and port of a web origin, without the port of HTTP or HTTPS; undefined for any other text. */
 function parseOriginHost(origin: string): string | undefined {
   return /^https?:\/\/([^/?#@,\s]+?)(?::(?:80|443))?$/i.exec(origin)?.[1]?.toLowerCase()
+}
+
+/** The URL of a local server by an address that can be called: 0.0.0.0 and :: are addresses to listen on. */
+export function toCallableUrl(url: string): string {
+  return url.replace(/^http:\/\/0\.0\.0\.0(?=[:/])/, 'http://127.0.0.1').replace('http://[::]', 'http://[::1]')
 }

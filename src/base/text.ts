@@ -34,7 +34,7 @@ export function findNearest(word: string, known: readonly string[]): string | un
 
 /** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment). */
 function countEdits(a: string, b: string): number {
-  // a name that is much longer than any key is no typo, and must not cost a table of its size
+  // a name that is much longer than any key is not a typo, and must not cost a table of its size
   if (Math.abs(a.length - b.length) > 20) return Infinity
   const at = (row: readonly number[] | undefined, column: number): number => row?.[column] ?? Infinity
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, index) => index)]

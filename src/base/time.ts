@@ -38,10 +38,15 @@ type DeadlineResult<T> = { kind: 'finished'; value: T } | { kind: 'timeout' } | 
 
 /**
  * Runs `work` under a signal that is aborted with `outer` or after `ms`. Rethrows an exception of `work` before that. After
- * `ms`, the work has `endingMs` to end, so that nothing new starts while it still runs. After `outer` is aborted, nobody waits.
+ * `ms`, the work has `endingMs` to end, so that nothing new starts while it still runs. After `outer` is aborted, nobody waits, unless `waitsAfterAbort` says so.
  */
 export async function withDeadline<T>(
-  { outer, ms, endingMs = 0 }: { outer: AbortSignal; ms: number; endingMs?: number },
+  {
+    outer,
+    ms,
+    endingMs = 0,
+    waitsAfterAbort = () => false,
+  }: { outer: AbortSignal; ms: number; endingMs?: number; waitsAfterAbort?: () => boolean },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<DeadlineResult<T>> {
   if (outer.aborted) return { kind: 'aborted' }
@@ -72,6 +77,11 @@ export async function withDeadline<T>(
   if (ended.kind === 'timeout' && endingMs > 0) {
     await withDeadline({ outer, ms: endingMs }, () => finished.catch(() => undefined))
   }
+  if (ended.kind === 'aborted' && waitsAfterAbort())
+    await within(
+      endingMs,
+      finished.catch(() => undefined),
+    )
   return ended
 }
 
@@ -90,4 +100,13 @@ export function readClocks(wallClock: () => number = Date.now): Moment {
 /** The milliseconds between two moments, by the clock that shows more: for work that must not be late. */
 export function measureElapsedMs(from: Moment, to: Moment): number {
   return Math.max(to.wall - from.wall, to.steady - from.steady)
+}
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** `30m`, `1h`, `45s`, `2d` in whole milliseconds; a plain number is minutes. Undefined for anything else. */
+export function parseDurationMs(given: string | number): number | undefined {
+  const [, amount, unit = 'm'] = /^(\d{1,6}(?:\.\d+)?)\s*([smhd])?$/.exec(String(given).trim()) ?? []
+  if (amount === undefined) return undefined
+  return Math.round(Number(amount) * (unitMs[unit] ?? 0))
 }

@@ -2,10 +2,12 @@
 // a restart: the id of the delivery is the id of the trace.
 import {
   type Attributes,
+  type Context,
   context,
   type Link,
   ProxyTracerProvider,
   ROOT_CONTEXT,
+  SpanKind,
   SpanStatusCode,
   trace,
   TraceFlags,
@@ -26,6 +28,8 @@ type SpanOptions<T> = {
   readonly describeStart: () => Attributes
   /** The header `traceparent` of the request (W3C Trace Context): a link to the trace of the sender. */
   readonly traceparent?: string | undefined
+  /** `server`: a request that the gateway answers. `client`: a call that it makes, inside the span that runs now. Default: neither. */
+  readonly kind?: 'server' | 'client'
   /** The attributes that only the result shows. */
   readonly describeResult: (result: T) => { readonly attributes: Attributes; readonly isFailed: boolean }
 }
@@ -35,16 +39,41 @@ export function runInSpan<T>(spanName: string, options: SpanOptions<T>, work: ()
   return isTraced() ? runTraced(spanName, options, work) : work()
 }
 
+/** A span of something that is over already. */
+export function recordSpan(
+  spanName: string,
+  { isFailed, ...options }: Omit<SpanOptions<never>, 'describeResult'> & { readonly isFailed: boolean },
+): void {
+  if (!isTraced()) return
+  const { span } = startSpan(spanName, options)
+  if (isFailed) span.setStatus({ code: SpanStatusCode.ERROR })
+  span.end()
+}
+
+function startSpan(
+  spanName: string,
+  { traceId, describeStart, traceparent, kind: side }: Omit<SpanOptions<never>, 'describeResult'>,
+) {
+  const root = toParentContext(traceId)
+  // an SDK without a context manager knows no span that runs now
+  const isInside = side === 'client' && hasSameTrace(context.active(), root)
+  const parent = isInside ? context.active() : root
+  const kind = side === undefined ? SpanKind.INTERNAL : side === 'server' ? SpanKind.SERVER : SpanKind.CLIENT
+  const options = { kind, attributes: describeStart(), links: parseLinks(traceparent) }
+  // asked each time: an SDK that registers later uses another copy of the API than the one in this bundle
+  return { parent, span: trace.getTracer(name).startSpan(spanName, options, parent) }
+}
+
+function hasSameTrace(one: Context, other: Context): boolean {
+  return trace.getSpanContext(one)?.traceId === trace.getSpanContext(other)?.traceId
+}
+
 async function runTraced<T>(
   spanName: string,
-  { traceId, describeStart, traceparent, describeResult }: SpanOptions<T>,
+  { describeResult, ...options }: SpanOptions<T>,
   work: () => Promise<T>,
 ): Promise<T> {
-  const parent = toParentContext(traceId)
-  // asked each time: an SDK that registers later uses another copy of the API than the one in this bundle
-  const span = trace
-    .getTracer(name)
-    .startSpan(spanName, { attributes: describeStart(), links: parseLinks(traceparent) }, parent)
+  const { parent, span } = startSpan(spanName, options)
   try {
     const result = await context.with(trace.setSpan(parent, span), work)
     const end = describeResult(result)

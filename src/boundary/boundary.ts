@@ -47,17 +47,17 @@ type Span = { readonly start: number; readonly end: number; readonly word: strin
 const letter = new RegExp(`[A-Z0-9<>${foreignLetter}]`, 'g')
 const noLetters = new RegExp(`[^A-Z0-9<>${foreignLetter}]+`, 'g')
 const phrase = 'EXTERNALUNTRUSTEDCONTENT'
-/** The end of a marker after its phrase; without it the phrase is the end. `LD` is ID, see `toLetters`. */
+/** The end of a marker after its phrase; without it the phrase is the end. `LD` is ID, see `decodeLetters`. */
 const markerTail = />+|LD[^<>]{0,200}>+|[^<>]{0,40}>{2,}/y
 
 /** Only letters, digits and angle brackets; 0 becomes O, 1 and I become L. */
-function toLetters(signs: string): string {
+function decodeLetters(signs: string): string {
   return signs.replace(noLetters, '').replaceAll('0', 'O').replace(/[1I]/g, 'L')
 }
 
 /** A marker may have any brackets, any characters except letters between the letters of the phrase, and any id. */
 function findMarkers(skeleton: Skeleton): Span[] {
-  const letters = toLetters(skeleton.signs)
+  const letters = decodeLetters(skeleton.signs)
   if (!letters.includes(phrase)) return []
   const places = Array.from(skeleton.signs.matchAll(letter), (match) => match.index)
   const spans: Span[] = []

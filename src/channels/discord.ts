@@ -1,7 +1,7 @@
 // Discord, through a bot. docs.discord.com/developers/resources/message#create-message
 import { z } from 'zod'
 import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
@@ -63,7 +63,8 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
 
   return {
     id: 'discord',
-    dedupes: true,
+    // enforce_nonce covers the last few minutes
+    dedupes: 'briefly',
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, safeMarkdown).length }),

@@ -36,7 +36,7 @@ export type HttpOutcome =
     }
   | { readonly kind: 'unsent' | 'unknown'; readonly detail: string }
 
-/** The most bytes of an answer. Slack repeats the message in its answer, twice and escaped. */
+/** The maximum number of bytes of an answer. Slack repeats the message in its answer, twice and escaped. */
 const maxAnswerBytes = 262_144
 
 export async function sendJson(request: HttpRequest): Promise<HttpOutcome> {

@@ -1,7 +1,7 @@
 // iMessage, through a BlueBubbles server on a Mac. https://documenter.getpostman.com/view/765844/UV5RnfwM
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,

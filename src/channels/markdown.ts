@@ -27,7 +27,7 @@ const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){16}/m
 // The lexer searches for the end of each delimiter, and copies a paragraph for each of its lines. Its work is the product of two lengths.
 // One of them is bounded, so the work is linear in the length of the text.
 const delimiter = /[\\<![*_]|[`~]+/g
-/** The most delimiters in one paragraph, item or cell. */
+/** The maximum number of delimiters in one paragraph, item or cell. */
 const maxDelimiters = 600
 /** Longer than the addresses that browsers accept. */
 const longestWord = 2_048

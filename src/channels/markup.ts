@@ -118,6 +118,20 @@ export const teamsMarkdown: Markup = {
   link: (inner, address) => `[${inner}](${address.replace(/[()<>]/g, encodePercent)})`,
 }
 
+/**
+ * GitHub, GitLab and Linear. Tags are text. Nothing refers to another issue, which would show it there. No line is a command of GitLab
+ * (https://docs.gitlab.com/user/project/quick_actions/).
+ */
+export const forgeMarkdown: Markup = {
+  ...safeMarkdown,
+  text: (plain, source) =>
+    safeMarkdown
+      .text(plain, source)
+      .replaceAll('<', '&lt;')
+      .replace(/(?<=[#!&]|\bGH-)(?=\d)/gi, '\u200B')
+      .replace(/^(?=[ \t]*\/[a-z])/gim, '\u200B'),
+}
+
 function encodePercent(character: string): string {
   return `%${character.charCodeAt(0).toString(16).toUpperCase()}`
 }

@@ -1,7 +1,7 @@
 // Mattermost, through a bot account. developers.mattermost.com/api-documentation/#/operations/CreatePost
 import { z } from 'zod'
 import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
@@ -51,7 +51,7 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
   }
 
   /** `person`: an id, or a name with @. */
-  const toDirect = createDirectMessages(async (person, signal) => {
+  const openDirectMessage = createDirectMessages(async (person, signal) => {
     const bot = await open('users/me', undefined, signal)
     if (bot.kind !== 'open') return bot
     const user: DirectMessage = person.startsWith('@')
@@ -69,7 +69,7 @@ export function createMattermostChannel(config: ChannelConfig<'mattermost'>, { f
     async send({ to = config.to, text, nonce, signal }) {
       const [, id, user, name] = recipient.exec(to ?? '') ?? []
       const person = user ?? name
-      const channel = person === undefined ? { kind: 'open' as const, id } : await toDirect(person, signal)
+      const channel = person === undefined ? { kind: 'open' as const, id } : await openDirectMessage(person, signal)
       if (channel.kind !== 'open') return channel
       if (channel.id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const post = { channel_id: channel.id, message: render(text, safeMarkdown), pending_post_id: nonce }

@@ -2,7 +2,7 @@
 // https://learn.microsoft.com/azure/bot-service/rest-api/bot-framework-rest-connector-api-reference
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
@@ -15,7 +15,7 @@ import {
 } from './http.ts'
 import { teamsMarkdown } from './markup.ts'
 import { render } from './markdown.ts'
-import { createTokenCache } from './msteams-token.ts'
+import { createTeamsToken } from './msteams-token.ts'
 
 /** Teams accepts activities of about 28 kB, and displays longer texts badly. */
 const maxLength = 4_000
@@ -44,7 +44,7 @@ export function createMsTeamsChannel(
   config: ChannelConfig<'msteams'>,
   { clock = Date.now, ...tools }: ChannelTools & { readonly clock?: () => number } = {},
 ): Channel {
-  const tokens = createTokenCache(config, { clock, ...tools })
+  const tokens = createTeamsToken(config, { clock, ...tools })
 
   return {
     id: 'msteams',

@@ -1,7 +1,7 @@
 // Signal, through signal-cli as a daemon with --http. https://github.com/AsamK/signal-cli/blob/master/man/signal-cli-jsonrpc.5.adoc
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
@@ -37,11 +37,11 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
     to: config.to,
     whyNot: (to = config.to) => (parseRecipient(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
-      splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyled(piece).text) }),
+      splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyledText(piece).text) }),
     async send({ to = config.to, text, nonce, signal }) {
       const recipient = parseRecipient(to)
       if (recipient === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
-      const styled = toStyled(text)
+      const styled = toStyledText(text)
       const textStyle = styled.ranges.map(({ start, length, style }) => `${start}:${length}:${style}`)
       const outcome = await sendJson({
         url: `${baseUrl}/api/v1/rpc`,
@@ -191,7 +191,7 @@ const marked: Markup = {
   heading: (inner) => mark('BOLD', inner),
 }
 
-export function toStyled(markdown: string): { readonly text: string; readonly ranges: readonly StyleRange[] } {
+export function toStyledText(markdown: string): { readonly text: string; readonly ranges: readonly StyleRange[] } {
   const written = render(markdown.replace(marks, ''), marked)
   const starts = new Map<Style, number[]>(styles.map((style) => [style, []]))
   const ranges: StyleRange[] = []

@@ -1,7 +1,7 @@
 // Slack, through an app. docs.slack.dev/reference/methods/chat.postMessage
 import { z } from 'zod'
 import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,
@@ -19,7 +19,8 @@ import { render } from './markdown.ts'
 /** "For best results, limit the number of characters to 4,000." */
 const limit = 4_000
 
-const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})|user:([UW][A-Z0-9]{6,20}))$/
+/** `:thread:<ts>` is the time of the first message of a thread, as the API and the events name it. */
+const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})(?::thread:(\d{9,12}\.\d{6}))?|user:([UW][A-Z0-9]{6,20}))$/
 
 const PostedAnswer = z.object({ ok: z.literal(true), ts: z.string() })
 const Direct = z.object({ ok: z.literal(true), channel: z.object({ id: z.string() }) })
@@ -37,7 +38,7 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
       fetch,
     })
 
-  const toDirect = createDirectMessages(async (users, signal) => {
+  const openDirectMessage = createDirectMessages(async (users, signal) => {
     const outcome = await call('conversations.open', { users }, signal)
     const direct = readSuccess(outcome, Direct)
     return direct === undefined ? toFailureBeforePost(readFailure(outcome)) : { kind: 'open', id: direct.channel.id }
@@ -50,14 +51,15 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, slackMrkdwn).length }),
     async send({ to = config.to, text, nonce, run, signal }) {
-      const [, id, user] = recipient.exec(to ?? '') ?? []
-      const channel = user === undefined ? { kind: 'open' as const, id } : await toDirect(user, signal)
+      const [, id, thread, user] = recipient.exec(to ?? '') ?? []
+      const channel = user === undefined ? { kind: 'open' as const, id } : await openDirectMessage(user, signal)
       if (channel.kind !== 'open') return channel
       if (channel.id === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const outcome = await call(
         'chat.postMessage',
         {
           channel: channel.id,
+          ...(thread === undefined ? {} : { thread_ts: thread }),
           text: render(text, slackMrkdwn),
           unfurl_links: false,
           unfurl_media: false,
@@ -79,7 +81,11 @@ export function createSlackChannel(config: ChannelConfig<'slack'>, { fetch }: Ch
 }
 
 function explainRecipient(to: string | undefined): string {
-  return describeWrongRecipient('slack', to, 'a channel id (C…, G… or D…), channel:<id> or user:<id> (U… or W…)')
+  return describeWrongRecipient(
+    'slack',
+    to,
+    'a channel id (C…, G… or D…), channel:<id>, <channel id>:thread:<ts> or user:<id> (U… or W…)',
+  )
 }
 
 // Errors: docs.slack.dev/reference/methods/chat.postMessage#errors

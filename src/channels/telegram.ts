@@ -1,7 +1,7 @@
 // Telegram, through a bot. core.telegram.org/bots/api#sendmessage, #making-requests
 import { z } from 'zod'
 import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
   type ChannelTools,

@@ -1,8 +1,10 @@
 // A signed HTTP request to the operator's own receiver.
 // https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 import { createHmac } from 'node:crypto'
-import type { Channel } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import { z } from 'zod'
+import type { Channel, SendResult, WebhookEvent } from '../model/channel.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
+import { hopsHeader } from '../model/hops.ts'
 import { type ChannelTools, createFailureReader, describeWrongRecipient, sendJson } from './http.ts'
 
 const hints = new Map([
@@ -31,6 +33,16 @@ export function createWebhookChannel(
     return describeWrongRecipient('webhook', to, `the name of an endpoint in channels.webhook.endpoints (${names})`)
   }
 
+  async function post(
+    { url, secret }: Endpoint,
+    { id, body, hops, signal }: Omit<WebhookEvent, 'endpoint'>,
+  ): Promise<SendResult> {
+    const headers = { ...sign(secret, { id, body, now: clock() }), [hopsHeader]: String(hops) }
+    const outcome = await sendJson({ url, headers, body, timeoutMs: config.timeoutMs, signal, fetch })
+    const isSent = outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
+    return isSent ? { kind: 'sent', id } : readFailure(outcome)
+  }
+
   return {
     id: 'webhook',
     dedupes: true,
@@ -41,17 +53,13 @@ export function createWebhookChannel(
       const endpoint = findEndpoint(to)
       if (endpoint === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const body = JSON.stringify({ runId: run.id, agentId: run.agentId, name: run.name, text })
-      const id = `msg_${nonce}`
-      const outcome = await sendJson({
-        url: endpoint.url,
-        headers: sign(endpoint.secret, { id, body, now: clock() }),
-        body,
-        timeoutMs: config.timeoutMs,
-        signal,
-        fetch,
-      })
-      const isSent = outcome.kind === 'answer' && outcome.status >= 200 && outcome.status < 300
-      return isSent ? { kind: 'sent', id } : readFailure(outcome)
+      return await post(endpoint, { id: `msg_${nonce}`, body, hops: run.hops, signal })
+    },
+    async postEvent({ endpoint: name, ...event }) {
+      const endpoint = endpoints.get(name)
+      return endpoint === undefined
+        ? { kind: 'permanent', detail: explainRecipient(name) }
+        : await post(endpoint, event)
     },
   }
 }
@@ -67,8 +75,14 @@ function decodeKey(secret: string): Buffer {
   return secret.startsWith('whsec_') ? Buffer.from(secret.slice('whsec_'.length), 'base64') : Buffer.from(secret)
 }
 
+const loopHint =
+  'The receiver is a hook of a gateway, which stopped a loop: replies start runs whose replies start runs. Let its mapping skip the replies.'
+
 const readFailure = createFailureReader({
   provider: 'The receiver',
   address: 'the URL of the endpoint',
-  explain: ({ status }) => ({ hint: hints.get(status) }),
+  // a gateway's refusal
+  schema: z.object({ code: z.literal('loop-detected') }),
+  readCode: ({ code }) => code,
+  explain: ({ status, code }) => ({ hint: code === undefined ? hints.get(status) : loopHint }),
 })

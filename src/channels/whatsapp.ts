@@ -1,7 +1,7 @@
 // WhatsApp, through Meta's Cloud API. https://developers.facebook.com/docs/whatsapp/cloud-api/reference/messages
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
-import type { ChannelConfig } from '../model/channels-config.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
 import { cut } from '../base/text.ts'
 import { splitMarkdown } from './chunks.ts'
 import {

@@ -5,15 +5,17 @@ import { mkdir } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { loadConfig } from '../config/config.ts'
+import { loadConfigParts } from '../config/config-parts.ts'
 import { parseEnv, renderEnvLine } from '../config/env.ts'
 import { configFile, envFile } from '../config/text.ts'
-import { privateMode } from '../base/files.ts'
+import { codeMode, privateMode } from '../base/files.ts'
 import { reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
-import { Config } from '../model/config.ts'
+import { Config } from '../model/config/config.ts'
 import { toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createMissingFile } from './scaffold/folder.ts'
-import { inPackage } from './scaffold/package.ts'
+import { renderConfigIgnore, renderConfigImage, renderKubernetes } from './scaffold/kubernetes.ts'
+import { inPackage } from '../base/package.ts'
 import {
   gateways,
   renderCaddyfile,
@@ -26,7 +28,7 @@ import {
 } from './scaffold/service.ts'
 import { type Context, quoteShellWord } from './terminal/context.ts'
 
-export type ServiceKind = 'systemd' | 'docker' | 'compose'
+export type ServiceKind = 'systemd' | 'docker' | 'compose' | 'kubernetes'
 
 export async function addService(context: Context, { kind }: { kind: ServiceKind }): Promise<number> {
   const { dir } = context
@@ -42,14 +44,22 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     )
   }
   const files = renderFiles(kind, facts)
-  const isOther = (file: string) => existsSync(join(dir, file)) && readFileSync(join(dir, file), 'utf8') !== files[file]
-  const there = Object.keys(files).find(isOther)
+  // a run before the directory got its user wrote files for root, which nobody has edited since
+  const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
+  const findOther = (file: string) => {
+    const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined
+    return text === undefined || text === files[file] ? undefined : { file, isOfRoot: text === ofRoot[file] }
+  }
+  const others = Object.keys(files).flatMap((file) => findOther(file) ?? [])
+  const there = others.find(({ isOfRoot }) => !isOfRoot)?.file
   if (there !== undefined) {
     throw new Problem('conflict', `${join(dir, there)} exists already. Nothing was written. Move it away first.`)
   }
   await reportUnwritable(dir, async () => {
     for (const [file, text] of Object.entries(files)) {
-      const { what } = await createMissingFile(dir, file, text)
+      const isOld = others.some((other) => other.file === file)
+      if (isOld) await writeFileAtomic(join(dir, file), text, codeMode)
+      const { what } = isOld ? { what: 'changed' } : await createMissingFile(dir, file, text)
       context.print(`${what.padEnd(7)}  ${join(dir, file)}`)
     }
     if (kind === 'compose') await prepareCompose(dir)
@@ -62,6 +72,14 @@ function renderFiles(kind: ServiceKind, facts: ServiceFacts): Readonly<Record<st
   if (kind === 'systemd') return { 'hookloom.service': renderUnit(facts) }
   const image = { Dockerfile: renderDockerfile(facts), 'Dockerfile.dockerignore': renderDockerignore(facts) }
   if (kind === 'docker') return image
+  if (kind === 'kubernetes') {
+    return {
+      ...image,
+      'Dockerfile.kubernetes': renderConfigImage(),
+      'Dockerfile.kubernetes.dockerignore': renderConfigIgnore(),
+      'kubernetes.yaml': renderKubernetes(facts),
+    }
+  }
   return { ...image, 'compose.yaml': renderCompose(facts), Caddyfile: renderCaddyfile(facts) }
 }
 
@@ -112,6 +130,10 @@ function readServerFacts({ dir, env }: Context) {
   const written = [...(place.kind === 'file' ? [dirname(place.file)] : []), ...workspaces]
   return {
     stopTimeoutMs: server.stopTimeoutMs,
+    // the variable of a URL may be set in the service only
+    sharesStore: place.kind === 'url' || !loadConfigParts({ dir, env }).isStoreKnown,
+    // one more thread waits as a spare
+    transformsMb: (hooks.transforms.workers + 1) * hooks.transforms.memoryMb,
     hooksPath: hooks.path,
     port: server.port === 0 ? 8790 : server.port,
     adminPort: server.adminPort === 0 ? 8791 : server.adminPort,
@@ -139,6 +161,7 @@ function describeNextSteps(kind: ServiceKind, { dir, program, owner }: ServiceFa
   }
   const build = `docker build --tag hookloom --file ${quoteShellWord(join(dir, 'Dockerfile'))} ${quoteShellWord(program)}`
   if (kind === 'docker') return `Build the image:\n\n  ${build}`
+  if (kind === 'kubernetes') return describeKubernetesSteps(dir, build)
   const root = isRoot
     ? `\nThe gateways would run as root: give ${dir} to another user first, and write its ids into compose.yaml.\n`
     : ''
@@ -153,4 +176,20 @@ Then start, and restart one gateway after the other without a failed request:
   ${compose} up --build --detach --wait
   ${compose} up --detach --no-deps --force-recreate --wait gateway-1
   ${compose} up --detach --no-deps --force-recreate --wait gateway-2`
+}
+
+function describeKubernetesSteps(dir: string, build: string): string {
+  const file = (name: string) => quoteShellWord(join(dir, name))
+  const own = `docker build --tag registry.example.com/hookloom:1 --file ${file('Dockerfile.kubernetes')} ${quoteShellWord(dir)}`
+  return `Set these keys in ${configFile}, with the network of your pods:
+
+  "server": { "host": "0.0.0.0", "adminHost": "0.0.0.0", "trustedProxies": ["10.0.0.0/8"] },
+
+In kubernetes.yaml, name your image, and the namespaces of your ingress controller and of Prometheus. Then:
+
+  ${build}
+  ${own}
+  docker push registry.example.com/hookloom:1
+  kubectl create secret generic hookloom-env --from-file=.env=${file('.env')}
+  kubectl apply --filename ${file('kubernetes.yaml')}`
 }

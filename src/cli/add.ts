@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { createRunnersAndChannels } from '../jobs/runners-and-channels.ts'
 import { findPack, type Pack, describeUnknownPreset } from '../reload/packs.ts'
 import { loadConfig, parseConfig } from '../config/config.ts'
 import { configFile, envFile } from '../config/text.ts'
@@ -11,13 +12,14 @@ import { editConfig, writeFileAtomic } from '../config/config-file.ts'
 import { parseEnv, renderEnvLine } from '../config/env.ts'
 import { findNearest } from '../base/text.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import type { Preset, PresetSetup } from '../model/preset.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
 import { findGatewayAddress } from './gateway/gateway.ts'
-import { inPackage } from './scaffold/package.ts'
+import { inPackage } from '../base/package.ts'
 import { generatePlaceholder } from './scaffold/placeholders.ts'
+import { describeUnknown } from './checks/probes.ts'
 import { findPackHook } from './requests/sample.ts'
 
 /**
@@ -60,6 +62,9 @@ export async function addPreset(
       context.print(`Secret  ${fresh}\n        in .env as ${variable}: give it to the sender.`)
     else context.print(`Key     ${variable} in .env is a placeholder: replace it with the key that the sender shows.`)
   } else if (variable !== undefined) context.print(`Secret  ${variable}, which is set already.`)
+  const chats = createRunnersAndChannels({ write: () => {}, env: {} })(added).channels
+  for (const note of [...chats.values()].flatMap((chat) => describeUnknown(chat) ?? []))
+    context.print(`Chat    ${note}.`)
   context.print(`\nAll steps, of which "hookloom add preset" is done:\n\n${readSteps(pack)}`)
   return exitCodes.ok
 }

@@ -11,7 +11,7 @@ if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache =
 }
 const { main } = await import('./main.ts')
 
-// `hookloom list | head` closes the pipe early, and that is no failure
+// `hookloom list | head` closes the pipe early, and that is not a failure
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.broken)
 })

@@ -2,7 +2,7 @@
 import { capture as captureKept, findModuleOf } from '../replay/capture.ts'
 import { loadConfig } from '../config/config.ts'
 import { exitCodes } from '../model/problem.ts'
-import type { CapturedFields } from '../model/api-replay-types.ts'
+import type { CapturedFields } from '../model/api/replay.ts'
 import { createBench } from './checks/bench.ts'
 import { type Context, formatInvocation, withProgress } from './terminal/context.ts'
 import { cutLine, renderFields } from './terminal/print.ts'

@@ -1,10 +1,57 @@
 // Whether a gateway would start here without a degraded module: checks the configuration, every template, every module and its fixtures.
 import { type Context, withProgress } from './terminal/context.ts'
-import { checkConfig, checkMappings, checkWarnings, printFindings } from './checks/findings.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { createBench } from './checks/bench.ts'
+import { readStore } from './gateway/stored.ts'
+import { loadGeneration } from './types.ts'
+import { findPathWarnings } from '../replay/path-warnings.ts'
+import {
+  buildFailure,
+  checkConfig,
+  type CheckFinding,
+  checkMappings,
+  checkWarnings,
+  printFindings,
+} from './checks/findings.ts'
 
-export async function check(context: Context): Promise<number> {
+export async function check(context: Context, { types = false }: { readonly types?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)
   const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded))
-  return printFindings(context, [...findings, ...mappings, ...checkWarnings(loaded)])
+  const typed = types ? [await checkTransformTypes(context)] : []
+  const paths = await checkPaths(context)
+  return printFindings(context, [...findings, ...mappings, ...paths, ...typed, ...checkWarnings(loaded)])
+}
+
+/** Paths that no known request has. Templates that do not parse were reported before. */
+async function checkPaths(context: Context): Promise<CheckFinding[]> {
+  try {
+    const parts = { dir: context.dir, generation: await loadGeneration(context) }
+    const found = await readStore(context, undefined, (store) => findPathWarnings({ ...parts, store }))
+    const warnings = found ?? (await findPathWarnings({ ...parts, store: undefined }))
+    return warnings.map(({ mappingId, text }) => ({
+      name: `mapping ${mappingId}`,
+      ok: false,
+      severity: 'warning',
+      detail: text,
+    }))
+  } catch (error) {
+    if (error instanceof Problem) return []
+    throw error
+  }
+}
+
+/** The modules of the configuration and of its presets. Modules that do not load were reported before. */
+async function checkTransformTypes(context: Context): Promise<CheckFinding> {
+  const { checkTypes, toTypesFinding } = await import('./checks/types.ts')
+  const bench = createBench(context)
+  try {
+    const { root, modules } = await bench.load([])
+    return toTypesFinding(checkTypes({ dir: context.dir, root, modules }, true))
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return buildFailure('types', error.message, exitCodes[error.kind])
+  } finally {
+    await bench.close()
+  }
 }

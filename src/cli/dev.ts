@@ -1,31 +1,85 @@
 // The gateway on a developer's terminal: creates its config directory, shows problems in its answers, prints commands to try.
 import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import colors from 'picocolors'
 import type { Hookloom } from '../app.ts'
 import { loadConfig } from '../config/config.ts'
 import { configFile } from '../config/text.ts'
-import { type Config, listHookTokens } from '../model/config.ts'
+import { type Config, listHookTokens } from '../model/config/config.ts'
 import { type Context, formatInvocation, quoteShellWord } from './terminal/context.ts'
 import { hooksAreOff } from './checks/findings.ts'
 import { createConfigFolder, toFixturePath } from './scaffold/folder.ts'
+import { keysHelp, readDevKeys } from './gateway/dev-keys.ts'
 import { createPrettyLog } from './gateway/log.ts'
-import { readVersion } from './scaffold/package.ts'
+import { createPageLink, open } from './open.ts'
+import { readVersion } from '../base/package.ts'
 import { type Ports, serve } from './gateway/serve.ts'
+import type { Log } from '../model/log.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { writeTypes } from './types.ts'
 
 export async function dev(context: Context, ports: Ports): Promise<number> {
   const { dir, env } = context
   const isNew = !existsSync(join(dir, configFile))
   if (isNew) await createConfigFolder(dir)
   const { config } = loadConfig({ dir, env })
+  const log = await createPrettyLog()
+  let live: Hookloom | undefined
   return serve({
     dir,
     env,
     ...ports,
     development: true,
-    log: await createPrettyLog(),
-    announce: (gateway) => context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks })),
+    log,
+    onLearnt: createTypesWriter(context, { log, generation: () => live?.generation() }),
+    announce: (gateway) => {
+      live = gateway
+      context.print(renderWelcome(context, gateway, { isNew, hooks: config.hooks }))
+      if (process.stdin.isTTY) void offerPage(context)
+    },
   })
+}
+
+/** Writes the types of a hook whose payloads taught something new. One hook after the other, each at most once while it waits. */
+function createTypesWriter(
+  context: Context,
+  { log, generation }: { readonly log: Log; readonly generation: () => Generation | undefined },
+): (hook: string) => void {
+  const waiting = new Set<string>()
+  let writing = Promise.resolve()
+
+  async function write(hook: string): Promise<void> {
+    waiting.delete(hook)
+    const live = generation()
+    if (live === undefined) return
+    try {
+      for (const { file, types, isNew } of await writeTypes(context, { hook, zod: false, generation: live })) {
+        if (isNew) log.info({}, `${relative(context.dir, file)} is written: ${types.join(', ')}`)
+      }
+    } catch (error) {
+      log.warn({ err: error }, 'the types of payloads could not be written')
+    }
+  }
+
+  return (hook) => {
+    if (waiting.has(hook)) return
+    waiting.add(hook)
+    writing = writing.then(() => write(hook))
+  }
+}
+
+/** Prints a link to the page, and reads keys until the gateway stops. */
+async function offerPage(context: Context): Promise<void> {
+  const stopReading = readDevKeys(process.stdin, {
+    open: () => open(context, { browser: true }),
+    quit: () => process.kill(process.pid, 'SIGINT'),
+    print: context.print,
+  })
+  // input that is read would keep the process alive
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stopReading)
+  const url = await createPageLink(context).catch(() => undefined)
+  if (url !== undefined) context.print(`  Page   ${url}\n         It works once, and for a minute.\n`)
+  context.print(`${keysHelp}\n`)
 }
 
 function renderWelcome(

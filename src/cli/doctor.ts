@@ -3,7 +3,7 @@
 import { statfs } from 'node:fs/promises'
 import { z } from 'zod'
 import { assemble } from '../reload/assemble.ts'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import { tryParseJson } from '../base/json.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
@@ -18,8 +18,11 @@ import {
 } from './checks/findings.ts'
 import { callGateway } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
+import { checkRecoverable } from './checks/recoverable.ts'
 import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
+import { checkSenders } from './checks/senders.ts'
 import { checkStore } from './checks/store.ts'
+import { formatTime } from './terminal/print.ts'
 
 const minFreeBytes = 200 * 1024 * 1024
 
@@ -36,9 +39,14 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
       return [
         ...(await checkMappings(context, loaded, assembling)),
         ...(await checkStore(context.dir, config)),
+        ...(await assembling.then(
+          ({ mappings }) => checkRecoverable(mappings),
+          () => [],
+        )),
         await checkDisk(context.dir),
         await checkCodeFolders(context.dir),
         ...(await checkGateway(context.dir, config)),
+        ...(await checkSenders(context.dir, config)),
         ...(await checkWorkspaces(context, config)),
         ...(await checkOutlets(context, config, { env: loaded.env, assembling, isAsking })),
       ]
@@ -72,6 +80,7 @@ const Readiness = z.union([
     degraded: z.boolean(),
     problems: z.array(z.object({ detail: z.string() })),
     proxies: z.array(z.string()),
+    slots: z.object({ most: z.int(), fullSince: z.string().nullable() }),
     store: z.object({ trouble: z.string().optional(), facts: z.record(z.string(), z.union([z.string(), z.number()])) }),
   }),
   Outline,
@@ -88,18 +97,27 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
     const ready = Readiness.safeParse(tryParseJson(text))
     if (!ready.success) return [buildFailure(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
     if (!('store' in ready.data)) return [describeReadiness(where, ready.data)]
-    const { degraded, problems, proxies, store } = ready.data
-    const unnamed = proxies.map((detail): CheckFinding => ({ name: 'proxies', ok: false, severity: 'warning', detail }))
+    const { degraded, problems, proxies, slots, store } = ready.data
+    const warnings = [
+      ...proxies.map((detail) => ({ name: 'proxies', detail })),
+      ...(slots.fullSince === null ? [] : [{ name: 'slots', detail: describeFullSlots(slots.most, slots.fullSince) }]),
+    ].map((warning): CheckFinding => ({ ...warning, ok: false, severity: 'warning' }))
     if (store.trouble !== undefined) return [buildFailure(name, `${where}: ${store.trouble}`, exitCodes.unavailable)]
     const facts = Object.entries(store.facts).map(([fact, value]) => `${fact} ${value}`)
     const detail = [`${where} is ready`, ...facts].join(', ')
-    if (!degraded) return [{ name, ok: true, detail }, ...unnamed]
+    if (!degraded) return [{ name, ok: true, detail }, ...warnings]
     const lines = [`${where} runs degraded`, ...problems.map((problem) => problem.detail)]
-    return [buildFailure(name, lines.join('\n'), exitCodes.broken), ...unnamed]
+    return [buildFailure(name, lines.join('\n'), exitCodes.broken), ...warnings]
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     return [buildFailure(name, error.message, exitCodes[error.kind])]
   }
+}
+
+function describeFullSlots(most: number, since: string): string {
+  const slots = most === 1 ? 'The only slot of the gateway has' : `All ${most} slots of the gateway have`
+  const next = '"hookloom show <run id>" shows how long a turn may still run. A higher number runs more at a time.'
+  return `${slots} been full since ${formatTime(Date.parse(since))} (agents.defaults.maxConcurrent is ${most}), so further runs wait. ${next}`
 }
 
 /** For a gateway without a token, which shows no details. */

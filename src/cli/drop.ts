@@ -1,22 +1,18 @@
-// Cancels the unfinished jobs of a delivery, or drops all parked deliveries.
+// Cancels the unfinished jobs of a delivery, or drops all parked deliveries or refused requests.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { askAdmin, askParked } from './gateway/gateway.ts'
+import { askAdmin, askParked, askRefused, type RefusedFilters, type Target } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { cutLine } from './terminal/print.ts'
 
 const Dropped = z.object({ deliveryId: z.string(), state: z.string() })
 
-export type DropOptions = { readonly parked?: boolean; readonly hook?: string }
-
-export async function drop(context: Context, given: string | undefined, options: DropOptions): Promise<number> {
-  if ((given === undefined) === (options.parked !== true)) {
-    throw new Problem('usage-invalid', 'Give the id of a delivery, or --parked for all parked deliveries.')
-  }
-  if (given === undefined) return dropParked(context, options.hook)
-  if (options.hook !== undefined) throw new Problem('usage-invalid', '--hook is only for --parked.')
-  const id = await findId(context, given)
+export async function drop(context: Context, target: Target): Promise<number> {
+  if (target.kind === 'refused') return dropRefused(context, target)
+  if (target.kind === 'parked') return dropParked(context, target.hook)
+  if (target.kind === 'dead') throw new Problem('usage-invalid', 'A dead run is dropped by its id.')
+  const id = await findId(context, target.id)
   const path = `/api/deliveries/${encodeURIComponent(id)}/drop`
   const { deliveryId, state } = await askAdmin(context, { method: 'POST', path, answer: Dropped })
   if (context.json) context.printJson({ deliveryId, state })
@@ -33,5 +29,18 @@ async function dropParked(context: Context, hook: string | undefined): Promise<n
   })
   if (context.json) context.printJson({ dropped })
   else context.print(dropped === 1 ? '1 parked delivery is dropped.' : `${dropped} parked deliveries are dropped.`)
+  return 0
+}
+
+const DroppedRefused = z.object({ dropped: z.number(), next: z.number().optional() })
+
+async function dropRefused(context: Context, { hook, since }: RefusedFilters): Promise<number> {
+  let dropped = 0
+  await withProgress(context, 'Waiting for the gateway', async () => {
+    for await (const part of askRefused(context, { what: 'drop', hook, since, answer: DroppedRefused }))
+      dropped += part.dropped
+  })
+  if (context.json) context.printJson({ dropped })
+  else context.print(dropped === 1 ? '1 refused request is dropped.' : `${dropped} refused requests are dropped.`)
   return 0
 }

@@ -1,5 +1,5 @@
 // Creates a config directory, with new tokens and a sample transform.
-import { listHookTokens } from '../model/config.ts'
+import { listHookTokens } from '../model/config/config.ts'
 import { loadConfig } from '../config/config.ts'
 import { configFile } from '../config/text.ts'
 import { Problem } from '../model/problem.ts'

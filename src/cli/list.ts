@@ -16,7 +16,8 @@ import {
   toIsoTime,
 } from '../deliveries/records.ts'
 import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
-import { readStore } from './gateway/stored.ts'
+import { readStore, readWaitsOf } from './gateway/stored.ts'
+import type { Waits } from '../deliveries/waits.ts'
 
 /** `before`: the id of a delivery; with `dead`, of a run; with `refused`, of a request. */
 export type ListOptions = {
@@ -29,31 +30,40 @@ export type ListOptions = {
   hook?: string
   source?: string
   search?: string
+  /** Milliseconds since the epoch, as `until`. */
+  since?: number
+  until?: number
 }
 
 export async function list(context: Context, options: ListOptions): Promise<number> {
-  const { limit, state, dead, refused, hook, source, search: text } = options
+  const { limit, state, dead, refused, hook, source, search: text, since, until } = options
   if (refused === true) return listRefused(context, options)
   if (dead === true) return listDead(context, options)
   const before = options.before && (await findId(context, options.before))
-  const none = { records: [], nodes: [] }
-  const { records, nodes } = await readStore<{ records: DeliveryRecord[]; nodes: NodeRecord[] }>(
+  const none = { records: [], nodes: [], waits: new Map() }
+  const { records, nodes, waits } = await readStore<{ records: DeliveryRecord[]; nodes: NodeRecord[]; waits: Waits }>(
     context,
     none,
     async (store) => {
       if (before !== undefined && (await store.delivery(before)) === undefined)
         throw toUnknownIdProblem('delivery', before)
-      return {
-        records: await store.deliveries({ limit, before, state, hook, source, text }),
-        nodes: await store.nodes(),
-      }
+      const found = await store.deliveries({ limit, before, state, hook, source, text, since, until })
+      const jobs = found.flatMap((record) => record.jobs.find((job) => job.state === 'queued') ?? [])
+      return { records: found, nodes: await store.nodes(), waits: await readWaitsOf(context, store, jobs) }
     },
   )
-  if (context.json) for (const record of records) context.printJson(toDeliveryFields(record))
+  if (context.json)
+    for (const record of records) context.printJson({ ...toDeliveryFields(record), waits: findWait(record, waits) })
   else if (records.length === 0) context.print(describeEmptyList(`${state ?? ''} delivery`.trim(), before))
   else {
-    context.print(renderTable(['received', 'state', 'hook', 'from', 'mapping', 'about', 'id'], records.map(listCells)))
-    const command = ['list', ...listFilterArguments({ state, hook, source, search: text })]
+    context.print(
+      renderTable(
+        ['received', 'state', 'hook', 'from', 'mapping', 'about', 'id'],
+        records.map((record) => listCells(record, waits)),
+      ),
+    )
+    const times = { since: toOptionTime(since), until: toOptionTime(until) }
+    const command = ['list', ...listFilterArguments({ state, hook, source, search: text, ...times })]
     if (options.follow !== true)
       printOlder(context, command, { found: records, limit, cursor: ({ deliveryId }) => deliveryId })
   }
@@ -67,6 +77,8 @@ function listFilterArguments(filters: Readonly<Record<string, string | undefined
   return Object.entries(filters).flatMap(([name, value]) => (value === undefined ? [] : [`--${name}`, value]))
 }
 
+const toOptionTime = (at: number | undefined) => (at === undefined ? undefined : toIsoTime(at))
+
 function describeEmptyList(what: string, before: string | undefined): string {
   return before === undefined ? `No ${what} yet.` : `No ${what} is older.`
 }
@@ -78,16 +90,27 @@ function toUnknownIdProblem(what: string, id: string): Problem {
   )
 }
 
-function listCells(record: DeliveryRecord): string[] {
+function listCells(record: DeliveryRecord, waits: Waits): string[] {
   const { receivedAt, state, hook, source, event, mappingId, deliveryId } = record
   const from = [source, event].filter((word) => word !== undefined).join(' ')
-  return [formatTime(receivedAt), state, hook, from, mappingId ?? '', describeOutcome(record), deliveryId]
+  return [formatTime(receivedAt), state, hook, from, mappingId ?? '', describeOutcome(record, waits), deliveryId]
 }
 
-function describeOutcome(record: DeliveryRecord): string {
+function describeOutcome(record: DeliveryRecord, waits: Waits): string {
   const repeated = describeRepetitions(record)
-  const notes = [...listFailures(record.jobs), ...(repeated === '' ? [] : [`repeated ${repeated}`])]
+  const wait = findWait(record, waits)
+  const notes = [
+    ...(record.recovered ? ['recovered'] : []),
+    ...listFailures(record.jobs),
+    ...(wait === undefined ? [] : [toPrintable(wait)]),
+    ...(repeated === '' ? [] : [`repeated ${repeated}`]),
+  ]
   return `${describeContent(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
+}
+
+/** Why the first of its queued jobs waits. */
+function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
+  return jobs.flatMap(({ id }) => waits.get(id) ?? [])[0]
 }
 
 function listFailures(jobs: readonly Job[]): string[] {
@@ -102,7 +125,7 @@ async function listDead(context: Context, { limit, before: given }: ListOptions)
     if (before !== undefined && (await store.job(before)) === undefined) throw toUnknownIdProblem('run', before)
     return store.deadJobs({ limit, before })
   })
-  if (context.json) for (const job of jobs) context.printJson(toJobFields(job))
+  if (context.json) for (const job of jobs) context.printJson(toJobFields(job, undefined))
   else if (jobs.length === 0) context.print(before === undefined ? 'No job is dead.' : 'No older job is dead.')
   else {
     context.print(renderTable(['since', 'kind', 'session', 'id', 'why'], jobs.map(listDeadCells)))
@@ -130,6 +153,8 @@ function listDeadCells({ createdAt, planned, id, lastError = '' }: Job): string[
 /** The line length that every terminal can show. */
 const maxLineChars = 100
 
+const howToRetry = '"hookloom retry --refused" runs the kept ones that are valid now; --dry-run only counts them.'
+
 async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
   const { describeReasons, fetchRefusals } = await import('./gateway/refusals.ts')
   const refusals = await fetchRefusals(context)
@@ -146,12 +171,14 @@ async function listRefused(context: Context, { limit, before: given }: ListOptio
     context.print(before === undefined ? 'No refusal since the gateway started.' : 'No older refusal is remembered.')
   } else {
     const rows = newest.map((refusal) => {
-      const { receivedAt, client, path, hook, status, error, requestId } = refusal
+      const { receivedAt, client, path, hook, status, error, requestId, isKept } = refusal
       const why = `${status} ${describeReasons(refusal).join('; ') || error}`
-      return [formatTime(receivedAt), requestId.slice(0, 8), cutLine(client, 15), cutLine(hook ?? path, 20), why]
+      const kept = isKept ? 'yes' : 'no'
+      return [formatTime(receivedAt), requestId.slice(0, 8), kept, cutLine(client, 15), cutLine(hook ?? path, 20), why]
     })
-    context.print(renderTable(['received', 'request', 'client', 'hook', 'why'], rows, maxLineChars))
+    context.print(renderTable(['received', 'request', 'kept', 'client', 'hook', 'why'], rows, maxLineChars))
     context.print('\n"hookloom show <request>" shows all of a refusal.')
+    if (newest.some(({ isKept }) => isKept)) context.print(howToRetry)
     printOlder(context, ['list', '--refused'], { found: newest, limit, cursor: ({ requestId }) => requestId })
   }
   return 0

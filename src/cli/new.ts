@@ -1,24 +1,33 @@
 // Creates a transform with its first fixture and its mapping. Overwrites nothing.
 import { trimSlashes } from '../base/text.ts'
 import { existsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type LoadedConfig, loadConfig, parseConfig } from '../config/config.ts'
-import { configFile } from '../config/text.ts'
+import { configFile, envFile } from '../config/text.ts'
 import { codeFolderMode, codeMode, privateMode } from '../base/files.ts'
 import { editConfig, writeFileAtomic } from '../config/config-file.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { findBundledRequest } from './requests/bundled.ts'
+import { findBundledRequest } from '../replay/bundled.ts'
 import { type Context, formatInvocation } from './terminal/context.ts'
-import { greeting, renderFirstTransform } from './scaffold/first-transform.ts'
+import { schemes } from '../pipeline/senders.ts'
+import { compileMapping, offline } from '../pipeline/compile.ts'
+import { renderEnvLine } from '../config/env.ts'
+import { greeting, type PayloadType, renderFirstTransform } from './scaffold/first-transform.ts'
+import { generatePlaceholder } from './scaffold/placeholders.ts'
 import { createEditorConfig } from './scaffold/folder.ts'
 import { renderFields } from './terminal/print.ts'
 import { readRequest } from './requests/input.ts'
+import { createGeneration } from '../pipeline/generation.ts'
+import { toRequestType } from '../replay/payload-shapes.ts'
+import { loadGeneration, toTypesModule, writeTypes } from './types.ts'
 import { readKept } from './requests/kept.ts'
-import { type Redacted, withoutSecrets } from '../replay/redact.ts'
+import { type Redacted, redactRequest } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
-import { listConfigSecrets } from '../model/config-secrets.ts'
+import { listConfigSecrets } from '../model/config/secrets.ts'
+import { isRunsPath } from '../model/config/mapping-rules.ts'
+import type { Mapping } from '../model/config/mapping.ts'
 
 /** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: an event of that sender. */
 type NewOptions = { name: string; from: string | undefined; event: string | undefined }
@@ -31,8 +40,10 @@ export async function createTransform(context: Context, { name, from, event }: N
   const { removed, ...request } = await findRequest(context, loaded, { from, event })
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: loaded.config.hooks.transformsDir })
   const module = `${name}.ts`
-  const { path, edited } = addMapping(loaded, name, module)
-  const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload })
+  const sender = from !== undefined && isSender(from) ? from : undefined
+  const { path, edited, proof } = addMapping(loaded, { name, module, sender })
+  const type = from === undefined ? undefined : await findType(context, loaded, { path, edited, proof, request })
+  const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload }, type)
   // the fixture before its module, and both before the mapping, so that a watching gateway never loads incomplete files
   const fixture = join(root, `${name}.fixtures`, 'first.json')
   const files = [
@@ -51,13 +62,19 @@ export async function createTransform(context: Context, { name, from, event }: N
   }
   const editor = await createEditorConfig(dir)
   if (editor.what === 'created') made.push(['created', join(dir, editor.file)])
+  // before the configuration: a gateway that watches it must never read a variable that is not set
+  if (proof?.line !== undefined) made.push(await addSecret(dir, proof.line))
   if (edited !== undefined) {
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
     made.push(['changed', join(dir, configFile)])
   }
+  if (type !== undefined) made.push(...(await writeHookTypes(context, path)))
   if (removed.length > 0) made.push(['removed', removed.join(', ')])
   context.print(renderFields(made))
-  context.print(`\nPOST ${loaded.config.hooks.path}/${path} calls it.${describeShadowing(loaded, path, module)}`)
+  context.print(
+    `\nPOST ${loaded.config.hooks.path}/${path} calls it.${describeShadowing(loaded, { path, edited, proof }, module)}`,
+  )
+  if (sender !== undefined && edited !== undefined) context.print(describeProof(sender, proof))
   const next = [
     ['test', name, '--watch'],
     ['send', path, fixture],
@@ -76,10 +93,34 @@ async function findRequest(
     throw new Problem('usage-invalid', '--event needs --from <sender>, as in --from github --event release.')
   }
   if (from === undefined) return { ...greeting, removed: [] }
-  if (isSender(from)) return { ...withoutSecrets(findBundledRequest(from, event), []), removed: [] }
+  if (isSender(from)) return { ...redactRequest(findBundledRequest(from, event), []), removed: [] }
   if (isId(from)) return (await readKept(context, config, from)).safe
   const { mappings } = await assemble(context.dir, config)
-  return withoutSecrets({ ...(await readRequest(context, from)), query: {} }, listConfigSecrets(config, mappings))
+  return redactRequest({ ...(await readRequest(context, from)), query: {} }, listConfigSecrets(config, mappings))
+}
+
+/** The type of the request, as `hookloom types` will name it. Undefined if a module of the configuration does not load. */
+async function findType(
+  { dir }: Context,
+  { text, env }: LoadedConfig,
+  { path, edited = text, proof, request }: Added & { request: Pick<Redacted, 'headers' | 'payload'> },
+): Promise<PayloadType | undefined> {
+  const { config } = parseConfig(edited, { ...env, ...(proof && { [proof.variable]: generatePlaceholder() }) })
+  if (config === undefined) return undefined
+  try {
+    const { mappings, verifiers } = await assemble(dir, config)
+    const generation = createGeneration({ config, mappings, verifiers, transforms: new Map() })
+    const found = toRequestType(generation, path, { ...request, query: {} })
+    return found && { name: found.name, module: toTypesModule(path), shape: found.shape }
+  } catch (error) {
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}
+
+async function writeHookTypes(context: Context, hook: string): Promise<[string, string][]> {
+  const written = await writeTypes(context, { hook, zod: false, generation: await loadGeneration(context) })
+  return written.map(({ file }) => ['created', file])
 }
 
 function isId(from: string): boolean {
@@ -95,6 +136,12 @@ function checkName(name: string): void {
   if (/^(wake|agent)$/i.test(name)) {
     throw new Problem('usage-invalid', `"${name}" is a built-in hook, which no mapping overrides. Give another name.`)
   }
+  if (isRunsPath(name)) {
+    throw new Problem(
+      'usage-invalid',
+      `"${name}" is reserved for the runs, as in /hooks/runs/<runId>. Give another name.`,
+    )
+  }
   if (/^[A-Za-z][\w-]{0,63}$/.test(name)) return
   throw new Problem(
     'usage-invalid',
@@ -102,29 +149,90 @@ function checkName(name: string): void {
   )
 }
 
+/** `line`: what `.env` needs; undefined if it has the variable. */
+type Proof = { readonly scheme: string; readonly variable: string; readonly line: string | undefined }
+
+type Added = { readonly path: string; readonly edited: string | undefined; readonly proof: Proof | undefined }
+
 /** The hook of the module, and the configuration with its mapping; undefined if a mapping already names the module. */
 function addMapping(
   { config, env, text }: LoadedConfig,
-  name: string,
-  module: string,
-): { path: string; edited: string | undefined } {
+  { name, module, sender }: { name: string; module: string; sender: string | undefined },
+): Added {
   const known = config.hooks.mappings.find(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
-  if (known !== undefined) return { path: trimSlashes(known.match.path ?? name), edited: undefined }
+  if (known !== undefined) return { path: trimSlashes(known.match.path ?? name), edited: undefined, proof: undefined }
+  // a mapping of its own would take the requests without the proof that this one requires
+  const index = sender === undefined ? config.hooks.mappings.findIndex((mapping) => isTransformless(mapping, name)) : -1
+  if (index >= 0) {
+    return {
+      path: name,
+      edited: editConfig(text, ['hooks', 'mappings', index, 'transform'], { module }),
+      proof: undefined,
+    }
+  }
   const mapping = { id: name, match: { path: name }, transform: { module } }
+  for (const { id: scheme } of schemes.filter(({ source }) => sender !== undefined && source === sender)) {
+    const variable = `${sender?.toUpperCase().replaceAll(/[^A-Z\d]/g, '_')}_WEBHOOK_SECRET`
+    const secret = env[variable] ?? generatePlaceholder()
+    const verify = { scheme, secret: `\${${variable}}` }
+    const edited = editConfig(text, ['hooks', 'mappings', -1], { ...mapping, verify })
+    const line = env[variable] === undefined ? renderEnvLine(variable, secret) : undefined
+    if (isComplete(edited, { ...env, [variable]: secret }))
+      return { path: name, edited, proof: { scheme, variable, line } }
+  }
   const edited = editConfig(text, ['hooks', 'mappings', -1], mapping)
   const { problems } = parseConfig(edited, env)
-  if (problems.length === 0) return { path: name, edited }
+  if (problems.length === 0) return { path: name, edited, proof: undefined }
   throw new Problem('config-invalid', 'The configuration would be invalid with this mapping. Nothing was changed.', {
     frame: problems.join('\n'),
   })
 }
 
-/** Order is priority: an earlier mapping of the same path may match every request. */
-function describeShadowing({ config }: LoadedConfig, path: string, module: string): string {
-  const before = config.hooks.mappings.find(
-    ({ match, transform }) =>
-      transform?.module !== module && (match.path === undefined || trimSlashes(match.path) === path),
-  )
+/** Whether a mapping takes the requests of a hook, and has no code yet. */
+function isTransformless({ match, transform }: Mapping, hook: string): boolean {
+  return transform === undefined && match.path !== undefined && trimSlashes(match.path) === hook
+}
+
+/** Whether the last mapping can verify requests with its secret alone. */
+function isComplete(text: string, env: LoadedConfig['env']): boolean {
+  const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
+  if (mapping === undefined) return false
+  try {
+    compileMapping({ ...mapping, id: 'new' }, undefined, () => offline)
+    return true
+  } catch (error) {
+    if (error instanceof Problem) return false
+    throw error
+  }
+}
+
+async function addSecret(dir: string, line: string): Promise<[string, string]> {
+  const file = join(dir, envFile)
+  const before = existsSync(file) ? await readFile(file, 'utf8') : ''
+  const note = '# a placeholder: replace it with the secret that you and the sender share\n'
+  await writeFileAtomic(file, before.replace(/([^\n])$/, '$1\n') + note + line, privateMode)
+  return ['changed', file]
+}
+
+function describeProof(sender: string, proof: Proof | undefined): string {
+  if (proof !== undefined) {
+    const { variable, scheme, line } = proof
+    const is =
+      line === undefined ? 'is set already' : 'is a placeholder in .env: replace it with the secret of the sender'
+    return `The mapping verifies the proof of ${sender} (scheme "${scheme}"). ${variable} ${is}.`
+  }
+  return schemes.some(({ source }) => source === sender)
+    ? `${sender} signs its requests, but its scheme needs more than a secret: set verify in the mapping.`
+    : `${sender} does not sign its requests: it must send the hook token.`
+}
+
+/** Order is priority: an earlier mapping of the same path may match every request. `edited`: the text with the mapping of the module. */
+function describeShadowing({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
+  const { mappings } = (edited === undefined ? undefined : parseConfig(edited, env).config?.hooks) ?? config.hooks
+  const own = mappings.findIndex(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
+  const before = mappings
+    .slice(0, own < 0 ? undefined : own)
+    .find(({ match }) => match.path === undefined || trimSlashes(match.path) === path)
   if (before === undefined) return ''
   return `\nBut the mapping "${before.id ?? before.match.path ?? 'without a path'}" comes first and may take the same requests.`
 }

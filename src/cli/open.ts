@@ -12,8 +12,8 @@ import { askAdmin, findAdmin } from './gateway/gateway.ts'
 const Issued = z.object({ code: z.string(), until: z.string() })
 
 export async function open(context: Context, { browser }: { browser: boolean }): Promise<number> {
-  const { code, until } = await askAdmin(context, { method: 'POST', path: '/api/page/code', answer: Issued })
-  const url = `${findAdmin(context).adminUrl}/#k=${code}`
+  const { code, until } = await issueCode(context)
+  const url = toLink(context, code)
   const command = browser ? findBrowser(context.env) : undefined
   if (context.json) context.printJson({ url, until, opened: command !== undefined })
   else context.print(url)
@@ -21,6 +21,19 @@ export async function open(context: Context, { browser }: { browser: boolean }):
     context.note('The link works once, and for a minute. Open it in a browser on this machine.')
   else await launch(context.dir, url, command)
   return exitCodes.ok
+}
+
+/** A link to the page of the running gateway. It works once, and for a minute. */
+export async function createPageLink(context: Context): Promise<string> {
+  return toLink(context, (await issueCode(context)).code)
+}
+
+function issueCode(context: Context) {
+  return askAdmin(context, { method: 'POST', path: '/api/page/code', answer: Issued })
+}
+
+function toLink(context: Context, code: string): string {
+  return `${findAdmin(context).adminUrl}/#k=${code}`
 }
 
 /** `BROWSER`, or the opener of the desktop; undefined without a terminal or a display. */

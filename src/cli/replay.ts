@@ -1,18 +1,21 @@
 // Runs kept requests through the live code and through an edit, and shows the differences. Stores and sends nothing.
-import { resolve } from 'node:path'
+import type { KeptQuery } from '../store/queries.ts'
+import { readFile } from 'node:fs/promises'
+import { relative, resolve } from 'node:path'
 import colors from 'picocolors'
 import { z } from 'zod'
 import { newId } from '../base/id.ts'
-import { emptyReplay, replay as replayKept } from '../replay/replay.ts'
+import { renderMarkdown } from '../replay/markdown.ts'
+import { createRecordingReader, parseRecording } from '../replay/recording.ts'
+import { emptyReplay, matchMappings, replay as replayKept, runAll } from '../replay/replay.ts'
 import { ReplayReportSchema, toReplayReport } from '../replay/replay-report.ts'
 import { envFile, readConfigText } from '../config/text.ts'
-import { type Env, parseEnv } from '../config/env.ts'
-import { exitCodes } from '../model/problem.ts'
+import { describeReadFault, type Env, parseEnv } from '../config/env.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
 import { toModuleLabel } from '../transforms/root.ts'
 import { createGeneration } from '../pipeline/generation.ts'
 import type { Outcome } from '../replay/outcome.ts'
-import type { ChangeFields, GroupFields } from '../model/api-replay-types.ts'
-import type { KeptQuery } from '../store/records.ts'
+import type { ChangeFields, GroupFields, ReplayClass } from '../model/api/replay.ts'
 import { createBench } from './checks/bench.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
@@ -27,24 +30,88 @@ export type ReplayOptions = {
   readonly source?: string
   readonly since?: number
   readonly from?: string
-  readonly failOn?: 'changed'
+  /** Each of these changes fails the command. `changed` is every change. */
+  readonly failOn?: readonly Change[]
+  readonly recording?: string
+  readonly format?: 'text' | 'markdown'
 }
+
+type Change = Exclude<ReplayClass, 'same'>
 
 /** The time limit of a replay in this process. */
 const limitMs = 600_000
 
 export async function replay(context: Context, options: ReplayOptions): Promise<number> {
-  const { last: limit, hook, source, since, from, failOn } = options
+  const { last: limit, hook, source, since, from, failOn = [], recording, format } = options
   const query = { limit, hook, source, since }
   const isRunning = findRunning(context.dir) !== undefined
   const report = await withProgress(context, 'Replaying', () =>
-    isRunning && from === undefined ? askReplay(context, query) : replayHere(context, query, { from, isRunning }),
+    recording !== undefined
+      ? replayRecording(context, query, { file: recording, from })
+      : isRunning && from === undefined
+        ? askReplay(context, query)
+        : replayHere(context, query, { from, isRunning }),
   )
+  const names = { base: nameBase(context, report), edit: from ?? 'the files on disk' }
   if (context.json) printJson(context, report)
-  else print(context, report, from)
-  const isCompared = report.notRun === 0 && report.problems.every(({ notCompared }) => notCompared === 0)
-  const isSame = isCompared && report.counts.same === report.total
-  return failOn === undefined || isSame ? exitCodes.ok : exitCodes.broken
+  else if (format === 'markdown') context.print(renderMarkdown(report, names).trimEnd())
+  else print(context, report, names)
+  return mustFail(report, failOn) ? exitCodes.broken : exitCodes.ok
+}
+
+function nameBase({ dir }: Context, { compared }: ReplayReportSchema): string {
+  const near = relative(process.cwd(), dir) || '.'
+  const names = { live: 'the live code', recorded: 'what was recorded', base: near.startsWith('..') ? dir : near }
+  return names[compared]
+}
+
+/** A request that could not be compared fails the command too: nobody knows what becomes of it. */
+function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failOn: readonly Change[]): boolean {
+  if (failOn.length === 0) return false
+  const isCompared = notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)
+  const failing = failOn.includes('changed') ? total - counts.same : failOn.reduce((sum, name) => sum + counts[name], 0)
+  return !isCompared || failing > 0
+}
+
+/** Runs the requests of a file through the config directory and through the edit. Needs neither a gateway nor its secrets. */
+async function replayRecording(
+  context: Context,
+  query: KeptQuery,
+  { file, from }: { file: string; from: string | undefined },
+): Promise<ReplayReportSchema> {
+  if (from === undefined) {
+    throw new Problem(
+      'usage-invalid',
+      '--recording compares two config directories: --config-dir names the base, and --from the edit.',
+    )
+  }
+  const requests = parseRecording(await readText(file), file)
+  const env = context.env
+  const benches = [context.dir, resolve(from)].map((dir) => createBench({ dir, env, isWithoutSecrets: true }))
+  try {
+    const [base, edit] = await Promise.all(benches.map(async (bench) => createGeneration((await bench.load([])).parts)))
+    if (base === undefined || edit === undefined) throw new Error('there are two directories')
+    const done = await replayKept({
+      store: createRecordingReader(requests, [base, edit]),
+      query,
+      before: (page) => runAll(base, page, { newId }),
+      after: edit,
+      toAfterId: matchMappings(base, edit),
+      newId,
+      limitMs,
+    })
+    return toReplayReport(done, { compared: 'base', transforms: edit.transforms })
+  } finally {
+    await Promise.all(benches.map((bench) => bench.close()))
+  }
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (cause) {
+    throw new Problem('usage-invalid', `${cutLine(file, 200)} cannot be read: ${describeReadFault(cause)}.`, { cause })
+  }
 }
 
 function askReplay(context: Context, { limit, hook, source, since }: KeptQuery): Promise<ReplayReportSchema> {
@@ -109,16 +176,15 @@ function printJson(context: Context, { deliveries, ...rest }: ReplayReportSchema
   context.printJson(rest)
 }
 
-function print(context: Context, report: ReplayReportSchema, from: string | undefined): void {
-  const { total, groups, unstable, drift, tooLarge, notRun, problems, compared } = report
+function print(context: Context, report: ReplayReportSchema, names: { base: string; edit: string }): void {
+  const { total, groups, unstable, drift, tooLarge, notRun, problems } = report
   for (const { detail, frame } of problems) {
     context.note(`${colors.yellow('!')} ${cutLine(detail, 500)}${frame === null ? '' : `\n${indent(frame)}`}`)
   }
   const isEmpty = total === 0 && tooLarge.length === 0
   if (isEmpty && problems.every(({ notCompared }) => notCompared === 0)) return context.print(nothingKept)
-  const edit = from === undefined ? 'the files on disk' : cutLine(from, 80)
-  const other = compared === 'live' ? 'the live code' : 'what was recorded'
-  if (total > 0) context.print(`${formatRequests(total)}: ${other} (-) and ${edit} (+)`)
+  const [base, edit] = [cutLine(names.base, 80), cutLine(names.edit, 80)]
+  if (total > 0) context.print(`${formatRequests(total)}: ${base} (-) and ${edit} (+)`)
   for (const group of groups) context.print(`\n${renderHeading(group, group.class)}\n${renderExample(group.example)}`)
   if (unstable.length > 0) {
     const paths = unstable.map(({ path, count }) => `${path} (${count})`).join(', ')
@@ -139,7 +205,7 @@ function print(context: Context, report: ReplayReportSchema, from: string | unde
     context.print(`\n"hookloom capture ${first.example.deliveryId}" makes a fixture of a request.`)
 }
 
-const nothingKept =
+export const nothingKept =
   'No request is kept. "retain": 100 in hooks or in a mapping keeps the newest requests, and "hookloom dev" does so by itself.'
 
 function renderHeading({ paths, count, percent }: GroupFields, title: string): string {

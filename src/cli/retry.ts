@@ -1,8 +1,8 @@
-// Runs parked deliveries again, or queues dead jobs again: of one delivery or of all.
+// Runs parked deliveries and refused requests again, or queues dead jobs again: of one delivery or of all.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { askAdmin, askParked } from './gateway/gateway.ts'
+import { askAdmin, askParked, askRefused, type Target } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import { cutLine } from './terminal/print.ts'
@@ -10,22 +10,20 @@ import { cutLine } from './terminal/print.ts'
 const Retried = z.object({ deliveryId: z.string().nullable(), state: z.string(), jobs: z.array(z.string()) })
 type Retried = z.infer<typeof Retried>
 
-/** The most dead jobs that one command retries. */
+/** The maximum number of dead jobs that one command retries. */
 const maxDeadJobs = 10_000
 
-export type RetryOptions = { readonly dead?: boolean; readonly parked?: boolean; readonly hook?: string }
-
-export async function retry(context: Context, id: string | undefined, options: RetryOptions): Promise<number> {
-  const { dead = false, parked = false, hook } = options
-  if ([id !== undefined, dead, parked].filter(Boolean).length !== 1) {
-    throw new Problem(
-      'usage-invalid',
-      'Give the id of a delivery or a run, --dead for all runs that failed for good, or --parked for all parked deliveries.',
-    )
+export async function retry(context: Context, target: Target): Promise<number> {
+  switch (target.kind) {
+    case 'refused':
+      return retryRefused(context, target)
+    case 'parked':
+      return retryParked(context, target.hook)
+    case 'dead':
+      return retryDead(context)
+    case 'one':
+      return retryOne(context, await findId(context, target.id))
   }
-  if (hook !== undefined && !parked) throw new Problem('usage-invalid', '--hook is only for --parked.')
-  if (parked) return retryParked(context, hook)
-  return id === undefined ? retryDead(context) : retryOne(context, await findId(context, id))
 }
 
 async function retryOne(context: Context, id: string): Promise<number> {
@@ -93,4 +91,50 @@ function describeDeadJobs(jobs: number): string {
 
 function describeDeadRuns(jobs: number): string {
   return jobs === 1 ? 'One dead run is' : `${jobs} dead runs are`
+}
+
+const RetriedRefused = z.object({
+  ran: z.number(),
+  repeated: z.number(),
+  stillRefused: z.number(),
+  reasons: z.array(z.object({ reason: z.string(), count: z.number() })),
+  next: z.number().optional(),
+})
+
+async function retryRefused(
+  context: Context,
+  { isDry, hook, since }: Extract<Target, { kind: 'refused' }>,
+): Promise<number> {
+  const total = { ran: 0, repeated: 0, stillRefused: 0 }
+  const reasons = new Map<string, number>()
+  await withProgress(context, 'Waiting for the gateway', async () => {
+    for await (const part of askRefused(context, { what: 'retry', isDry, hook, since, answer: RetriedRefused })) {
+      total.ran += part.ran
+      total.repeated += part.repeated
+      total.stillRefused += part.stillRefused
+      for (const { reason, count } of part.reasons) reasons.set(reason, (reasons.get(reason) ?? 0) + count)
+    }
+  })
+  const why = [...reasons].map(([reason, count]) => ({ reason, count }))
+  if (context.json) context.printJson({ dryRun: isDry, ...total, reasons: why })
+  else printRefused(context, { ...total, isDry, why })
+  return 0
+}
+
+type RefusedOutcome = {
+  readonly ran: number
+  readonly repeated: number
+  readonly stillRefused: number
+  readonly isDry: boolean
+  readonly why: readonly { readonly reason: string; readonly count: number }[]
+}
+
+function printRefused(context: Context, { ran, repeated, stillRefused, isDry, why }: RefusedOutcome): void {
+  if (ran + repeated + stillRefused === 0) return context.print('No refused request is kept.')
+  const [runs, repeats, stays] = isDry
+    ? ['would run', 'would repeat', 'would stay refused']
+    : ['ran', repeated === 1 ? 'repeats' : 'repeat', stillRefused === 1 ? 'stays refused' : 'stay refused']
+  const known = repeated === 1 ? 'a delivery that is there already' : 'deliveries that are there already'
+  context.print(`${ran} ${runs}, ${repeated} ${repeats} ${known}, ${stillRefused} ${stays}.`)
+  for (const { reason, count } of why) context.print(`  ${count} × ${cutLine(reason, 300)}`)
 }

@@ -1,19 +1,24 @@
 // Posts a payload or a preset's sample to the running gateway, with the hook token or the signature of its mapping.
 import { trimSlashes } from '../base/text.ts'
 import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
 import { existsSync } from 'node:fs'
 import { assemble } from '../reload/assemble.ts'
 import { findPack } from '../reload/packs.ts'
 import { loadConfig } from '../config/config.ts'
-import { type Config, listHookTokens } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import { tryParseJson } from '../base/json.ts'
+import { toHandedSecretsFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
+import { createGeneration } from '../pipeline/generation.ts'
+import { signAsSender } from '../deliveries/own-signature.ts'
+import { createHandshakeSecrets } from '../http/handshake-secrets.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { callGateway, findGatewayAddress, parseRefusal } from './gateway/gateway.ts'
-import { readInput } from './requests/input.ts'
-import { signAsSender } from './requests/own-signature.ts'
+import { callGateway, findGatewayAddress, findHookToken, parseRefusal } from './gateway/gateway.ts'
+import { readInput, type RequestInput } from './requests/input.ts'
 import { cutLine } from './terminal/print.ts'
 import { buildSample } from './requests/sample.ts'
+import { longestAskSeconds, waitForRuns } from './wait.ts'
 
 /**
  * `what`: a file; if there is no such file and the hook is a preset, a fixture or an event of that preset. `file`: always a file;
@@ -24,6 +29,8 @@ type SendOptions = {
   what: string | undefined
   file: string | undefined
   headers: readonly string[]
+  /** Seconds to wait for the runs; undefined: it does not wait. */
+  wait: number | undefined
 }
 
 type OutgoingRequest = {
@@ -35,16 +42,37 @@ type OutgoingRequest = {
 export async function send(context: Context, options: SendOptions): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const { path, headers, body } = await buildRequest(context, config, options)
+  const { path, headers: given, body } = await buildRequest(context, config, options)
+  const { wait } = options
+  const headers = wait === undefined ? given : { ...given, prefer: `wait=${Math.min(wait, longestAskSeconds)}` }
   const { url } = findGatewayAddress(dir, config)
+  const began = performance.now()
   const { status, text, isReplay } = await withProgress(context, 'Waiting for the answer', () =>
     callGateway(`${url}/${path}`, { method: 'POST', headers, body }),
   )
   const answer = cutLine(text, 4_000)
   if (context.json) context.printJson({ status, body: tryParseJson(text) ?? null, replay: isReplay })
   else context.print([String(status), answer, isReplay ? '(a replay of the first answer)' : ''].join(' ').trim())
-  if (status < 400) return exitCodes.ok
-  return exitCodes[parseRefusal(status, text).kind]
+  if (status >= 400) return exitCodes[parseRefusal(status, text).kind]
+  if (wait === undefined) return exitCodes.ok
+  const seconds = Math.max(0, wait - (performance.now() - began) / 1_000)
+  return waitForReceipt(context, config, { receipt: Receipt.parse(tryParseJson(text) ?? {}), seconds })
+}
+
+const Receipt = z
+  .object({ runId: z.string(), runIds: z.array(z.string()), status: z.enum(['parked', 'pending']) })
+  .partial()
+  .catch({})
+
+/** A parked delivery waits for a person, and one whose transform still runs has no run yet. */
+async function waitForReceipt(
+  context: Context,
+  config: Config,
+  { receipt, seconds }: { receipt: z.infer<typeof Receipt>; seconds: number },
+): Promise<number> {
+  const { runId, runIds = runId === undefined ? [] : [runId], status } = receipt
+  if (status !== undefined) return status === 'parked' ? exitCodes.broken : exitCodes.limited
+  return waitForRuns(context, config, { runIds, seconds })
 }
 
 async function buildRequest(
@@ -64,10 +92,7 @@ async function buildRequest(
   const pack = isFile ? undefined : await findPack(dir, hook)
   if (pack === undefined) {
     const path = trimSlashes(hook)
-    const proved = await signAsSender(
-      { dir, config },
-      { path, ...(await readInput(context, { file: given, headers })) },
-    )
+    const proved = await signInput({ dir, config }, path, await readInput(context, { file: given, headers }))
     if (proved.note !== undefined) note(proved.note)
     return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
   }
@@ -79,13 +104,15 @@ async function buildRequest(
   return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
 }
 
-/** Adds the hook token. A proof in the `Authorization` header is not replaced. */
-function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
-  return { authorization: `Bearer ${findToken(config)}`, ...headers }
+/** Throws `usage-invalid` if only the sender can sign. */
+async function signInput({ dir, config }: { dir: string; config: Config }, path: string, input: RequestInput) {
+  const { mappings, verifiers } = await assemble(dir, config)
+  const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
+  const handed = createHandshakeSecrets({ file: toHandedSecretsFile(dir), clock: Date.now })
+  return signAsSender(generation, handed.find, { path, ...input })
 }
 
-function findToken({ hooks }: Config): string {
-  const [token] = listHookTokens(hooks)
-  if (token !== undefined) return token
-  throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
+/** Adds the hook token. A proof in the `Authorization` header is not replaced. */
+function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
+  return { authorization: `Bearer ${findHookToken(config)}`, ...headers }
 }

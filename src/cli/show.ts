@@ -1,7 +1,8 @@
 // One delivery with its trace, its jobs and their steps.
-import { type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
+import { isEndedEarly, type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
+import { describeVerdict, findVerdict } from '../model/verdict.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
 import {
@@ -15,23 +16,37 @@ import {
 } from './terminal/print.ts'
 import { toIsoTime, toJobFields, toShownFields } from '../deliveries/records.ts'
 import { findId } from './gateway/ids.ts'
-import { readStore } from './gateway/stored.ts'
+import { fetchTurns, readStore, readWaitsOf, type Turn, type Turns } from './gateway/stored.ts'
+import type { Waits } from '../deliveries/waits.ts'
 
 export async function show(context: Context, { id: given }: { id: string }): Promise<number> {
   const id = await findId(context, given)
-  const record = await readStore(context, undefined, (store) => store.delivery(id))
-  if (record === undefined) return showOther(context, id)
-  print(context, toShownFields(record), renderDelivery(record))
+  const found = await readStore(context, undefined, async (store) => {
+    const record = await store.delivery(id)
+    return record && { record, waits: await readWaitsOf(context, store, record.jobs) }
+  })
+  if (found === undefined) return showOther(context, id)
+  const { record, waits } = found
+  const turns = await fetchTurns(context, record.jobs)
+  const fields = toShownFields(record, waits)
+  const jobs = fields.jobs.map((job) => ({ ...job, ...toTurnFields(turns.get(job.jobId)) }))
+  print(context, { ...fields, jobs }, renderDelivery(record, { waits, turns }))
   return 0
 }
 
 /** A run without a delivery, such as a heartbeat; otherwise a refusal of the running gateway. */
 async function showOther(context: Context, id: string): Promise<number> {
-  const job = await readStore(context, undefined, (store) => store.job(id))
+  const found = await readStore(context, undefined, async (store) => {
+    const job = await store.job(id)
+    return job && { job, waits: (await readWaitsOf(context, store, [job])).get(id) }
+  })
   const { findRefusal, renderRefusal } = await import('./gateway/refusals.ts')
-  const refusal = job === undefined ? await findRefusal(context, id) : undefined
-  if (job !== undefined) print(context, toJobFields(job), renderJob(job))
-  else if (refusal !== undefined)
+  const refusal = found === undefined ? await findRefusal(context, id) : undefined
+  if (found !== undefined) {
+    const { job, waits } = found
+    const turn = (await fetchTurns(context, [job])).get(id)
+    print(context, { ...toJobFields(job, waits), ...toTurnFields(turn) }, renderJob(job, { waits, turn }))
+  } else if (refusal !== undefined)
     print(context, { ...refusal, receivedAt: toIsoTime(refusal.receivedAt) }, renderRefusal(refusal))
   else {
     throw new Problem(
@@ -47,7 +62,9 @@ function print(context: Context, fields: object, text: string): void {
   else context.print(text)
 }
 
-function renderDelivery(record: DeliveryRecord): string {
+const toTurnFields = (turn: Turn | undefined) => (turn === undefined ? {} : { turn })
+
+function renderDelivery(record: DeliveryRecord, { waits, turns }: { waits: Waits; turns: Turns }): string {
   const { deliveryId, problem, trace, log, jobs } = record
   const blocks = [
     `Delivery ${deliveryId}`,
@@ -63,6 +80,7 @@ function renderDelivery(record: DeliveryRecord): string {
       ['transform', record.transformHash ?? ''],
       ['next', record.state === 'parked' ? `${describeRetry(deliveryId)}, "hookloom drop ${deliveryId}" ends it.` : ''],
       ['answer', record.answer.contentType === undefined ? '' : describeAnswer(record.answer)],
+      ['recovered', record.recovered ? 'fetched from its sender: no request brought it' : ''],
       ['repeated', describeRepetitions(record)],
       ['twin', record.bodyDiffered ? 'a repetition had a different body' : ''],
     ]),
@@ -71,7 +89,7 @@ function renderDelivery(record: DeliveryRecord): string {
       : [[`Problem ${problem.code}`, indent(problem.detail), indent(problem.frame ?? '')].join('\n')]),
     ...(trace.length === 0 ? [] : [renderTrace(trace)]),
     ...(log.length === 0 ? [] : [`Log of the transform\n${indent(log.join('\n'))}`]),
-    ...jobs.map(renderJob),
+    ...jobs.map((job) => renderJob(job, { waits: waits.get(job.id), turn: turns.get(job.id) })),
   ]
   return blocks.map((block) => block.trimEnd()).join('\n\n')
 }
@@ -84,8 +102,9 @@ function describeAnswer({ status, contentType, body }: DeliveryRecord['answer'])
 /** Characters of a reply that are shown. */
 const maxReplyChars = 4_000
 
-function renderJob(job: Job): string {
+function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn: Turn | undefined }): string {
   const { planned, steps } = job
+  const verdict = findVerdict(job)
   const reply = steps.find(({ name, state }) => name === 'run' && state === 'done')?.result
   const recorded = steps.map(({ name, state, at, detail = '', ...step }) => [
     name,
@@ -106,8 +125,11 @@ function renderJob(job: Job): string {
     `${titles[planned.kind]} ${toPrintable(job.id)}`,
     renderFields([
       ['state', job.state],
+      ['why', toPrintable(waits ?? '')],
+      ['turn', turn === undefined ? '' : describeTurn(turn)],
       ['session', `${planned.sessionKey} of agent ${planned.agentId}`],
       ['attempts', String(job.attempts)],
+      ['verdict', verdict === undefined ? '' : describeVerdict(verdict)],
       [
         'failing',
         job.state === 'queued' && job.failingSince !== undefined ? `since ${formatTime(job.failingSince)}` : '',
@@ -116,8 +138,11 @@ function renderJob(job: Job): string {
         'next try',
         job.state === 'queued' && (job.attempts > 0 || job.failingSince !== undefined) ? formatTime(job.runAt) : '',
       ],
-      ['last error', job.state === 'done' ? '' : (job.lastError ?? '')],
+      [isEndedEarly(job.state) ? 'reason' : 'last error', job.state === 'done' ? '' : (job.lastError ?? '')],
+      ['ended by', job.endedBy === undefined ? '' : toPrintable(job.endedBy)],
       ['next', job.state === 'dead' ? `${describeRetry(job.id)}.` : ''],
+      ['status', describeTask(planned, 'statusJobId', 'it is set')],
+      ['callback', describeTask(planned, 'callbackJobId', 'it was posted')],
       ['text', cutLine(describeSettings(planned), 200)],
     ]),
     ...(recorded.length === 0 ? [] : [renderTable(['step', 'state', 'at', ''], recorded)]),
@@ -126,10 +151,19 @@ function renderJob(job: Job): string {
   ].join('\n')
 }
 
+function describeTurn({ since, until }: Turn): string {
+  return `since ${formatTime(Date.parse(since))}, until ${formatTime(Date.parse(until))} at the latest (timeoutSeconds)`
+}
+
+function describeEnd(state: Job['state']): string {
+  if (state === 'expired') return 'expired'
+  return state === 'dead' ? 'failed permanently' : `was ${state}`
+}
+
 /** Explains the state of a message. */
 function describePost(post: Post, job: Job): string[] {
   const notes: Partial<Record<ShownPostState, string>> = {
-    unsent: `not sent: the run ${job.state === 'dropped' ? 'was dropped' : 'failed permanently'}`,
+    unsent: `not sent: the run ${describeEnd(job.state)}`,
     unknown: 'it may have arrived, or not',
     sending: job.state === 'running' ? 'its result is not recorded yet' : 'it may have arrived, and is sent again',
   }
@@ -145,13 +179,30 @@ function describeRetry(id: string): string {
   return `"hookloom retry ${id}" runs it again`
 }
 
-const titles = { wake: 'Wake', agent: 'Run', heartbeat: 'Heartbeat', alert: 'Alert' } as const
+const titles = {
+  deliver: 'Message',
+  wake: 'Wake',
+  agent: 'Run',
+  heartbeat: 'Heartbeat',
+  alert: 'Alert',
+  status: 'Status',
+  callback: 'Callback',
+} as const
 
 function describeSettings(planned: Job['planned']): string {
   if (planned.kind === 'heartbeat')
     return planned.reason === 'wake' ? 'a wake asked for it' : 'the heartbeat interval had passed'
   if (planned.kind === 'alert') return planned.text
+  if (planned.kind === 'callback')
+    return `the end of the run ${planned.runId} goes to the endpoint "${planned.endpoint}"`
+  if (planned.kind === 'status') return `the status "${planned.name}" of ${planned.commit} for the run ${planned.runId}`
   return planned.kind === 'wake' ? planned.action.text : planned.action.message
+}
+
+/** Where to look for the commit status or the callback of a run. */
+function describeTask(planned: Job['planned'], id: 'statusJobId' | 'callbackJobId', what: string): string {
+  if (planned.kind !== 'agent' || planned[id] === undefined) return ''
+  return `"hookloom show ${planned[id]}" shows whether ${what}`
 }
 
 function describeCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[] {

@@ -1,7 +1,7 @@
 // Runs the gateway in production. Its standard output has only JSON lines.
 import type { Context } from './terminal/context.ts'
 import { createJsonLog } from './gateway/log.ts'
-import { readVersion } from './scaffold/package.ts'
+import { readVersion } from '../base/package.ts'
 import { type Ports, serve } from './gateway/serve.ts'
 
 export async function start({ dir, env }: Context, ports: Ports): Promise<number> {

@@ -1,25 +1,28 @@
 // Runs the fixtures of modules, as the gateway does before new code goes live.
-import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import colors from 'picocolors'
-import { writeFileAtomic } from '../config/config-file.ts'
-import { updateFixture } from '../replay/fixture-files.ts'
+import { rewriteFixture } from '../replay/fixtures.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { toPrintableLine } from '../base/text.ts'
-import { type Bench, createBench, type BenchModules, type ModuleResult } from './checks/bench.ts'
+import { type Bench, createBench, type BenchModules } from './checks/bench.ts'
+import type { CodePlace } from '../transforms/coverage.ts'
+import { type CoverageNotes, createCoverageNotes, type ModuleCoverage } from './checks/coverage.ts'
+import { checkTypes, renderTypeErrors, type TypeReport } from './checks/types.ts'
+import { readStore } from './gateway/stored.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { describeFailure, indent } from './terminal/print.ts'
+import { cutLine, describeFailure, indent } from './terminal/print.ts'
 import { type Round, watchSaves } from './checks/test-watch.ts'
 
 /** `modules`: an empty list means all modules of the configuration. */
-type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean }
+type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean; coverage: boolean }
 
 /** The exit code is 0 if every fixture passes or was updated, else that of `broken`. */
 export async function test(context: Context, options: TestOptions): Promise<number> {
-  const bench = createBench(context)
+  const notes = options.coverage ? createCoverageNotes() : undefined
+  const bench = createBench(notes === undefined ? context : { ...context, onCovered: notes.note })
   try {
     const round = (loaded: BenchModules, modules: readonly string[]) =>
-      runModules(context, bench, { loaded, modules, options })
+      runModules(context, bench, { loaded, modules, options, notes })
     if (options.watch) return await watchSaves(context, bench, { names: options.modules, round })
     const loaded = await withProgress(context, 'Loading the transforms', () => bench.load(options.modules))
     return (await round(loaded, loaded.modules)).code
@@ -28,12 +31,20 @@ export async function test(context: Context, options: TestOptions): Promise<numb
   }
 }
 
+type RoundInput = {
+  readonly loaded: BenchModules
+  readonly modules: readonly string[]
+  readonly options: TestOptions
+  /** Undefined: the coverage is not asked for. */
+  readonly notes: CoverageNotes | undefined
+}
+
 type Counts = { passed: number; failed: number; updated: number; broken: number }
 
 async function runModules(
   context: Context,
   bench: Bench,
-  { loaded, modules, options }: { loaded: BenchModules; modules: readonly string[]; options: TestOptions },
+  { loaded, modules, options, notes }: RoundInput,
 ): Promise<Round> {
   const counts: Counts = { passed: 0, failed: 0, updated: 0, broken: 0 }
   const written = new Map<string, string>()
@@ -46,7 +57,7 @@ async function runModules(
       context.print(`${colors.dim('·')} ${toPrintableLine(module)} has no fixtures`)
     }
     for (const each of fixtures) {
-      const text = options.update ? await update(each) : undefined
+      const text = options.update ? await rewriteFixture(each.file, each.outcome) : undefined
       if (text !== undefined) written.set(each.file.file, text)
       const isUpdated = text !== undefined
       counts[isUpdated ? 'updated' : each.outcome.ok ? 'passed' : 'failed'] += 1
@@ -56,20 +67,19 @@ async function runModules(
       const ok = failed === undefined || isUpdated
       printLine(context, { module, fixture: each.file.name, ok, diff, isUpdated, fault, log: isUpdated ? [] : log })
     }
+    if (notes !== undefined && problem === undefined) await showCoverage(context, notes, { module, loaded })
   }
+  printTypes(context, checkTypes({ dir: context.dir, root: loaded.root, modules }))
   if (!context.json) context.print(`\n${describeCounts(counts)}`)
   return { code: counts.failed + counts.broken === 0 ? exitCodes.ok : exitCodes.broken, written }
 }
 
-/** Writes the current result as the expectation. Resolves with the new text; undefined if nothing was written. */
-async function update({ file, outcome }: ModuleResult['fixtures'][number]): Promise<string | undefined> {
-  if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
-  // an exception must be fixed: as an expectation, it would never be noticed again
-  if (outcome.actual.decision === 'park' && file.fixture.expect.decision !== 'park') return undefined
-  const before = (await readFile(file.file, 'utf8')).replace(/^\uFEFF/, '')
-  const text = updateFixture(before, outcome.actual)
-  await writeFileAtomic(file.file, text, (await stat(file.file)).mode & 0o777)
-  return text
+/** Type errors do not fail a fixture, and the gateway runs the code. They are reported if TypeScript is installed next to the transforms. */
+function printTypes(context: Context, report: TypeReport | undefined): void {
+  const errors = report?.errors ?? []
+  if (errors.length === 0) return
+  if (context.json) context.printJson({ types: errors })
+  else context.print(`${colors.yellow('!')} type errors\n${indent(indent(renderTypeErrors(errors)))}`)
 }
 
 type Line =
@@ -110,4 +120,40 @@ function describeCounts({ passed, failed, updated, broken }: Counts): string {
   if (updated > 0) parts.push(`${updated} updated`)
   if (broken > 0) parts.push(broken === 1 ? '1 module does not load' : `${broken} modules do not load`)
   return parts.join(', ')
+}
+
+/** How many of the newest kept requests of a module run for its coverage. */
+const mostKept = 200
+
+async function showCoverage(
+  context: Context,
+  notes: CoverageNotes,
+  { module, loaded }: { module: string; loaded: BenchModules },
+): Promise<void> {
+  const ids = loaded.parts.mappings.flatMap(({ id, transform }) => (transform?.module === module ? id : []))
+  const kept =
+    ids.length === 0 ? [] : await readStore(context, [], (store) => store.kept({ limit: mostKept, mappings: ids }))
+  const coverage = await notes.finish(module, loaded.parts, kept)
+  if (context.json) return context.printJson({ module, coverage: coverage ?? null })
+  if (coverage !== undefined) context.print(indent(renderCoverage(coverage)))
+}
+
+function renderCoverage({ files, requests: { total, covered, uncovered } }: ModuleCoverage): string {
+  const lines = files.flatMap((file) => [
+    `${file.file}: fixtures run ${file.covered} of ${file.lines} lines`,
+    ...file.unreached.map((place) => `  ${describePlace(file.file, place)}  reached by nothing`),
+    ...file.onlyKept.map((place) => `  ${describePlace(file.file, place)}  only by kept requests`),
+  ])
+  const requests = [
+    `${covered} of ${total} kept requests run only code that the fixtures run`,
+    ...uncovered.map(({ source, event, count, example }) => {
+      const sender = [source, event].filter((word) => word !== null).join(' ') || 'no event'
+      return `  ${count} of ${cutLine(sender, 60)} run other code: "hookloom capture ${example}" makes a fixture`
+    }),
+  ]
+  return [...lines, ...(total === 0 ? ['No request of it is kept.'] : requests)].join('\n')
+}
+
+function describePlace(file: string, { line, endLine, text }: CodePlace): string {
+  return `${file}:${line}${endLine === line ? '' : `-${endLine}`}  ${cutLine(text, 60)}`
 }

@@ -4,8 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { assemble } from '../reload/assemble.ts'
 import { loadConfig } from '../config/config.ts'
-import type { Config } from '../model/config.ts'
-import { describeFirstIssue } from '../model/issue.ts'
+import type { Config } from '../model/config/config.ts'
+import { describeFirstIssue } from '../model/config/issue.ts'
 import { toHandedSecretsFile } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
@@ -205,12 +205,12 @@ async function checkProof({ id, mapping, verifier }: CompiledMapping, request: V
     candidate,
     ok: candidate && verified.ok,
     reason,
-    signed: signed === undefined ? null : withoutSecrets(signed, [secret ?? [], secrets].flat()),
+    signed: signed === undefined ? null : replaceSecrets(signed, [secret ?? [], secrets].flat()),
   }
 }
 
 /** An operator's template may sign a header, and that header may contain the secret. */
-function withoutSecrets(text: string, secrets: readonly string[]): string {
+function replaceSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
 }
 

@@ -1,7 +1,7 @@
 // The few keys that commands need while a gateway runs. They are read even if other keys of the configuration are invalid.
 import { parse } from 'jsonc-parser'
 import { isPostgresUrl } from '../base/postgres-url.ts'
-import { Config } from '../model/config.ts'
+import { Config } from '../model/config/config.ts'
 import { Problem } from '../model/problem.ts'
 import { loadConfig } from './config.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
@@ -11,7 +11,7 @@ export type ConfigParts = {
   readonly store: Pick<Config['store'], 'file' | 'url'>
   /** False: `store.url` is set but unreadable, so the place of the store is unknown. */
   readonly isStoreKnown: boolean
-  readonly server: Pick<Config['server'], 'adminPort'>
+  readonly server: Pick<Config['server'], 'adminHost' | 'adminPort'>
   readonly gateway: Config['gateway']
   /** Why the rest is invalid. Undefined: all of the configuration is valid. */
   readonly problem: Problem | undefined
@@ -33,6 +33,7 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   const root: unknown = parse(readIfPossible(dir, configFile).replace(/^\uFEFF/, ''), [], { allowTrailingComma: true })
   const { server } = Config.parse({})
   const port = readLeaf(root, ['server', 'adminPort'], all)
+  const host = readFilledText(readLeaf(root, ['server', 'adminHost'], all))
   const given = readFilledText(readLeaf(root, ['store', 'url'], all))
   const url = given !== undefined && isPostgresUrl(given) ? given : undefined
   const hasUrl = ['store', 'url'].reduce(readChild, root) !== undefined
@@ -40,7 +41,10 @@ function readParts(dir: string, env: Env): Omit<ConfigParts, 'problem'> {
   return {
     store: { file: readFilledText(readLeaf(root, ['store', 'file'], all)), url },
     isStoreKnown: !hasUrl || url !== undefined,
-    server: { adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort },
+    server: {
+      adminHost: host ?? server.adminHost,
+      adminPort: typeof port === 'number' && Number.isInteger(port) ? port : server.adminPort,
+    },
     gateway: token === undefined ? {} : { token },
   }
 }

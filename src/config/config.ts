@@ -1,11 +1,11 @@
 // Reads hookloom.jsonc and .env. Reports all problems at once, one line each. No line shows a value.
 import { join } from 'node:path'
-import { Config } from '../model/config.ts'
-import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/issue.ts'
-import { findConfigIssues } from '../model/config-rules.ts'
+import { Config } from '../model/config/config.ts'
+import { type ConfigIssue, type ConfigPath, toDottedPath } from '../model/config/issue.ts'
+import { findConfigIssues } from '../model/config/rules.ts'
 import { describeValueKind } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
-import { noteSubstituted } from '../model/config-secrets.ts'
+import { noteSubstituted } from '../model/config/secrets.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
 import { describeSchemaIssue } from './issues.ts'
 import { parseJsonc, locateKey } from './jsonc.ts'
@@ -23,8 +23,11 @@ export type LoadedConfig = {
   readonly files: readonly string[]
 }
 
-/** Throws `config-missing`, or `config-invalid` whose frame has one line for each problem. `env` wins over `.env`. */
-export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfig {
+/**
+ * Throws `config-missing`, or `config-invalid` whose frame has one line for each problem. `env` wins over `.env`. `isWithoutSecrets`: see
+ * `substituteEnv`.
+ */
+export function loadConfig({ dir, env, ...lacks }: ConfigPlace): LoadedConfig {
   const files = [join(dir, configFile), join(dir, envFile)]
   const [text, envText] = [readConfigText(dir, configFile), readConfigText(dir, envFile)]
   if (text === undefined) {
@@ -32,11 +35,14 @@ export function loadConfig({ dir, env }: { dir: string; env: Env }): LoadedConfi
   }
   const fromFile = parseEnv(envText ?? '')
   const all = { ...fromFile.values, ...dropUnset(env) }
-  const { config, problems } = findProblems(text, all)
+  const { config, problems } = findProblems(text, all, lacks)
   const wrong = [...fromFile.problems, ...problems.map((problem) => formatPlacedIssue(problem, text))]
   if (config === undefined || wrong.length > 0) throw toConfigProblem(wrong)
   return { config, env: all, text, envText, files }
 }
+
+type ConfigPlace = { readonly dir: string; readonly env: Env } & Lacks
+type Lacks = { readonly isWithoutSecrets?: boolean | undefined }
 
 /** The configuration in a text, or every reason why it is invalid. */
 export function parseConfig(text: string, env: Env): ConfigResult<string> {
@@ -75,7 +81,7 @@ function findNamedPath(line: string, config: Config): ConfigPath | undefined {
   return path?.match(/[\w-]+/g)?.map((key) => (/^\d+$/.test(key) ? Number(key) : key))
 }
 
-function findProblems(text: string, env: Env): ConfigResult<PlacedProblem> {
+function findProblems(text: string, env: Env, lacks: Lacks = {}): ConfigResult<PlacedProblem> {
   const parsed = parseJsonc(text, configFile)
   if (parsed.problems.length > 0)
     return { config: undefined, problems: parsed.problems.map((line) => ({ text: line })) }
@@ -86,7 +92,7 @@ function findProblems(text: string, env: Env): ConfigResult<PlacedProblem> {
       problems: [{ text: `${configFile}:1:1 must contain one object, found ${describeValueKind(root)}.` }],
     }
   }
-  const substituted = substituteEnv(root, env)
+  const substituted = substituteEnv(root, env, lacks)
   const unset = substituted.issues
   const data = unset.reduce((rest, issue) => removeKey(rest, issue.path), substituted.value)
   const result = Config.safeParse(data)

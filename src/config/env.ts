@@ -1,8 +1,9 @@
 // Reads `.env`, `${NAME}` and `${file:/path}`. A value never enters a message, because most of them are secrets.
+import { hash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { cut } from '../base/text.ts'
-import { toDottedPath, type ConfigIssue, type ConfigPath } from '../model/issue.ts'
+import { toDottedPath, type ConfigIssue, type ConfigPath } from '../model/config/issue.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
@@ -52,12 +53,13 @@ export function pickEnv(names: readonly string[], env: Env): Record<string, stri
 
 /**
  * Returns a copy in which `${NAME}` and `${file:/path}` are replaced in all strings; `$${` is a literal `${`. A string with an issue is not
- * changed. `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload.
+ * changed. `values`: the inserted texts. A file is read each time: when the gateway starts and at each reload. `isWithoutSecrets`: a
+ * variable that is not set and a file that cannot be read get a fixed text, which nothing else knows as a secret.
  */
 export function substituteEnv(
   value: unknown,
   env: Env,
-  path: ConfigPath = [],
+  { isWithoutSecrets = false }: { readonly isWithoutSecrets?: boolean | undefined } = {},
 ): { value: unknown; issues: ConfigIssue[]; values: readonly string[] } {
   const issues: ConfigIssue[] = []
   const values = new Set<string>()
@@ -66,19 +68,27 @@ export function substituteEnv(
       return substituteText(node, env, {
         report: (rest) => issues.push({ path: at, text: `${toDottedPath(at)} ${rest}` }),
         found: (text) => values.add(text),
+        replaceMissing: isWithoutSecrets ? renderPlaceholder : () => undefined,
       })
     if (Array.isArray(node)) return node.map((item: unknown, index) => visit(item, [...at, index]))
     if (typeof node !== 'object' || node === null) return node
     return Object.fromEntries(Object.entries(node).map(([key, item]) => [key, visit(item, [...at, key])]))
   }
-  return { value: visit(value, path), issues, values: [...values] }
+  return { value: visit(value, []), issues, values: [...values] }
 }
 
-function substituteText(
-  text: string,
-  env: Env,
-  { report, found: note }: { report: (rest: string) => void; found: (value: string) => void },
-): string {
+type Substitution = {
+  readonly report: (rest: string) => void
+  readonly found: (value: string) => void
+  readonly replaceMissing: (name: string) => string | undefined
+}
+
+/** The same for each name, and different for two names: the hook token must differ from the gateway token. */
+function renderPlaceholder(name: string): string {
+  return `unset-${hash('sha256', name, 'hex').slice(0, 32)}`
+}
+
+function substituteText(text: string, env: Env, { report, found: note, replaceMissing }: Substitution): string {
   let isWhole = true
   const refuse = (rest: string): string => {
     isWhole = false
@@ -92,13 +102,17 @@ function substituteText(
     if (file !== undefined) {
       const read = readSecret(file)
       if (read.ok) note(read.value)
-      return read.ok ? read.value : refuse(`needs the file ${JSON.stringify(cut(file, 200))}, ${read.why}`)
+      return read.ok
+        ? read.value
+        : (replaceMissing(file) ?? refuse(`needs the file ${JSON.stringify(cut(file, 200))}, ${read.why}`))
     }
     if (name === undefined)
       return refuse('contains "${" without NAME or file:/path and "}". Write "$${" for a literal "${".')
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     if (value !== undefined) note(value)
-    return value ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
+    return (
+      value ?? replaceMissing(name) ?? refuse(`needs ${name}, which is not set. Set it in the environment or in .env.`)
+    )
   })
   return isWhole ? result : text
 }

@@ -1,10 +1,10 @@
 // Turns schema issues of the configuration into sentences. Each begins with the path of the key, and says what was expected and which kind
 // of value was found. It never shows the value, because it may be a secret.
 import type { z } from 'zod'
-import { type ConfigIssue, describeConfigIssue, toDottedPath } from '../model/issue.ts'
+import { type ConfigIssue, describeConfigIssue, toDottedPath } from '../model/config/issue.ts'
 import { describeValueKind } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
-import { findCounterpart } from '../model/openclaw-keys.ts'
+import { findCounterpart } from '../model/config/openclaw-keys.ts'
 import { listKeysAt, listWordsAt } from './schema.ts'
 
 type SchemaIssue = z.core.$ZodIssue

@@ -1,6 +1,6 @@
 // The JSON Schema of the configuration, for editors and for suggestions in error messages.
 import { z } from 'zod'
-import { Config } from '../model/config.ts'
+import { Config } from '../model/config/config.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 

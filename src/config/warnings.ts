@@ -1,11 +1,12 @@
 // Checks for risks in a valid configuration. They do not stop a gateway: `hookloom doctor` prints them.
 import { statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { hasNoChannel, noChannelWarning } from '../model/agents-rules.ts'
-import { findConfigWarnings } from '../model/config-warnings.ts'
-import { type Config, listHookTokens } from '../model/config.ts'
+import { isLoopbackHost } from '../base/http.ts'
+import { hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
+import { findConfigWarnings } from '../model/config/warnings.ts'
+import { type Config, listHookTokens } from '../model/config/config.ts'
 import { formatPlacedIssue } from './config.ts'
-import { toDottedPath } from '../model/issue.ts'
+import { toDottedPath } from '../model/config/issue.ts'
 
 export type ConfigFinding = { readonly name: string; readonly ok: boolean; readonly detail: string }
 /** `mode`: the permission bits, e.g. 0o600. */
@@ -33,7 +34,7 @@ export function checkRisks(
     checkTokenReuse(config),
     buildFinding(
       'trusted-proxies',
-      isLoopback(server.host) || server.trustedProxies.length > 0,
+      isLoopbackHost(server.host) || server.trustedProxies.length > 0,
       'failed tokens are counted for each client address',
       `server.host is ${server.host} and server.trustedProxies is empty: behind a proxy, all clients share one limit of failed tokens. Add the proxy to server.trustedProxies, or listen on 127.0.0.1.`,
     ),
@@ -107,12 +108,16 @@ function checkTokenLength({ hooks }: Config): ConfigFinding {
 
 function checkTokenReuse(config: Config): ConfigFinding {
   const tokens = new Set<unknown>(
-    [...listHookTokens(config.hooks), config.gateway.token].filter((token) => token !== undefined),
+    [
+      ...listHookTokens(config.hooks),
+      config.gateway.token,
+      ...Object.values(config.tokens).map(({ token }) => token),
+    ].filter((token) => token !== undefined),
   )
   const places = listLeaves(config, [])
     .filter(({ value }) => tokens.has(value))
     .map(({ path }) => toDottedPath(path))
-    .filter((path) => !/^(hooks\.tokens?(\[\d\])?|gateway\.token)$/.test(path))
+    .filter((path) => !/^(hooks\.tokens?(\[\d\])?|gateway\.token|tokens\.[\w.-]+\.token)$/.test(path))
   return buildFinding(
     'token-reuse',
     places.length === 0,
@@ -155,8 +160,4 @@ export function listLeaves(
   if (Array.isArray(value)) return value.flatMap((item: unknown, index) => listLeaves(item, [...path, index]))
   if (typeof value !== 'object' || value === null) return [{ path, value }]
   return Object.entries(value).flatMap(([key, item]) => listLeaves(item, [...path, key]))
-}
-
-function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host.trim())
 }

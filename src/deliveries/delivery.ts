@@ -22,6 +22,8 @@ export type CheckedHead = RequestHead & {
   readonly client: string
   /** A client that is locked out always gets `wrong`: a right guess must look like a wrong one. */
   readonly token: 'valid' | 'wrong' | 'none'
+  /** Of a valid token. */
+  readonly tokenId: string | undefined
 }
 
 /** The hook of a delivery, its id and the time it arrived, in milliseconds since the epoch. */
@@ -56,10 +58,10 @@ type InflatedRequest = { readonly head: DeliveryHead; readonly body: Uint8Array<
 export function convertMultipart(request: InflatedRequest, hook: Hook): Promise<InflatedRequest> | undefined {
   const { head, body } = request
   const syntax = chooseSyntax(toSentBody(head, body), toAcceptedBodies(hook, head.admitted))
-  return syntax === 'multipart' ? toJsonRequest(request) : undefined
+  return syntax === 'multipart' ? buildJsonRequest(request) : undefined
 }
 
-async function toJsonRequest({ head, body }: InflatedRequest): Promise<InflatedRequest> {
+async function buildJsonRequest({ head, body }: InflatedRequest): Promise<InflatedRequest> {
   const payload = await parseMultipart(body, toSentBody(head, body))
   const headers: Record<string, string> = Object.create(null)
   Object.assign(headers, head.headers, { 'content-type': 'application/json' })
@@ -111,7 +113,7 @@ export function toLocalHead(
 
 /** The head of a request as it is stored. `secretHeaders`: the secret headers of all verifiers of the hook. */
 export function buildAdmittedHead(
-  { method, url, path, headers, token }: CheckedHead,
+  { method, url, path, headers, token, tokenId }: CheckedHead,
   secretHeaders: ReadonlySet<string>,
   proof: Omit<Admitted, 'token'> & { source: string | undefined },
 ): DeliveryHead {
@@ -124,6 +126,7 @@ export function buildAdmittedHead(
     verifiedBy: proof.source,
     admitted: {
       token: token === 'valid',
+      tokenId,
       signedFor: proof.signedFor,
       signers: proof.signers,
       signedId: proof.signedId,

@@ -147,12 +147,12 @@ export function createDrain(parts: DrainParts): Drain {
       if (!(await drainModule(name, { notFailedBy: [], skips, isOver, drained }))) postponed.set(name, false)
       isNews ||= drained.stillParked > before
     }
-    const untaken = isNews ? await store.parkedFor(missingMappingModule) : 0
-    if (untaken === 0) return
-    const what = untaken === 1 ? 'parked delivery waits' : 'parked deliveries wait'
+    const unmatched = isNews ? await store.parkedFor(missingMappingModule) : 0
+    if (unmatched === 0) return
+    const what = unmatched === 1 ? 'parked delivery waits' : 'parked deliveries wait'
     log.warn(
-      { untaken },
-      `${untaken} ${what} for a mapping: none takes them. "hookloom list --state parked" shows them.`,
+      { unmatched },
+      `${unmatched} ${what} for a mapping: none takes them. "hookloom list --state parked" shows them.`,
     )
   }
 

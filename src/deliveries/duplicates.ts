@@ -45,6 +45,11 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
 }
 
+/** The key of a refused request whose sender gives no delivery id: it runs once, however often the operator asks for it. */
+export function toRefusedDedupe(delivery: Delivery, requestId: string): Dedupe {
+  return { key: { hook: delivery.path, key: `refused:${requestId}`, bodyHash: toBodyHash(delivery) }, isSenders: false }
+}
+
 /** SHA-256, in hex. */
 export function toBodyHash({ body }: Pick<Delivery, 'body'>): string {
   return hash('sha256', body.bytes, 'hex')

@@ -9,7 +9,6 @@ import {
   toStateFile,
 } from '../gmail/mail.ts'
 import type { Delivery } from '../model/delivery.ts'
-import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
 import type { NewDelivery } from '../store/records.ts'
@@ -18,13 +17,13 @@ import type { Clock, Store } from '../store/store.ts'
 import { toWaitingAnswer, toPendingSettlement, toDeliveryRow } from './settlement.ts'
 import { buildDelivery, toLocalHead } from './delivery.ts'
 import { readDedupe } from './duplicates.ts'
+import { createIntake, type IntakeParts } from './intake.ts'
 import { type Repeats, toRepeatedDelivery } from './repeats.ts'
-import type { Rerunner } from './rerun.ts'
 import { readMailboxState } from '../gmail/http-sink.ts'
 import type { GmailStatus } from '../gmail/status.ts'
 import type { MailWatcher } from '../gmail/watcher.ts'
-import type { Config } from '../model/config.ts'
-import { isWatched, type WatchedGmail } from '../model/gmail-config.ts'
+import type { Config } from '../model/config/config.ts'
+import { isWatched, type WatchedGmail } from '../model/config/gmail.ts'
 import type { PushGate } from '../gmail/push.ts'
 
 type MailboxParts = Omit<InboxParts, 'account'> & {
@@ -90,39 +89,21 @@ export function createMailbox(parts: MailboxParts): Mailbox {
   }
 }
 
-type InboxParts = {
+type InboxParts = IntakeParts & {
   readonly account: string
   readonly generation: () => Generation
-  readonly store: Pick<Store, 'appendAll' | 'cursor' | 'open'>
-  readonly rerunner: Pick<Rerunner, 'rerun' | 'claim' | 'release'>
+  readonly store: Pick<Store, 'cursor'>
   readonly repeats: Pick<Repeats, 'note'>
   readonly clock: Clock
   readonly newId: () => string
-  readonly log: Log
 }
 
-/** If the process ends before a stored mail ran, the mail stays pending, and runs at the next start or in another gateway. */
 export function createInbox(parts: InboxParts): MailSink {
-  const { account, generation, store, rerunner, repeats, clock, newId, log } = parts
+  const { account, generation, store, repeats, clock, newId } = parts
+  const intake = createIntake(parts)
   const name = toCursorName(account)
-  let running: Promise<unknown> = Promise.resolve()
   /** The value of the cursor from which the sync began. */
   let place: string | undefined
-
-  async function runAll(ids: readonly string[]): Promise<void> {
-    for (const id of ids) {
-      try {
-        const [open] = await store.open({ id, state: 'pending', limit: 1 })
-        if (open !== undefined) await rerunner.rerun(open)
-        else await rerunner.release([id])
-      } catch (error) {
-        log.error(
-          { err: error, deliveryId: id },
-          'a stored mail could not be processed; it runs again at the next start',
-        )
-      }
-    }
-  }
 
   return {
     async state() {
@@ -134,27 +115,19 @@ export function createInbox(parts: InboxParts): MailSink {
       const mails = payloads.map((payload) =>
         buildMail(payload, { generation: current, id: newId(), receivedAt: clock() }),
       )
-      const rows = mails.map(({ row }) => row)
       const to = JSON.stringify(state)
-      // claimed before other gateways can see the rows
-      await rerunner.claim(rows.map(({ id }) => id))
-      const stored = new Set<string>()
-      try {
-        const appended = await store.appendAll(rows, { name, from: place, to })
-        // not a Problem: the sync begins again at the new place
-        if (appended === 'moved')
-          throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
-        for (const [index, { delivery, hook }] of mails.entries()) {
-          const what = appended[index]
-          if (what?.kind === 'stored') stored.add(delivery.id)
-          else if (what !== undefined) repeats.note(toRepeatedDelivery(delivery, hook, what.first))
-        }
-      } finally {
-        await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))
+      const appended = await intake.take(
+        mails.map(({ row }) => row),
+        { name, from: place, to },
+      )
+      // not a Problem: the sync begins again at the new place
+      if (appended === 'moved')
+        throw new Error('Another process moved the position in the mailbox. The next sync begins there.')
+      for (const [index, { delivery, hook }] of mails.entries()) {
+        const what = appended[index]
+        if (what?.kind === 'duplicate') repeats.note(toRepeatedDelivery(delivery, hook, what.first))
       }
       place = to
-      // in the order of the mails, without delaying the next sync
-      running = running.then(() => runAll([...stored]))
     },
   }
 }

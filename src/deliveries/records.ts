@@ -1,31 +1,35 @@
 // The fields of stored records that `--json` and /api show. Every field is always present, null if unknown. Times are ISO 8601.
 import type { Planned } from '../model/action.ts'
 import { type Job, type Message, type Session, type SystemEvent, toShownPostState } from '../model/job.ts'
+import { findVerdict } from '../model/verdict.ts'
 import type { NodeRecord } from '../store/owners.ts'
 import type { DeliveryRecord } from '../store/records.ts'
-import type {
-  DeliveryFields,
-  DeliverySummary,
-  EventFields,
-  JobFields,
-  MessageFields,
-  SessionFields,
-  ShownFields,
-} from '../model/api-types.ts'
+import type { DeliveryFields, DeliverySummary, JobFields, ShownFields, VerdictFields } from '../model/api/answers.ts'
+import type { EventFields, MessageFields, SessionFields } from '../model/api/sessions.ts'
 
 /** An action after policy: with its final agent and session key. */
 export function toActionFields(planned: Planned): object {
-  if (planned.kind === 'heartbeat' || planned.kind === 'alert') return planned
+  if (!('action' in planned)) return planned
   const { kind, ...fields } = planned.action
-  if (planned.kind === 'wake') return { kind, ...fields }
+  if (planned.kind !== 'agent') return { kind, ...fields }
   return { kind, ...fields, agentId: planned.agentId, sessionKey: planned.sessionKey }
 }
 
 export function toDeliverySummary(record: DeliveryRecord): DeliverySummary {
   const { deliveryId, receivedAt, hook, source = null, event = null, mappingId = null, state } = record
-  const { repeats, repeatedAt } = record
+  const { repeats, repeatedAt, recovered } = record
   const repeated = { repeats, repeatedAt: repeatedAt === undefined ? null : toIsoTime(repeatedAt) }
-  return { deliveryId, receivedAt: toIsoTime(receivedAt), hook, source, event, mappingId, ...repeated, state }
+  return {
+    deliveryId,
+    receivedAt: toIsoTime(receivedAt),
+    hook,
+    source,
+    event,
+    mappingId,
+    ...repeated,
+    recovered,
+    state,
+  }
 }
 
 export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
@@ -34,14 +38,15 @@ export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
   return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
 }
 
-export function toShownFields(record: DeliveryRecord): ShownFields {
+/** `waits`: by the id of the job. */
+export function toShownFields(record: DeliveryRecord, waits: ReadonlyMap<string, string>): ShownFields {
   return {
     ...toDeliveryFields(record),
     transformHash: record.transformHash ?? null,
     bodyDiffered: record.bodyDiffered,
     settledAt: record.settledAt === undefined ? null : toIsoTime(record.settledAt),
     answer: record.answer,
-    jobs: record.jobs.map(toJobFields),
+    jobs: record.jobs.map((job) => toJobFields(job, waits.get(job.id))),
     problem: record.problem ?? null,
     trace: record.trace,
     log: record.log,
@@ -84,7 +89,7 @@ export function describeContent({ state, mappingId, problem, log, jobs }: Delive
 }
 
 function readText(planned: Planned): string {
-  if (planned.kind === 'agent') return planned.action.message
+  if (planned.kind === 'agent' || planned.kind === 'deliver') return planned.action.message
   return planned.kind === 'wake' ? planned.action.text : ''
 }
 
@@ -94,9 +99,12 @@ export function readFirstLine(text: string): string {
   return line.length > longestContent ? `${line.slice(0, longestContent)}…` : line
 }
 
-/** A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. */
-export function toJobFields(job: Job): JobFields {
-  const { id, planned, state, attempts, lastError } = job
+/**
+ * A wake has no run and so no run id. `posts`: the messages of the reply, each with the provider's id once it was accepted. `waits`: why the
+ * job waits; undefined if it is not queued.
+ */
+export function toJobFields(job: Job, waits: string | undefined): JobFields {
+  const { id, planned, state, attempts, lastError, endedBy } = job
   return {
     jobId: id,
     runId: planned.kind === 'wake' ? null : id,
@@ -107,9 +115,13 @@ export function toJobFields(job: Job): JobFields {
     state,
     attempts,
     lastError: lastError ?? null,
-    steps: job.steps.map(({ name, state: stepState, at, detail, model, usage }) => ({
+    endedBy: endedBy ?? null,
+    ...(waits === undefined ? {} : { waits }),
+    ...toVerdictFields(job),
+    steps: job.steps.map(({ name, state: stepState, startedAt, at, detail, model, usage }) => ({
       name,
       state: stepState,
+      ...(startedAt === undefined ? {} : { startedAt: toIsoTime(startedAt) }),
       at: toIsoTime(at),
       detail: detail ?? null,
       ...(model === undefined ? {} : { model }),
@@ -126,6 +138,14 @@ export function toJobFields(job: Job): JobFields {
       mayBeTwice: post.mayBeTwice === true,
     })),
   }
+}
+
+/** Nothing for a run whose mapping has no `verdicts`. */
+export function toVerdictFields(job: Pick<Job, 'planned' | 'steps'>): VerdictFields | undefined {
+  const found = findVerdict(job)
+  if (found === undefined) return undefined
+  const { words, word, form, isRepaired = false } = found
+  return { verdicts: words, verdict: word, verdictForm: form ?? null, verdictRepaired: isRepaired }
 }
 
 export function toEventFields(event: SystemEvent): EventFields {

@@ -10,7 +10,7 @@ import { toBodyHash } from './duplicates.ts'
 /** Repetitions within this time are one write. */
 const writeAfterMs = 1_000
 const mostAtOnce = 1_000
-/** The most deliveries whose repetitions wait for the store. Repetitions of further deliveries are only counted and logged. */
+/** The maximum number of deliveries whose repetitions wait for the store. Repetitions of further deliveries are only counted and logged. */
 const mostWaiting = 10_000
 
 /** A request that repeats the delivery `deliveryId`. `label`: the label of its hook in the metrics. */

@@ -1,19 +1,22 @@
 // Runs waiting deliveries again: those that were pending when their gateway ended, and parked ones.
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord, OpenDelivery, NewJob, Settlement } from '../store/records.ts'
+import type { CursorMoves } from '../store/cursors.ts'
 import type { NamedLeases } from '../store/named-leases.ts'
 import type { Store, Clock } from '../store/store.ts'
 import { toBackoffMs } from '../base/retry.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log } from '../model/log.ts'
-import type { Retain } from '../model/mapping.ts'
+import type { Retain } from '../model/config/mapping.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { type Hook, isHookOpen } from '../pipeline/hook.ts'
 import { Problem } from '../model/problem.ts'
 import { buildDelivery } from './delivery.ts'
+import { createModuleState, listStateChanges, type ModuleState } from './module-state.ts'
+import { movesCursors, writeDecision } from './once.ts'
 import { type StoredDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
-import { isUntaken, toUntakenSettlement, type UntakenDecision } from './untaken.ts'
+import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDecision } from './unmatched.ts'
 
 type RerunnerParts = {
   readonly generation: () => Generation
@@ -26,17 +29,26 @@ type RerunnerParts = {
   /** See `toSettlement`. */
   readonly keepByDefault: Retain
   /** Called when jobs are stored. */
-  readonly onAccepted: (jobs: readonly NewJob[]) => void
+  readonly onAccepted: (jobs: readonly NewJob[], cancel: Settlement['cancel']) => void
   readonly onParked?: OnParked
   /** Aborted when the gateway begins to stop. */
   readonly stopping?: AbortSignal
   readonly log: Log
 }
 
+/** A stored delivery, and how a decision about it becomes rows. */
+type Settling = {
+  readonly delivery: Delivery
+  readonly generation: Generation
+  readonly toRows: (decision: StoredDecision) => Settlement
+}
+
 const backoff = { firstMs: 200, capMs: 30_000 }
 
 export class Rerunner {
   readonly #parts: RerunnerParts
+  /** The memory of transforms. */
+  readonly state: ModuleState
   readonly #stopping: AbortSignal
   readonly #leases: NonNullable<RerunnerParts['leases']>
   /** Deliveries that only this gateway may run now. */
@@ -46,6 +58,7 @@ export class Rerunner {
 
   constructor(parts: RerunnerParts) {
     this.#parts = parts
+    this.state = createModuleState(parts)
     this.#leases = parts.leases ?? { take: async (names) => [...names], release: async () => {} }
     this.#stopping = parts.stopping ?? new AbortController().signal
   }
@@ -97,19 +110,17 @@ export class Rerunner {
   }
 
   async #rerunClaimed(open: OpenDelivery, record: DeliveryRecord): Promise<string> {
-    const { generation: current, acquire, newId } = this.#parts
+    const { generation: current, acquire } = this.#parts
     const generation = current()
     const release = acquire(generation)
     try {
       const hook = generation.hook(open.request.head.path)
       const delivery = readOpenDelivery(open, hook)
       if (delivery instanceof Problem) return await this.#leaveParked(open, record, delivery)
-      const deciding = new Promise<Decision>((resolve) => {
-        resolve(decide(delivery, { hook, config: generation.config, newId, serves: true }))
-      })
+      const deciding = this.#decide(delivery, generation)
       const decision = await deciding.catch(() => undefined)
       const isFirst = record.mappingId === undefined && isHookOpen(hook, delivery.admitted)
-      if (decision !== undefined && isUntaken(decision) && !isFirst)
+      if (decision !== undefined && isUnmatched(decision) && !isFirst)
         return await this.#leaveParked(open, record, decision)
       return await this.settleLate(deciding, delivery, generation, open.state)
     } finally {
@@ -118,11 +129,15 @@ export class Rerunner {
   }
 
   /** An edit deletes nothing that was accepted: the delivery stays parked until a mapping takes it. */
-  async #leaveParked(open: OpenDelivery, record: DeliveryRecord, decision: UntakenDecision | Problem): Promise<string> {
+  async #leaveParked(
+    open: OpenDelivery,
+    record: DeliveryRecord,
+    decision: UnmatchedDecision | Problem,
+  ): Promise<string> {
     const { clock, generation } = this.#parts
     const { path, method, headers } = open.request.head
-    const settlement = toUntakenSettlement({ open, record, decision, generation: generation().id, now: clock() })
-    if (!(await this.#settle(open.deliveryId, settlement))) return 'already settled'
+    const settlement = buildUnmatchedSettlement({ open, record, decision, generation: generation().id, now: clock() })
+    if ((await this.#settle(open.deliveryId, settlement)) === false) return 'already settled'
     const logged = { ...record, id: open.deliveryId, path, method, headers }
     const hook = generation().hook(path)
     logDelivery(this.#parts, logged, settlement, { now: clock(), before: open.state, hook })
@@ -141,13 +156,15 @@ export class Rerunner {
     this.#running.add(delivery.id)
     try {
       const decision = parkRefusal(await deciding)
-      // the stop interrupted the code, so this is no failure: the delivery runs again at the next start
+      // the stop interrupted the code, so this is not a failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
       // a sender repeated it after an edit
-      if (before === 'parked' && isUntaken(decision)) return 'waiting'
-      const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
-      if (!(await this.#settle(delivery.id, settlement))) return 'already settled'
-      accepted(settlement.jobs)
+      if (before === 'parked' && isUnmatched(decision)) return 'waiting'
+      const toRows = (decided: StoredDecision) =>
+        toSettlement(decided, delivery, { generation, newId, now: clock(), keepByDefault })
+      const settlement = await this.#settleDecision(decision, { delivery, generation, toRows })
+      if (typeof settlement === 'string') return settlement
+      accepted(settlement.jobs, settlement.cancel)
       logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
       return settlement.state
     } catch (error) {
@@ -163,12 +180,50 @@ export class Rerunner {
     }
   }
 
+  #decide(delivery: Delivery, generation: Generation): Promise<Decision> {
+    const { newId } = this.#parts
+    const { read: readState } = this.state
+    const hook = generation.hook(delivery.path)
+    return new Promise((resolve) => {
+      resolve(decide(delivery, { hook, config: generation.config, newId, serves: true, readState }))
+    })
+  }
+
+  /** Runs the code again as long as other deliveries change the state that it read. Returns the state if nothing was settled here. */
+  async #settleDecision(decision: StoredDecision, settling: Settling): Promise<Settlement | string> {
+    const { delivery, generation } = settling
+    const changes = listStateChanges(decision)
+    if (changes.length === 0) return (await this.#settleIfFresh(decision, settling)) ?? 'already settled'
+    return this.state.inTurn(changes, async () => {
+      for (let current = decision; ;) {
+        const settled = await this.#settleIfFresh(current, settling)
+        if (settled !== 'stale') return settled ?? 'already settled'
+        current = parkRefusal(await this.#decide(delivery, generation))
+        if (this.#stopping.aborted && current.kind === 'park') return 'waiting'
+      }
+    })
+  }
+
+  /** Undefined: another gateway settled it. */
+  async #settleIfFresh(decision: StoredDecision, settling: Settling): Promise<Settlement | 'stale' | undefined> {
+    const { delivery, toRows } = settling
+    const settlement = toRows(decision)
+    if (!movesCursors(decision)) return (await this.#settle(delivery.id, settlement)) === false ? undefined : settlement
+    const parts = { ...this.#parts, state: this.state }
+    const stored = await writeDecision(parts, { decision, deliveryId: delivery.id }, (moves) =>
+      this.#settle(delivery.id, settlement, moves),
+    )
+    if (stored === 'stale') return stored
+    if ('instead' in stored) return this.#settleIfFresh(stored.instead, settling)
+    return stored.written ? settlement : undefined
+  }
+
   /** Tries until the store accepts it or the gateway stops: nothing else would try again before the next start. */
-  async #settle(deliveryId: string, settlement: Settlement): Promise<boolean> {
+  async #settle(deliveryId: string, settlement: Settlement, moves?: CursorMoves): Promise<boolean | 'moved'> {
     const { store, log } = this.#parts
     for (let failures = 0; ; failures += 1) {
       try {
-        return await store.settle(deliveryId, settlement)
+        return await store.settle(deliveryId, settlement, moves)
       } catch (error) {
         if (this.#stopping.aborted) throw error
         const why = error instanceof Problem ? { why: error.message } : { err: error }

@@ -4,8 +4,9 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
 import { planJobs, toWakeStep } from '../jobs/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
+import { readHops } from '../model/hops.ts'
 import type { Log } from '../model/log.ts'
-import type { Retain } from '../model/mapping.ts'
+import type { Retain } from '../model/config/mapping.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
@@ -26,9 +27,9 @@ export function toSettlement(
   const { mappingId, transformHash, trace, log } = decision
   const problem = decision.kind === 'park' ? toProblemRecord(decision.problem) : undefined
   const waitsFor = decision.kind === 'park' ? decision.waitsFor : undefined
+  const taker = mappingId === undefined ? undefined : generation.mappings.find(({ id }) => id === mappingId)
   const jobs = decision.kind === 'accept' ? toJobs(decision.actions) : []
   const { request, ring } = chooseKeptRequest(delivery, decision.kind === 'park' || retain)
-  const taker = mappingId === undefined ? undefined : generation.mappings.find(({ id }) => id === mappingId)
   const state = states[decision.kind]
   return {
     state,
@@ -43,13 +44,26 @@ export function toSettlement(
     request,
     ring,
     ringOf: taker?.identity.ring,
+    cancel: decision.kind === 'skip' && decision.cancel ? { ...decision.cancel, reason: cancelledReason } : undefined,
   }
 
   function toJobs(actions: readonly PlannedAction[]): NewJob[] {
     const { config } = generation
-    return planJobs(actions, { newId, now, wakeStep: (agentId) => toWakeStep(config, agentId, now) })
+    const wakeStep = (agentId: string) => toWakeStep(config, agentId, now)
+    const planned = planJobs(actions, { newId, now, wakeStep, ring: taker?.identity.ring })
+    const { sentAt = now } = delivery.admitted
+    return sentAt === now ? planned : planned.map((job) => shortenExpiry(job, now - sentAt))
   }
 }
+
+/** The turn of a request that its sender tried a while ago expires as if the request had arrived then. */
+function shortenExpiry(job: NewJob, lateMs: number): NewJob {
+  const { flow } = job
+  if (flow?.expiresMs === undefined) return job
+  return { ...job, flow: { ...flow, expiresMs: Math.max(0, flow.expiresMs - lateMs) } }
+}
+
+const cancelledReason = 'A later request matched flow.cancelOn.'
 
 const states = { accept: 'accepted', park: 'parked', skip: 'skipped' } as const
 
@@ -69,14 +83,19 @@ export type OnParked = (parked: {
   readonly deliveryId: string
   readonly hook: string
   readonly waitsFor: string | undefined
+  readonly hops: number
 }) => void
 
-/** Writes the one log line of a delivery, and reports a parked one. `before`: its state in the store until now; undefined for a new one. */
+/** Writes the one log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */
 export function logDelivery(
   { log, onParked }: { readonly log: Log; readonly onParked?: OnParked | undefined },
   delivery: Pick<Delivery, 'id' | 'method' | 'path' | 'headers' | 'source' | 'event' | 'receivedAt'>,
   settlement: Settlement,
-  { now, before, hook }: { now: number; before?: 'pending' | 'parked'; hook: Pick<Hook, 'mappings'> },
+  {
+    now,
+    before,
+    hook,
+  }: { now: number; before?: 'pending' | 'parked' | 'refused' | undefined; hook: Pick<Hook, 'mappings'> },
 ): void {
   const { id: deliveryId, method, path } = delivery
   const { source, event } = findKnownWords(delivery, hook)
@@ -86,13 +105,13 @@ export function logDelivery(
     if (before === 'parked') return
     const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
     log.error({ deliveryId, hook: path }, text)
-    onParked?.({ deliveryId, hook: path, waitsFor: settlement.waitsFor })
+    onParked?.({ deliveryId, hook: path, waitsFor: settlement.waitsFor, hops: readHops(delivery.headers) })
     return
   }
-  const actions = settlement.jobs.map(({ planned: { kind } }) => kind)
+  const actions = settlement.jobs.flatMap(({ planned }) => ('action' in planned ? [planned.kind] : []))
   const outcome = actions.length > 3 ? `${actions.length} actions` : actions.join(', ') || state
   const tookMs = now - delivery.receivedAt
-  const took = before === 'parked' ? 'was parked' : `${tookMs} ms`
+  const took = before === 'parked' || before === 'refused' ? `was ${before}` : `${tookMs} ms`
   log.info(
     { deliveryId, delivery: { method, hook: path, source, event, state, mappingId, actions, tookMs } },
     `${method} ${path}${event === undefined ? '' : ` ${event}`} → ${outcome}  ${took}  ${deliveryId}`,
@@ -154,6 +173,30 @@ export type Answer = {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** Whether the answer is a refusal, so that nothing is stored. */
+export function isRefused(
+  decision: Decision,
+  { config }: Generation,
+): decision is Extract<Decision, { kind: 'refuse' | 'park' }> {
+  return decision.kind === 'refuse' || (decision.kind === 'park' && config.hooks.onTransformError === 'reject')
+}
+
+/** The answer to a delivery that is stored. `development`: that to a parked one has the problem. */
+export function toFirstAnswer(
+  decision: StoredDecision,
+  deliveryId: string,
+  { jobs }: Pick<Settlement, 'jobs'>,
+  development: boolean,
+): Answer {
+  if (decision.kind === 'skip') return skippedAnswer
+  if (decision.kind === 'accept') {
+    const { actions, response } = decision
+    return response === undefined ? toAcceptedAnswer(deliveryId, actions, jobs) : toCustomAnswer(deliveryId, response)
+  }
+  const parked = toWaitingAnswer(deliveryId, 'parked')
+  return development ? withProblem(parked, decision.problem) : parked
+}
+
 /** The answer to accepted actions; `jobs` are in the order of the actions. A single action is answered as its endpoint would. */
 export function toAcceptedAnswer(
   deliveryId: string,
@@ -169,9 +212,14 @@ export function toAcceptedAnswer(
           mode: only.action.mode,
           heartbeat: isDeferred(jobs[0]) ? 'deferred' : undefined,
         })
-      : toOkAnswer({ ok: true, deliveryId, runId: jobs[0]?.id, sessionKey: only.sessionKey })
+      : toOkAnswer({
+          ok: true,
+          deliveryId,
+          runId: jobs[0]?.id,
+          sessionKey: only.kind === 'agent' ? only.sessionKey : undefined,
+        })
   }
-  const runIds = jobs.flatMap(({ id }, index) => (actions[index]?.kind === 'agent' ? [id] : []))
+  const runIds = jobs.flatMap(({ id }, index) => (actions[index]?.kind === 'wake' ? [] : [id]))
   return toOkAnswer({ ok: true, deliveryId, runIds, wakes: actions.length - runIds.length })
 }
 
@@ -183,7 +231,7 @@ function isDeferred(job: Pick<NewJob, 'steps'> | undefined): boolean {
 }
 
 /** The answer that a mapping or a transform set. The headers have the delivery id, which the receipt has in its body. */
-export function toCustomAnswer(deliveryId: string, { status, contentType, body }: SenderResponse): Answer {
+function toCustomAnswer(deliveryId: string, { status, contentType, body }: SenderResponse): Answer {
   return { status, body, contentType, headers: toCustomHeaders(deliveryId, contentType) }
 }
 
@@ -222,14 +270,14 @@ export function toRefusalAnswer(problem: Problem, development = false): Answer {
     body: JSON.stringify({ ok: false, error: problem.message, code: problem.code, ...frame }),
     headers: {
       ...(closingStatuses.has(status) ? { connection: 'close' } : {}),
-      ...(problem.code === 'method-not-allowed' ? { allow: 'POST' } : {}),
+      ...(problem.code === 'method-not-allowed' ? { allow: problem.allow ?? 'POST' } : {}),
       ...(problem.retryAfterSeconds === undefined ? {} : { 'retry-after': String(problem.retryAfterSeconds) }),
     },
   }
 }
 
 /** The same answer with the problem that parked the delivery, for developers. */
-export function withProblem(answer: Answer, problem: Problem): Answer {
+function withProblem(answer: Answer, problem: Problem): Answer {
   const body: unknown = JSON.parse(answer.body ?? '{}')
   const { code, message: detail, frame } = problem
   return { ...answer, body: JSON.stringify(Object.assign({}, body, { problem: { code, detail, frame } })) }

@@ -77,7 +77,7 @@ function parseColourCall(name: string, words: readonly string[]): Colour | undef
   return [channel(0), channel(8), channel(4)]
 }
 
-/** A tenth of the way from black to white: less is no difference that a reader sees. */
+/** A tenth of the way from black to white: a reader cannot see a smaller difference. */
 const leastDifference = 25
 
 export function isSameColour(one: Colour, other: Colour): boolean {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { z } from 'zod'
 import { writeStateFile } from '../base/files.ts'
-import type { WatchedGmail } from '../model/gmail-config.ts'
+import type { WatchedGmail } from '../model/config/gmail.ts'
 import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 

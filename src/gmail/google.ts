@@ -1,6 +1,6 @@
 // The APIs of one account, and their access tokens. A person's consent opens Gmail and Pub/Sub; a service account acts for the mailbox in
 // Gmail, and for itself in Pub/Sub.
-import type { WatchedGmail } from '../model/gmail-config.ts'
+import type { WatchedGmail } from '../model/config/gmail.ts'
 import { createGmailApi, type GmailApi, parseAnswer } from './api.ts'
 import { type AccessTokens, type CallTools, createCall, type GoogleCall } from './call.ts'
 import type { Credentials, ServiceAccount } from './credentials.ts'

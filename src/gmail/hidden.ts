@@ -62,7 +62,7 @@ function read<T>(style: Style, name: string, parse: (value: string) => T | undef
 
 function isHidden(style: Style, fontPx: number): boolean {
   const is = (name: string, parse: (value: string) => boolean | undefined) => read(style, name, parse) === true
-  const px = (name: string) => read(style, name, (value) => toPx(value, fontPx))
+  const px = (name: string) => read(style, name, (value) => parseLength(value, fontPx))
   const isOff = (name: string) => {
     const length = px(name)
     return length !== undefined && (length <= -offPagePx || length >= farOffPx)
@@ -143,7 +143,7 @@ function isTextBackground(style: Style): boolean {
 /** A shape without an area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
 function isClippedAway(value: string): boolean {
   const [{ name, words } = { name: '', words: [] }] = parseCalls(value)
-  const px = words.map((word) => toPx(word, plainLook.fontPx))
+  const px = words.map((word) => parseLength(word, plainLook.fontPx))
   if (name === 'inset') {
     const [top = 0, right = top, bottom = top, left = right] = words.slice(0, 4).map((word) => toInsetPercent(word))
     return top + bottom >= 100 || left + right >= 100
@@ -158,7 +158,7 @@ function isClippedAway(value: string): boolean {
 
 /** How far an inset moves an edge, in percent: a thousand pixels count as 100 %. */
 function toInsetPercent(word: string): number {
-  return word.endsWith('%') ? Number.parseFloat(word) : (toPx(word, plainLook.fontPx) ?? 0) / 10
+  return word.endsWith('%') ? Number.parseFloat(word) : (parseLength(word, plainLook.fontPx) ?? 0) / 10
 }
 
 function isTransformedAway(value: string): boolean {
@@ -179,12 +179,12 @@ function isScaledAway(words: readonly string[]): boolean {
 }
 
 function isMovedAway(words: readonly string[], fontPx: number): boolean {
-  return words.some((word) => Math.abs(toPx(word, fontPx) ?? 0) >= farOffPx / 5)
+  return words.some((word) => Math.abs(parseLength(word, fontPx) ?? 0) >= farOffPx / 5)
 }
 
 /** The size in `font-size`, or in `font`, where it is the first length. */
 function readFontPx(style: Style, parentPx: number): number {
-  const size = (value: string) => fontWords.get(value) ?? toPx(value, parentPx, parentPx)
+  const size = (value: string) => fontWords.get(value) ?? parseLength(value, parentPx, parentPx)
   const ofFont = (value: string) =>
     value
       .split(' ')
@@ -219,7 +219,7 @@ const unitPx = new Map([
 ])
 
 /** Pixels of a length, or of a percentage of `wholePx`. Undefined if it is not a length: only 0 needs no unit. */
-function toPx(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
+function parseLength(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
   const bare = value.startsWith('calc(') && value.endsWith(')') ? value.slice(5, -1).trim() : value
   const [, digits = '', unit = ''] = numberPattern.exec(bare) ?? []
   if (digits === '') return undefined

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { tryParseJson } from '../base/json.ts'
 import { parseAnswer } from './api.ts'
 import type { GoogleCall } from './call.ts'
-import type { WatchedGmail } from '../model/gmail-config.ts'
+import type { WatchedGmail } from '../model/config/gmail.ts'
 
 /** Gmail's service account, which needs access to the topic. */
 const publisher = { role: 'roles/pubsub.publisher', member: 'serviceAccount:gmail-api-push@system.gserviceaccount.com' }

@@ -1,6 +1,6 @@
 // Renews the watch of a mailbox, which expires after seven days. A failure to renew is shown in the status.
-import type { WatchedGmail } from '../model/gmail-config.ts'
-import { minRenewMinutes } from '../model/gmail-modes.ts'
+import type { WatchedGmail } from '../model/config/gmail.ts'
+import { minRenewMinutes } from '../model/config/gmail-modes.ts'
 import type { GmailApi } from './api.ts'
 import { type Pause, retryUntilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'

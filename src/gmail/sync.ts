@@ -1,7 +1,7 @@
 // One sync of a mailbox: delivers every new mail since the stored position, once and in order. The position moves with the last mail. No
 // mail blocks another: if one cannot be fetched, the position stays, and all others are delivered.
 import type { Log } from '../model/log.ts'
-import type { WatchedGmail } from '../model/gmail-config.ts'
+import type { WatchedGmail } from '../model/config/gmail.ts'
 import { Problem } from '../model/problem.ts'
 import type { AddedMessage, GmailApi, GmailMessage } from './api.ts'
 import type { GmailPayload, GmailState, MailSink } from './mail.ts'

@@ -1,58 +1,86 @@
-// The admin port: health pages, metrics, and the API that changes a running gateway. Loopback only; /api requires the gateway token.
+// The admin port: health pages, metrics, and the API that changes a running gateway. /api requires a token with the right to each call; where
+// other machines can reach the port, /metrics does too.
 import type { RequestListener } from 'node:http'
 import Router from '@koa/router'
 import type { Context, Next } from 'koa'
-import { isMarkedCrossSite } from '../base/http.ts'
+import { isLoopbackHost, isMarkedCrossSite } from '../base/http.ts'
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
+import { addBenchRoutes, type AdminBench } from './api/bench.ts'
+import { addBudgetRoutes } from './api/budgets.ts'
+import { addAlertRoutes } from './api/alerts.ts'
+import { addStateRoutes } from './api/state.ts'
 import { addAttentionRoute } from './api/attention.ts'
-import { addHealthRoute } from './api/health.ts'
+import { addHealthRoutes, toSlotFields } from './api/health.ts'
+import { addOutletRoutes } from './api/outlets.ts'
 import type { ApiParts } from './api/parts.ts'
+import { addOpenApiRoute } from './api/openapi.ts'
+import { addPauseRoutes, listPauses } from './api/pauses.ts'
+import { addRecoverRoutes } from './api/recover.ts'
 import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
+import { addRefusalRoutes } from './api/refusals.ts'
 import { reply } from './api/reply.ts'
 import { addSessionRoutes } from './api/sessions.ts'
 import { createPageKeys } from './api/page-keys.ts'
 import { addPageRoutes } from './api/page.ts'
+import { addTokenRoutes } from './api/tokens.ts'
 import { addStreamRoute } from './api/streams.ts'
 import type { ParkedCalls, ParkedQuery } from '../deliveries/parked-calls.ts'
+import type { RefusedCalls } from '../deliveries/refused/calls.ts'
+import type { Recovery } from '../deliveries/recovery/recovery.ts'
+import type { StoredAccess } from './stored-tokens.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { UnnamedProxies } from './client.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
-import { createOperatorCheck, type OperatorOf } from './operator.ts'
+import { createGuards, createOperatorCheck } from './operator.ts'
 import { describeDifference } from '../deliveries/records.ts'
-import { toRefusedRequest, addNearestHook } from './refusals.ts'
 import { sendAnswer, createRequestListener } from './server.ts'
 
 type AdminParts = ApiParts & {
+  readonly access: StoredAccess
   readonly drain: ParkedCalls
+  readonly refused: RefusedCalls
+  readonly recovery: Recovery
+  readonly testAlert: () => Promise<string>
   readonly handed: HandshakeSecrets
   readonly metrics: Metrics
   readonly readiness: Pick<Readiness, 'isStopping'>
   readonly unnamedProxies: Pick<UnnamedProxies, 'warnings'>
   readonly replayer: AdminReplayer
+  readonly bench: AdminBench
+  readonly hookCounts: Metrics['hookCounts']
   readonly log: Log
+  /** The address on which the port listens. */
+  readonly adminHost: string
 }
 
 export function createAdminApp(parts: AdminParts): RequestListener {
-  const { refusals, generation } = parts
+  const { generation } = parts
   const router = new Router({ sensitive: true, strict: true })
   const token = () => generation().config.gateway.token
   const keys = createPageKeys({ token, clock: parts.clock })
-  const operatorOf = createOperatorCheck({ token, keys, clock: parts.clock })
-  const api = requireOperator({ operatorOf, token, accepts: ['token', 'page'] })
+  const operatorOf = createOperatorCheck({ generation, access: parts.access, keys, clock: parts.clock })
+  const guards = createGuards(operatorOf, token)
 
-  router.use(requireLoopbackNames)
-  router.get('/healthz', (ctx) => reply(ctx, {}))
+  const isLocal = isLoopbackHost(parts.adminHost)
+  const names = () => generation().config.server.adminNames
+  // a configuration with names says that a proxy passes requests of others on
+  const isExposed = () => !isLocal || names().length > 0
+
+  router.use(createNameCheck({ names, isLocal }))
+  router.get(['/healthz', '/livez'], (ctx) => reply(ctx, {}))
   router.get('/readyz', async (ctx) => {
-    const showsAll = operatorOf(ctx.req) !== undefined
+    const showsAll = operatorOf(ctx.req, 'read') !== undefined
     const state = await readReadiness(parts)
-    reply(ctx, showsAll ? state : toOutline(state), state.ok ? 200 : 503)
+    const shown = showsAll ? state : isExposed() ? { ok: state.ok } : toOutline(state)
+    reply(ctx, shown, state.ok ? 200 : 503)
   })
-  router.get('/metrics', async (ctx) => {
+  const exposed = (ctx: Context, next: Next) => (isExposed() ? guards.read(ctx, next) : next())
+  router.get('/metrics', exposed, async (ctx) => {
     const body = await parts.metrics.page()
     sendAnswer(ctx, {
       status: 200,
@@ -60,27 +88,30 @@ export function createAdminApp(parts: AdminParts): RequestListener {
       headers: { 'cache-control': 'no-store', 'content-type': parts.metrics.contentType },
     })
   })
-  router.get('/api/refusals', api, (ctx) =>
-    reply(ctx, { refusals: refusals.list().map((refusal) => addNearestHook(refusal, generation())) }),
+  addRefusalRoutes(router, guards, parts)
+  addDeliveryRoutes(router, guards, parts)
+  router.post('/api/parked/retry', guards.operate, async (ctx) =>
+    reply(ctx, await parts.drain.retryParked(readParkedQuery(ctx))),
   )
-  router.get('/api/refusals/:id', api, (ctx) => {
-    const refusal = refusals.list().find(({ requestId }) => requestId === ctx.params['id'])
-    if (refusal === undefined) {
-      throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
-    }
-    const request = toRefusedRequest(refusals.request(refusal.requestId))
-    reply(ctx, { refusal: addNearestHook(refusal, generation()), request })
-  })
-  addDeliveryRoutes(router, api, parts)
-  router.post('/api/parked/retry', api, async (ctx) => reply(ctx, await parts.drain.retryParked(readParkedQuery(ctx))))
-  router.post('/api/parked/drop', api, async (ctx) => reply(ctx, await parts.drain.dropParked(readParkedQuery(ctx))))
-  addSessionRoutes(router, api, parts)
-  addHealthRoute(router, api, parts)
-  addAttentionRoute(router, api, parts)
-  addStreamRoute(router, api, parts)
-  addPageRoutes(router, requireOperator({ operatorOf, token, accepts: ['token'] }), keys)
-  addReplayRoutes(router, api, parts)
-  router.post('/api/mappings/:id/arm', api, async (ctx) => {
+  router.post('/api/parked/drop', guards.operate, async (ctx) =>
+    reply(ctx, await parts.drain.dropParked(readParkedQuery(ctx))),
+  )
+  addSessionRoutes(router, guards, parts)
+  addPauseRoutes(router, guards, parts)
+  addBudgetRoutes(router, guards, parts)
+  addStateRoutes(router, guards, parts)
+  addOpenApiRoute(router, guards, parts)
+  addTokenRoutes(router, guards, { ...parts, tokens: parts.access.tokens })
+  addHealthRoutes(router, guards, parts)
+  addOutletRoutes(router, guards, parts)
+  addAlertRoutes(router, guards, parts)
+  addAttentionRoute(router, guards, parts)
+  addStreamRoute(router, guards, parts)
+  addPageRoutes(router, guards, keys)
+  addReplayRoutes(router, guards, parts)
+  addBenchRoutes(router, guards, parts)
+  addRecoverRoutes(router, guards, parts)
+  router.post('/api/mappings/:id/arm', guards.admin, async (ctx) => {
     const { id: mappingId, identity } = findHandoverMapping(generation(), ctx.params['id'] ?? '')
     const until = new Date(await parts.handed.arm(identity.secretsName)).toISOString()
     parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
@@ -89,7 +120,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.all('/{*path}', () => {
     throw new Problem(
       'not-found',
-      'The admin port has the page at /, GET /healthz, /readyz and /metrics, and /api. The hooks are on server.port.',
+      'The admin port has the page at /, GET /livez, /healthz, /readyz and /metrics, and /api. The hooks are on server.port.',
     )
   })
   return createRequestListener(router.routes(), parts)
@@ -99,22 +130,28 @@ export function createAdminApp(parts: AdminParts): RequestListener {
  * `ok`: deliveries are stored durably. `degraded`: a saved file is not live, or its deliveries are parked. `warnings`: limits that are
  * almost reached.
  */
-async function readReadiness({ store, status, unnamedProxies, readiness }: AdminParts) {
-  const [{ warning, ...health }, nodes] = await Promise.all([store.health(), store.nodes().catch(() => [])])
+async function readReadiness({ store, status, generation, unnamedProxies, readiness, slots }: AdminParts) {
+  const [{ warning, ...health }, nodes, paused] = await Promise.all([
+    store.health(),
+    store.nodes().catch(() => []),
+    listPauses({ store, generation }).catch(() => []),
+  ])
   const different = describeDifference(nodes)
   return {
     ok: health.trouble === undefined && !readiness.isStopping(),
     ...status(),
     warnings: warning === undefined ? [] : [warning],
+    paused,
     nodes,
     ...(different && { different }),
+    slots: toSlotFields(slots()),
     proxies: unnamedProxies.warnings(),
     store: health,
   }
 }
 
 /** The state for a request without the gateway token, such as a probe: without source lines, paths and hashes. */
-function toOutline({ ok, degraded, held, problems, warnings }: Awaited<ReturnType<typeof readReadiness>>) {
+function toOutline({ ok, degraded, held, problems, warnings, paused }: Awaited<ReturnType<typeof readReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
   const isRefused = problems.some(({ module }) => module === undefined)
   return {
@@ -122,6 +159,7 @@ function toOutline({ ok, degraded, held, problems, warnings }: Awaited<ReturnTyp
     degraded,
     configuration: isRefused ? 'refused' : held ? 'held' : 'live',
     modules: modules.size,
+    paused: paused.length,
     warnings,
   }
 }
@@ -146,40 +184,33 @@ function findHandoverMapping({ mappings }: Generation, id: string): CompiledMapp
   )
 }
 
-// a web page in the operator's browser must not reach this port, neither by a name that resolves to loopback nor cross-site
+// a web page in the operator's browser must not reach this port, neither by a name that resolves to it nor cross-site
 const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
-async function requireLoopbackNames(ctx: Context, next: Next): Promise<void> {
-  const { headers } = ctx.req
-  const { host, origin } = headers
-  // the page shows nothing without a key, so a link from elsewhere may open it: the file of `hookloom open` has such a link
-  const opensPage =
-    ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
-  const sameSite = origin === undefined || loopbackName.test(origin.replace(/^https?:\/\//i, ''))
-  if (host === undefined || !loopbackName.test(host) || !sameSite || (isMarkedCrossSite(headers) && !opensPage)) {
-    throw new Problem(
-      'origin-denied',
-      'The admin port answers only requests to localhost that do not come from another site.',
-    )
+/**
+ * Refuses a `Host` that is neither loopback nor one of `names` nor, if the port is not local, the address to which the client connected: a
+ * page that another name led here has that other name in its requests.
+ */
+function createNameCheck({ names, isLocal }: { names: () => readonly string[]; isLocal: boolean }) {
+  function isOwnName(host: string, { localAddress = '' }: Context['req']['socket']): boolean {
+    if (loopbackName.test(host)) return true
+    const name = host.replace(/:\d+$/, '').toLowerCase()
+    if (names().some((known) => known.toLowerCase() === name)) return true
+    const address = localAddress.replace(/^::ffff:(?=[\d.]+$)/i, '')
+    return !isLocal && address !== '' && name === (address.includes(':') ? `[${address}]` : address)
   }
-  await next()
-}
 
-function requireOperator({
-  operatorOf,
-  token,
-  accepts,
-}: {
-  operatorOf: OperatorOf
-  token: () => string | undefined
-  accepts: readonly ReturnType<OperatorOf>[]
-}) {
   return async (ctx: Context, next: Next): Promise<void> => {
-    if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
-    if (!accepts.includes(operatorOf(ctx.req))) {
+    const { headers, socket } = ctx.req
+    const { host, origin } = headers
+    // the page shows nothing without a key, so a link from elsewhere may open it: the file of `hookloom open` has such a link
+    const opensPage =
+      ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
+    const sameSite = origin === undefined || isOwnName(origin.replace(/^https?:\/\//i, ''), socket)
+    if (host === undefined || !isOwnName(host, socket) || !sameSite || (isMarkedCrossSite(headers) && !opensPage)) {
       throw new Problem(
-        'unauthorized',
-        'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
+        'origin-denied',
+        'The admin port answers only requests to localhost, to its own address and to server.adminNames that do not come from another site.',
       )
     }
     await next()

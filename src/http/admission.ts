@@ -1,25 +1,31 @@
 // Decides from the head of a request whether it may enter, before any byte of its body is read.
 import { trimSlashes } from '../base/text.ts'
 import type { IncomingMessage } from 'node:http'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import { isCrossSite } from '../base/http.ts'
+import { hopsHeader, maxHops, readHops } from '../model/hops.ts'
 import { Problem } from '../model/problem.ts'
+import type { RefusalRecord } from '../deliveries/refused/quarantine.ts'
 import type { CheckedHead } from '../deliveries/delivery.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { createClientLookup, type UnnamedProxies } from './client.ts'
+import type { Access } from './access.ts'
 import type { Throttle } from './throttle.ts'
 
 /** The client of a request and its credential, for the operator. No decision depends on it. */
 export type Caller = {
   readonly client: string
   /** `repeated`: a credential header came twice. `gateway-token`: the token of the admin port, which opens no hook. */
-  readonly credential: 'none' | 'not-bearer' | 'repeated' | 'gateway-token' | 'wrong-token' | 'hook-token'
+  readonly credential: RefusalRecord['credential']
 }
 
-export type Admission = {
+export type Admission = Pick<Access, 'findSender'> & {
   findCaller(req: IncomingMessage, generation: Generation): Caller
-  /** Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, and `token-in-query`. */
+  /**
+   * Throws `hook-unknown` outside the prefix, `origin-denied` for a page of another site, `token-in-query`, and `loop-detected` for a
+   * request that passed too many gateways.
+   */
   checkHead(req: IncomingMessage, generation: Generation): CheckedHead
   /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
   checkToken(head: CheckedHead): void
@@ -46,10 +52,12 @@ const noCredential =
  * signatures separately: one address of a sender serves many people, so a valid signature always passes.
  */
 export function createAdmission({
+  access,
   tokens,
   signers,
   unnamedProxies,
 }: {
+  access: Pick<Access, 'findSender' | 'isKnown'>
   tokens: Throttle
   signers: Throttle
   unnamedProxies?: UnnamedProxies
@@ -62,18 +70,24 @@ export function createAdmission({
   }
 
   return {
-    findCaller(req, { config, isHookToken }) {
+    findSender: access.findSender,
+    findCaller(req, generation) {
+      const { config } = generation
       return { client: findClient(req, config), credential: findCredential(readToken(req.rawHeaders)) }
 
       function findCredential(given: SentToken): Caller['credential'] {
         if (given.kind === 'ambiguous') return 'repeated'
+        if (given.kind === 'none' && req.headers['x-openclaw-token'] !== undefined) return 'openclaw-header'
         if (given.kind === 'none') return req.headers.authorization === undefined ? 'none' : 'not-bearer'
-        if (isHookToken(given.token)) return 'hook-token'
+        const path = readHookName(req.url ?? '/', config.hooks.path) ?? ''
+        if (access.findSender(given.token, path, generation) !== undefined) return 'hook-token'
+        if (access.isKnown(given.token, generation)) return 'denied-token'
         const isGatewayToken = createSecretSet([config.gateway.token ?? []].flat())
         return isGatewayToken(given.token) ? 'gateway-token' : 'wrong-token'
       }
     },
-    checkHead(req, { config, isHookToken }) {
+    checkHead(req, generation) {
+      const { config } = generation
       const url = req.url ?? '/'
       const path = readHookName(url, config.hooks.path)
       if (!config.hooks.enabled || path === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
@@ -89,16 +103,25 @@ export function createAdmission({
           'Send the hook token as "Authorization: Bearer <token>" or "x-service-token: <token>", not in the query string.',
         )
       }
+      const headers = toHeaders(req.rawHeaders)
+      if (readHops(headers) > maxHops) {
+        throw new Problem(
+          'loop-detected',
+          `The request is the consequence of ${maxHops + 1} replies of gateways, one after the other (${hopsHeader}). Find out which receiver of a reply calls a hook.`,
+        )
+      }
       const given = readToken(req.rawHeaders)
       const client = findClient(req, config)
-      const isValid = given.kind === 'token' && isHookToken(given.token) && tokens.lockedFor(client) === undefined
+      const knownId = given.kind === 'token' ? access.findSender(given.token, path, generation) : undefined
+      const tokenId = knownId !== undefined && tokens.lockedFor(client) === undefined ? knownId : undefined
       return {
         method: req.method ?? 'GET',
         url,
         path,
-        headers: toHeaders(req.rawHeaders),
+        headers,
         client,
-        token: isValid ? 'valid' : given.kind === 'none' ? 'none' : 'wrong',
+        token: tokenId !== undefined ? 'valid' : given.kind === 'none' ? 'none' : 'wrong',
+        tokenId,
       }
     },
     checkToken({ client, token }) {

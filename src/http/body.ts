@@ -33,6 +33,19 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   return hasArrived ? readArrived(req, options) : await collect(req, declared, options)
 }
 
+/** A refusal does not wait longer for a body that is only kept. */
+const longestToKeepMs = 2_000
+
+/** A body that is not needed for the answer. Undefined if its length is not declared or not accepted, or if it does not arrive soon. Never throws. */
+export async function readBodySoon(
+  req: IncomingMessage,
+  { accepts, ...options }: Pick<BodyOptions, 'continueNow' | 'take'> & { readonly accepts: (bytes: number) => boolean },
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  const limit = Number(req.headers['content-length'] ?? 0)
+  if (limit === 0 || !accepts(limit)) return undefined
+  return readBody(req, { ...options, limit, timeoutMs: longestToKeepMs }).catch(() => undefined)
+}
+
 /** `isProved`: a proof let the request in, and not the hook token alone. */
 type InflateOptions = Pick<BodyOptions, 'limit' | 'take'> & {
   readonly contentEncoding: string | undefined

@@ -1,24 +1,30 @@
 // Lets a request in: by the hook token, or by a proof that a mapping requires. Raw bytes are verified before they are parsed.
 import type { Generation } from '../pipeline/generation.ts'
-import type { Admission } from './admission.ts'
-import type { IncomingMessage } from 'node:http'
-import { credentialHeaders, type DeliveryHead, type SignedId } from '../model/delivery.ts'
+import { type Admission, readToken, toHeaders } from './admission.ts'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { DeliveryHead, SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
 import { readSignedId } from '../pipeline/sources.ts'
+import type { Quarantine } from '../deliveries/refused/quarantine.ts'
+import type { RawRequest } from '../deliveries/refused/seal.ts'
 import type { Answer } from '../deliveries/settlement.ts'
-import { inflateBody, readBody, bodyTooLarge } from './body.ts'
+import { inflateBody, readBody, readBodySoon, bodyTooLarge } from './body.ts'
 import { type CheckedHead, buildAdmittedHead } from '../deliveries/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
-import type { Refusals } from './refusals.ts'
-import { createUnprovenBodies } from './unproven.ts'
+import { type Refusals, withoutGatewayCredentials } from './refusals.ts'
+import { readRunCall, type RunCall } from './runs.ts'
+import { type BodyMemory, createUnprovenBodies } from './unproven.ts'
 
 export type Incoming = {
   readonly req: IncomingMessage
+  readonly res: ServerResponse
   readonly requestId: string
   /** Answers `Expect: 100-continue`; called just before the body is read. */
   readonly continueNow: () => void
+  /** The body as it was sent, once it was read. */
+  body?: Buffer<ArrayBuffer> | undefined
 }
 
 /** A request that was let in, with its inflated body; or the answer to a sender's handshake. */
@@ -30,21 +36,26 @@ export type EntryResult =
       readonly body: Uint8Array<ArrayBuffer>
       /** The result of each proof. */
       readonly trace: readonly TraceEntry[]
+      readonly client: string
     }
   | { readonly kind: 'handshake'; readonly answer: Answer }
+  | RunCall
 
 type EntryParts = {
   readonly admission: Admission
   readonly handed: HandshakeSecrets
   readonly refusals: Pick<Refusals, 'keepsRequests' | 'note'>
+  readonly quarantine: Pick<Quarantine, 'accepts'>
 }
 
-export function createEntry({ admission, handed, refusals }: EntryParts) {
+export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
   const unproven = createUnprovenBodies()
 
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
-  return async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
+  async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
+    const run = readRunCall(request, admission)
+    if (run !== undefined) return run
     const hook = generation.hook(request.path)
     const { signed, secretHeaders, tokenless } = hook
     if (request.method !== 'POST') return answerGetOrHead(signed, request)
@@ -55,16 +66,23 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     const memory = request.token === 'valid' ? undefined : unproven.open()
     let trace = traceUnclaimed(signed, claimed)
     try {
-      // unknown names and hooks that take only the token are refused like a failed proof, after the body
+      // requests to unknown names and to token-only hooks are refused like a failed proof: after the body was read
       const isProofShown =
         request.token !== 'valid' && hook.kind !== 'built-in' && tokenless.isProofShown(request.headers)
-      if (claimed.length === 0 && !isProofShown) admission.checkToken(request)
-      if (request.token === 'valid' && hook.kind === 'unknown') {
-        throw new Problem('hook-unknown', 'No hook has this name.')
+      if (claimed.length === 0 && !isProofShown) {
+        if (request.token === 'wrong') incoming.body = await readBodyToKeep(incoming, request, memory)
+        admission.checkToken(request)
       }
       const limit = isProofShown ? tokenless.maxBodyBytes : hook.maxBodyBytes
       const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
+      const note = (body: Buffer) =>
+        refusals.note(incoming.requestId, withoutGatewayCredentials(request, secretHeaders, body))
+      if (request.token === 'valid' && hook.kind === 'unknown') {
+        // its author sees the body on the page, and makes a hook for it
+        if (refusals.keepsRequests) await readBody(req, { limit, timeoutMs, continueNow }).then(note, () => {})
+        throw new Problem('hook-unknown', 'No hook has this name.')
+      }
       const take = memory && ((size: number) => memory.take(request.client, size, limit))
       const reading = readBody(req, { limit, timeoutMs, continueNow, take })
       const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(returnSenderProblem))
@@ -73,9 +91,9 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         trace = [...trace, ...signed.map(({ id }) => toUnmatchedEntry(id, read.message))]
         return admission.refuseUnproved(request, { isGatewaysFault: false, isProofShown })
       }
-      if (refusals.keepsRequests)
-        refusals.note(incoming.requestId, withoutGatewayCredentials(request, secretHeaders, read))
-      const proof = claimed.length === 0 ? noProof : await checkProofs(claimed, { ...request, rawBody: read })
+      incoming.body = read
+      if (refusals.keepsRequests) note(read)
+      const proof = await checkProofs(claimed, { ...request, rawBody: read })
       if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
       const { signedFor } = proof
       if (!isHookOpen(hook, { token: request.token === 'valid', signedFor })) {
@@ -83,20 +101,57 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
         admission.refuseUnproved(request, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
       // a signer must not guess the hook token next to its signature; a value in a header of the scheme itself is not a guess
-      const isProved = signedFor.length > 0
-      if (isProved && !secretHeaders.has('authorization')) admission.countToken(request)
-      if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
-      const contentEncoding = request.headers['content-encoding']
-      const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
-      const signers = [...new Set(proof.proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
-      const signedId = findSignedId(proof.proved, body)
-      const head = buildAdmittedHead(request, secretHeaders, { ...proof, signers, signedId })
-      return { kind: 'delivery', hook, head, body, trace: [...proof.trace, ...trace] }
+      if (signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(request)
+      trace = [...proof.trace, ...trace]
+      return await buildEntry({ request, hook, read, proof, trace, take })
     } catch (error) {
       throw toProblem(error).withTrace(trace)
     } finally {
       memory?.release()
     }
+  }
+
+  /**
+   * Lets in a request that was refused before, if it proves itself now. `at`: when it arrived, which is the clock for its proof. Throws the
+   * refusals of proof and body. Nothing is counted against its client, and no secret of its sender is taken.
+   */
+  async function readmitRequest(
+    { path, method, url, rawHeaders, client, body }: RawRequest & { readonly path: string },
+    at: number,
+    generation: Generation,
+  ): Promise<EntryResult> {
+    const hook = generation.hook(path)
+    const given = readToken(rawHeaders)
+    const tokenId = given.kind === 'token' ? admission.findSender(given.token, path, generation) : undefined
+    const token = tokenId !== undefined ? 'valid' : given.kind === 'none' ? 'none' : 'wrong'
+    const request = { method, url, path, headers: toHeaders(rawHeaders), client, token, tokenId } as const
+    const claimed = hook.signed.filter(({ verifier }) => verifier.isClaimed(request.headers))
+    if (hook.kind === 'unknown') throw new Problem('hook-unknown', 'No hook has this name.')
+    const unclaimed = traceUnclaimed(hook.signed, claimed)
+    const read = Buffer.from(body)
+    const proof = await checkProofs(claimed, { ...request, rawBody: read }, at)
+    if (proof.answer !== undefined) return { kind: 'handshake', answer: proof.answer }
+    const trace = [...proof.trace, ...unclaimed]
+    if (!isHookOpen(hook, { token: token === 'valid', signedFor: proof.signedFor })) {
+      throw proof.isGatewaysFault
+        ? new Problem('proof-unavailable', 'The proof of the sender cannot be checked at the moment.', { trace })
+        : new Problem('unauthorized', 'The request still has no valid credential.', { trace })
+    }
+    try {
+      return await buildEntry({ request, hook, read, proof, trace })
+    } catch (error) {
+      throw toProblem(error).withTrace(trace)
+    }
+  }
+
+  return { admitRequest, readmitRequest }
+
+  /**
+   * Of a request with a wrong token, so that it can be kept: a sender whose token was changed looks like a guess. The hook decides nothing here.
+   */
+  function readBodyToKeep({ req, continueNow }: Incoming, { client }: CheckedHead, memory?: BodyMemory) {
+    const take = (size: number) => memory?.take(client, size, size)
+    return readBodySoon(req, { accepts: quarantine.accepts, continueNow, take })
   }
 
   /** GET and HEAD are accepted only for a handshake of a scheme. */
@@ -113,8 +168,16 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     throw new Problem('method-not-allowed', 'Hooks accept only POST.')
   }
 
-  /** `request.rawBody` has the bytes as sent, which the sender signed. */
-  async function checkProofs(claimed: readonly SignedMapping[], request: VerifyRequest): Promise<ProofResult> {
+  /**
+   * `request.rawBody` has the bytes as sent, which the sender signed. `arrivedAt`: when a request that was refused before arrived; default:
+   * now.
+   */
+  async function checkProofs(
+    claimed: readonly SignedMapping[],
+    request: VerifyRequest,
+    arrivedAt?: number,
+  ): Promise<ProofResult> {
+    if (claimed.length === 0) return noProof
     const signedFor: string[] = []
     const proved: ValidProof[] = []
     const trace: TraceEntry[] = []
@@ -123,15 +186,17 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     for (const mapping of claimed) {
       const { id, identity, verifier } = mapping
       const early =
-        verifier.isHandshakeHead(request) && (await runHandshake(identity.secretsName, verifier, request, false))
+        arrivedAt === undefined &&
+        verifier.isHandshakeHead(request) &&
+        (await runHandshake(identity.secretsName, verifier, request, false))
       if (early) return { answer: early, signedFor, proved, source, trace, isGatewaysFault }
-      const verified = await verifier.verify(request)
+      const verified = await verifier.verify(request, arrivedAt)
       trace.push({ mappingId: id, matched: verified.ok, why: verified.ok ? 'the proof is valid' : verified.reason })
       if (!verified.ok) {
         isGatewaysFault ||= verified.fault === 'gateway'
         continue
       }
-      const answer = await runHandshake(identity.secretsName, verifier, request, true)
+      const answer = await runHandshake(identity.secretsName, verifier, request, true, arrivedAt !== undefined)
       if (answer !== undefined) return { answer, signedFor, proved, source, trace, isGatewaysFault }
       signedFor.push(...identity.proves)
       source ??= mapping.provenSender.source
@@ -145,11 +210,34 @@ export function createEntry({ admission, handed, refusals }: EntryParts) {
     verifier: SignedMapping['verifier'],
     request: VerifyRequest,
     verified: boolean,
+    isLate = false,
   ): Promise<Answer | undefined> {
-    const answer = await verifier.handshake(request, { verified, armed: handed.isArmed(secretsName) })
-    if (answer?.handedSecret !== undefined) await handed.save(secretsName, answer.handedSecret)
+    // a secret is not taken late: another one may have been accepted since
+    const answer = await verifier.handshake(request, { verified, armed: !isLate && handed.isArmed(secretsName) })
+    if (answer?.handedSecret !== undefined && !isLate) await handed.save(secretsName, answer.handedSecret)
     return answer && toAnswer(answer)
   }
+}
+
+type ProvedRequest = {
+  readonly request: CheckedHead
+  readonly hook: Hook
+  readonly read: Buffer<ArrayBuffer>
+  readonly proof: ProofResult
+  readonly trace: readonly TraceEntry[]
+  readonly take?: ((bytes: number) => void) | undefined
+}
+
+/** What a request that may enter becomes: its head without credentials, and its inflated body. */
+async function buildEntry({ request, hook, read, proof, trace, take }: ProvedRequest): Promise<EntryResult> {
+  if (read.length > hook.maxBodyBytes) throw bodyTooLarge(hook.maxBodyBytes)
+  const contentEncoding = request.headers['content-encoding']
+  const isProved = proof.signedFor.length > 0
+  const body = await inflateBody(read, { contentEncoding, isProved, limit: hook.maxBodyBytes, take })
+  const signers = [...new Set(proof.proved.map(({ mapping }) => mapping.identity.signer))].toSorted()
+  const signedId = findSignedId(proof.proved, body)
+  const head = buildAdmittedHead(request, hook.secretHeaders, { ...proof, signers, signedId })
+  return { kind: 'delivery', hook, head, body, trace, client: request.client }
 }
 
 type ValidProof = { readonly mapping: SignedMapping; readonly verified: Extract<Verified, { ok: true }> }
@@ -177,16 +265,6 @@ const noProof: ProofResult = {
 function returnSenderProblem(error: unknown): Problem {
   if (error instanceof Problem && error.status < 500) return error
   throw error
-}
-
-/** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook. */
-function withoutGatewayCredentials(
-  { method, url, headers }: CheckedHead,
-  secretHeaders: ReadonlySet<string>,
-  rawBody: Uint8Array,
-): VerifyRequest {
-  const shown = Object.entries(headers).filter(([name]) => secretHeaders.has(name) || !credentialHeaders.has(name))
-  return { method, url, headers: Object.fromEntries(shown), rawBody }
 }
 
 function traceUnclaimed(signed: readonly SignedMapping[], claimed: readonly SignedMapping[]): TraceEntry[] {

@@ -1,7 +1,11 @@
 // /metrics for Prometheus: counters since the start, and gauges read from the store on each request. No label comes from a request.
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { readBudgets } from '../deliveries/budgets.ts'
+import type { Config } from '../model/config/config.ts'
 import type { MeterLabels, Meter } from '../model/log.ts'
+import { isResumedLabel } from '../store/rules.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
+import { addProcessMetrics } from './process-metrics.ts'
 import { createLastHour, type LastHour } from './api/last-hour.ts'
 
 export type Metrics = {
@@ -9,22 +13,29 @@ export type Metrics = {
   readonly contentType: string
   /** The last hour, for the admin API. */
   minutes: LastHour['minutes']
+  hookCounts: LastHour['hook']
   /** The page in Prometheus' text format. Rejects if the store cannot be read. */
   page(): Promise<string>
 }
 
 export function createMetrics({
   store,
+  config,
   clock,
+  version = 'unknown',
 }: {
-  store: Pick<StoreReader, 'counts' | 'dueForMs' | 'waitingBytes'>
+  store: Pick<StoreReader, 'accounts' | 'counts' | 'dueForMs' | 'holds' | 'waitCounts' | 'waitingBytes'>
+  config: () => Pick<Config, 'budgets'>
   clock: Clock
+  /** The version of the program. */
+  version?: string | undefined
 }): Metrics {
   const registry = new Registry()
+  addProcessMetrics(registry, version)
   const registers = [registry]
   const counter = <Label extends string>(name: keyof MeterLabels, help: string, labelNames: Label[]) =>
     new Counter({ name: `hookloom_${name}_total`, help, labelNames, registers })
-  const counters: { [Name in keyof MeterLabels]: { inc(labels: MeterLabels[Name]): void } } = {
+  const counters: { [Name in keyof MeterLabels]: { inc(labels: MeterLabels[Name], value?: number): void } } = {
     deliveries: counter(
       'deliveries',
       'Accepted requests, by outcome and hook. The outcome duplicate: it repeats a delivery.',
@@ -32,7 +43,16 @@ export function createMetrics({
     ),
     refusals: counter('refusals', 'Refused requests, by problem code and hook.', ['code', 'hook']),
     steps: counter('steps', 'Steps of jobs, by outcome.', ['step', 'outcome']),
+    turns: counter('turns', 'Turns of agents, by outcome. The agent * is one that the configuration does not list.', [
+      'agent',
+      'outcome',
+    ]),
     failures: counter('failures', 'Jobs that died, deliveries that were parked, and alerts that died.', ['what']),
+    tokens: counter('tokens', 'Tokens of turns, as their runners reported.', ['agent', 'model', 'direction']),
+    cost_usd: counter('cost_usd', 'Cost of turns in US dollars, by the prices of the configuration.', [
+      'agent',
+      'model',
+    ]),
     reloads: counter('reloads', 'Saved configurations and modules, by outcome: live or refused.', ['outcome']),
   }
   const deliverySeconds = new Histogram({
@@ -59,17 +79,64 @@ export function createMetrics({
   )
   const age = gauge('queue_age_seconds', 'Seconds that the oldest due job has waited.')
 
+  const waits = gauge(
+    'waits',
+    'What waits, by reason: keys of flows that are quiet, blocked by another turn, or ready for a limit or a slot; runs that are paused or wait for a budget.',
+    ['reason'],
+  )
+  const pauses = gauge(
+    'pauses',
+    'Pauses, by kind: pause of an operator, turns (too many of a session), provider (asked to wait).',
+    ['kind'],
+  )
+
+  const budgetParts = ['budget', 'unit']
+  const budgetGauges = {
+    limit: gauge(
+      'budget_limit',
+      'Limit of a budget in its present period, by unit: usd, tokens or turns.',
+      budgetParts,
+    ),
+    spent: gauge('budget_spent', 'What the turns of the period have used of a budget, by unit.', budgetParts),
+    reserved: gauge('budget_reserved', 'What the turns that run now may use of a budget, by unit.', budgetParts),
+  }
+  const budgetWaiting = gauge('budget_waiting', 'Runs that wait for a budget.', ['budget'])
+
+  async function setBudgets(): Promise<void> {
+    for (const each of [...Object.values(budgetGauges), budgetWaiting]) each.reset()
+    for (const budget of await readBudgets(store, config(), clock())) {
+      budgetWaiting.set({ budget: budget.name }, budget.waiting)
+      for (const unit of ['usd', 'tokens', 'turns'] as const) {
+        const { limit, spent, reserved } = budget[unit]
+        const labels = { budget: budget.name, unit }
+        if (limit !== null) budgetGauges.limit.set(labels, limit)
+        budgetGauges.spent.set(labels, spent)
+        budgetGauges.reserved.set(labels, reserved)
+      }
+    }
+  }
+
+  async function setWaits(): Promise<void> {
+    const [counts, holds] = await Promise.all([store.waitCounts(), store.holds()])
+    for (const [reason, count] of Object.entries(counts)) waits.set({ reason }, count)
+    const kinds = holds.filter(({ label }) => !isResumedLabel(label)).map(({ kind }) => kind)
+    for (const kind of ['pause', 'turns', 'provider'] as const)
+      pauses.set({ kind }, kinds.filter((each) => each === kind).length)
+  }
+
   const lastHour = createLastHour(clock)
 
   return {
-    meter(name, labels, seconds) {
-      lastHour.meter(name, labels, seconds)
+    meter(name, labels, value) {
+      lastHour.meter(name, labels, value)
+      if (name === 'tokens' || name === 'cost_usd') return counters[name].inc(labels, value)
       counters[name].inc(labels)
-      if (seconds === undefined) return
-      if ('hook' in labels) deliverySeconds.observe({ hook: labels.hook }, seconds)
-      else if ('step' in labels) stepSeconds.observe({ step: labels.step }, seconds)
+      if (value === undefined) return
+      if ('hook' in labels) deliverySeconds.observe({ hook: labels.hook }, value)
+      else if ('step' in labels) stepSeconds.observe({ step: labels.step }, value)
     },
     minutes: lastHour.minutes,
+    hookCounts: lastHour.hook,
     contentType: registry.contentType,
     async page() {
       const [counts, dueForMs = 0, waiting] = await Promise.all([
@@ -77,6 +144,8 @@ export function createMetrics({
         store.dueForMs(),
         store.waitingBytes(),
       ])
+      await setBudgets()
+      await setWaits()
       bytes.set(waiting)
       for (const [state, count] of Object.entries(counts.deliveries)) kept.set({ state }, count)
       for (const [state, count] of Object.entries(counts.jobs)) jobs.set({ state }, count)

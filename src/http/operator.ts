@@ -1,26 +1,45 @@
-// Access to the admin API: the gateway token opens it, and guesses are throttled like those of the hook token.
+// Access to the admin API: the gateway token opens all of it, other tokens what their rights include. Guesses are throttled like those of the
+// hook token.
 import type { IncomingMessage } from 'node:http'
+import type { Middleware } from 'koa'
+import { type AdminRight, includesRight } from '../model/config/tokens.ts'
 import { Problem } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import type { Clock } from '../store/store.ts'
+import type { Access } from './access.ts'
 import { createClientLookup } from './client.ts'
 import type { PageKeys } from './api/page-keys.ts'
 import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
+/** Who calls the admin port. `name`: for people, never the token itself. */
+type Operator = { readonly kind: 'token' | 'page'; readonly name: string; readonly right: AdminRight }
+
+/** The checks before the routes of the admin API, one for each right. */
+export type Guards = {
+  readonly [Right in AdminRight]: Middleware
+} & {
+  /** The right `admin`, by a token and not by a key of the page. */
+  readonly adminToken: Middleware
+}
+
 /**
- * Returns `token` for the gateway token, `page` for a key of the page, and undefined without any token. A wrong token counts as a
- * failure and throws `unauthorized`, or `rate-limited` for a client that is locked out. The right token is never locked out. A request
- * without a token does not count: a web page in the operator's browser cannot send `Authorization`, so it cannot lock the operator out.
+ * Returns the operator whose token, or key of the page, includes the right; undefined without any token. Any other token counts as a failure
+ * and throws `unauthorized`, or `rate-limited` for a client that is locked out: a valid token without the right is treated like a wrong
+ * one. An operator with the right is never locked out. A request without a token does not count: a web page in the operator's browser cannot
+ * send `Authorization`, so it cannot lock the operator out.
  */
-export type OperatorOf = (req: IncomingMessage) => 'token' | 'page' | undefined
+export type OperatorOf = (req: IncomingMessage, needed: AdminRight) => Operator | undefined
 
 export function createOperatorCheck({
-  token,
+  generation,
+  access,
   keys,
   clock,
 }: {
-  token: () => string | undefined
+  generation: () => Generation
+  access: Pick<Access, 'findOperator'>
   keys: Pick<PageKeys, 'isForm' | 'isValid'>
   clock: Clock
 }): OperatorOf {
@@ -28,24 +47,53 @@ export function createOperatorCheck({
   const clientOf = createClientLookup([])
   let check: { token: string; matches: (given: string) => boolean } | undefined
 
-  return (req) => {
+  return (req, needed) => {
     const given = readToken(req.rawHeaders)
-    const expected = token()
+    const expected = generation().config.gateway.token
     if (given.kind === 'none' || expected === undefined) return undefined
     if (given.kind === 'token' && keys.isForm(given.token)) {
-      if (keys.isValid(given.token)) return 'page'
+      if (keys.isValid(given.token)) return { kind: 'page', name: 'the page', right: 'admin' }
       // not counted: pages that stay open after their key ended would lock out the operator, and nobody guesses 256 bits
       throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
     }
     if (check?.token !== expected) check = { token: expected, matches: createSecretSet([expected]) }
     // before the throttle: another program on this machine must not lock the operator out with its guesses
-    if (given.kind === 'token' && check.matches(given.token)) return 'token'
+    if (given.kind === 'token') {
+      if (check.matches(given.token)) return { kind: 'token', name: 'gateway.token', right: 'admin' }
+      const found = access.findOperator(given.token, generation())
+      if (found && includesRight(found.right, needed)) return { kind: 'token', ...found }
+    }
     const client = clientOf(req)
     const retryAfterSeconds = throttle.lockedFor(client)
     if (retryAfterSeconds !== undefined) {
-      throw new Problem('rate-limited', 'Too many wrong gateway tokens. Try again later.', { retryAfterSeconds })
+      throw new Problem('rate-limited', 'Too many wrong tokens. Try again later.', { retryAfterSeconds })
     }
     throttle.fail(client)
-    throw new Problem('unauthorized', 'The gateway token is wrong. Send "Authorization: Bearer <gateway.token>".')
+    throw new Problem(
+      'unauthorized',
+      'This is neither the gateway token nor a token with the right to this call. Commands send the gateway.token of their config directory.',
+    )
+  }
+}
+
+export function createGuards(operatorOf: OperatorOf, token: () => string | undefined): Guards {
+  const createGuard = (needed: AdminRight, isAccepted: (operator: Operator) => boolean = () => true): Middleware => {
+    return async (ctx, next) => {
+      if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
+      const operator = operatorOf(ctx.req, needed)
+      if (operator === undefined || !isAccepted(operator)) {
+        throw new Problem(
+          'unauthorized',
+          'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
+        )
+      }
+      await next()
+    }
+  }
+  return {
+    read: createGuard('read'),
+    operate: createGuard('operate'),
+    admin: createGuard('admin'),
+    adminToken: createGuard('admin', ({ kind }) => kind === 'token'),
   }
 }

@@ -1,60 +1,67 @@
 // The pipe from request to answer: admit, read, recognise, decide, store, answer. An answer of success is sent only after the delivery
 // is stored.
 import { within } from '../base/time.ts'
-import { runInSpan } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
-import type { Retain } from '../model/mapping.ts'
+import type { Retain } from '../model/config/mapping.ts'
 import { forgetPayload } from '../model/parse-body.ts'
-import { type Problem, toProblem } from '../model/problem.ts'
+import { toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { findMapping, type Hook, toHookLabel } from '../pipeline/hook.ts'
-import type { DedupeKey, Settlement } from '../store/records.ts'
+import { findMapping, type Hook } from '../pipeline/hook.ts'
+import type { Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { type Admission, readHookName, toUrlPath } from './admission.ts'
+import type { Access } from './access.ts'
+import type { Admission } from './admission.ts'
 import {
   type Answer,
-  skippedAnswer,
-  toAcceptedAnswer,
-  toCustomAnswer,
-  toRefusalAnswer,
-  toRepeatedAnswer,
-  toWaitingAnswer,
-  withProblem,
-  type StoredDecision,
-  logDelivery,
-  findKnownWords,
+  toFirstAnswer,
+  isRefused,
   type OnParked,
   toPendingSettlement,
-  toDeliveryRow,
   toSettlement,
 } from '../deliveries/settlement.ts'
 import { buildDelivery, checkBody, checkBodyLate, convertMultipart } from '../deliveries/delivery.ts'
 import { createEntry, type EntryResult, type Incoming } from './entry.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
-import { createDeduplicator, readDedupe } from '../deliveries/duplicates.ts'
+import { createDeduplicator, readDedupe, toRefusedDedupe } from '../deliveries/duplicates.ts'
+import { listStateChanges } from '../deliveries/module-state.ts'
+import { movesCursors, writeDecision } from '../deliveries/once.ts'
+import { createQueues } from '../deliveries/queues.ts'
+import type { Quarantine } from '../deliveries/refused/quarantine.ts'
+import type { RefusedRequest } from '../deliveries/refused/calls.ts'
+import { createRefuser } from './refuse.ts'
 import type { RefusalLog, Refusals } from './refusals.ts'
+import { runInRequestSpan } from './spans.ts'
 import { type Repeats, toRepeatedDelivery } from '../deliveries/repeats.ts'
 import type { Rerunner } from '../deliveries/rerun.ts'
-import { isUntaken } from '../deliveries/untaken.ts'
+import { createRuns, readWait, type StreamedAnswer } from './runs.ts'
+import type { SenderWatch } from '../deliveries/senders/watch.ts'
+import type { ShapeLearner } from '../deliveries/shapes/learner.ts'
+import { isUnmatched } from '../deliveries/unmatched.ts'
+import { createNewWriter, createParkedWriter, type DeliveryWriter } from '../deliveries/writers.ts'
 
 type ReceiverParts = {
   readonly generation: () => Generation
   /** Keeps a generation from retiring while a request uses it. Call the returned function at the end. */
   readonly acquire: (generation: Generation) => () => void
   readonly store: Store
+  readonly access: Access
   readonly admission: Admission
   readonly handed: HandshakeSecrets
   readonly refusals: Refusals
   readonly refusalLog: RefusalLog
   readonly rerunner: Rerunner
   readonly repeats: Repeats
+  readonly quarantine: Quarantine
+  readonly senders: Pick<SenderWatch, 'accepted' | 'refused'>
+  readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
   readonly newId: () => string
   /** Called when jobs are stored. */
-  readonly onAccepted: (jobs: Settlement['jobs']) => void
+  readonly onAccepted: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   readonly onParked?: OnParked
+  readonly lookForJobs: () => void
   /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
   /** See `toSettlement`. */
@@ -64,17 +71,6 @@ type ReceiverParts = {
 }
 
 type AdmittedRequest = Extract<EntryResult, { kind: 'delivery' }>
-/** How a delivery becomes durable. A new delivery gets a row; a parked one already has one. */
-type DeliveryWriter = {
-  /** The state before it is settled. */
-  readonly state: 'pending' | 'parked'
-  /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
-  readonly ifUntaken?: Answer
-  /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
-  wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
-  settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
-}
-
 /** A delivery, what it is decided with, and how it is stored. */
 type Handling = {
   readonly delivery: Delivery
@@ -83,47 +79,111 @@ type Handling = {
   readonly writer: DeliveryWriter
 }
 
-export type Receive = (incoming: Incoming) => Promise<Answer>
+export type Receiver = {
+  /** The only function that sees a whole request. It always returns an answer and never throws. */
+  receive(incoming: Incoming): Promise<StreamedAnswer>
+  /** Answers all requests that wait for a run. From now on, none waits. */
+  stopWaiting(): void
+  /**
+   * Runs a request that was refused before, if it may enter now; with `isDry` it only says whether it would run. `repeated`: it repeats a
+   * delivery. Throws the problem because of which it is still refused.
+   */
+  receiveRefused(refused: RefusedRequest, options: { readonly isDry: boolean }): Promise<'ran' | 'repeated'>
+}
 
-/** The only function that sees a whole request. It always returns an answer and never throws. */
-export function createReceiver(parts: ReceiverParts): Receive {
+export function createReceiver(parts: ReceiverParts): Receiver {
   const { store, clock, newId, development } = parts
   const once = createDeduplicator(store, development)
-  const admitRequest = createEntry(parts)
+  const onceAfterRefusal = createDeduplicator(store, false)
+  const queues = createQueues(store)
+  const { admitRequest, readmitRequest } = createEntry(parts)
+  const runs = createRuns(parts)
+  const answerRefusal = createRefuser(parts)
 
-  return async function receive(incoming) {
+  async function receive(incoming: Incoming): Promise<StreamedAnswer> {
     const generation = parts.generation()
     const release = parts.acquire(generation)
+    let requested: ReturnType<typeof readWait>
+    let answer: Answer
     try {
       const entry = await admitRequest(incoming, generation)
-      const answer = entry.kind === 'handshake' ? entry.answer : await receiveDelivery(entry, generation)
+      if (entry.kind === 'delivery') answer = await receiveDelivery(entry, generation)
+      else answer = entry.kind === 'run' ? await runs.answer(entry) : entry.answer
+      requested = readWait(entry)
       parts.refusals.forget(incoming.requestId)
-      return answer
     } catch (error) {
       return answerRefusal(toProblem(error), incoming, generation)
     } finally {
       release()
     }
+    // a request that waits holds no generation
+    return requested === undefined ? answer : runs.answerLater(requested, answer, incoming.res)
   }
 
-  async function receiveDelivery(request: AdmittedRequest, generation: Generation): Promise<Answer> {
-    const { hook } = request
-    const receivedAt = clock()
+  async function receiveRefused(refused: RefusedRequest, { isDry }: { readonly isDry: boolean }) {
+    const { request, hook: path, receivedAt } = refused
+    const generation = parts.generation()
+    const release = parts.acquire(generation)
+    try {
+      const entry = await readmitRequest({ ...request, path }, receivedAt, generation)
+      if (entry.kind !== 'delivery') return 'ran'
+      if (isDry) return await previewRequest(entry, generation, receivedAt)
+      const { headers } = await receiveDelivery(entry, generation, refused)
+      return headers?.['idempotent-replay'] === 'true' ? 'repeated' : 'ran'
+    } finally {
+      release()
+    }
+  }
+
+  return { receive, receiveRefused, stopWaiting: runs.stopWaiting }
+
+  /** What a request would become, without effects: its transform runs, and nothing is stored. */
+  async function previewRequest(entry: AdmittedRequest, generation: Generation, receivedAt: number) {
+    const { hook } = entry
+    const { head, body } = (await convertMultipart(entry, hook)) ?? entry
+    const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
+    const dedupe = readDedupe(delivery)
+    if (dedupe !== undefined && (await store.answered(dedupe.key)) !== undefined) return 'repeated'
+    const decision = await decide(delivery, { hook, config: generation.config, newId })
+    if (decision.kind !== 'accept') checkBody(delivery)
+    if (isRefused(decision, generation)) throw decision.problem.withTrace(decision.trace)
+    return 'ran'
+  }
+
+  /** `refused`: the request was refused before. Without a delivery id of its sender, its request id is its key, so that it runs once. */
+  async function receiveDelivery(
+    request: AdmittedRequest,
+    generation: Generation,
+    refused?: RefusedRequest,
+  ): Promise<Answer> {
+    const { hook, client } = request
+    const receivedAt = refused?.receivedAt ?? clock()
+    parts.quarantine.noteAdmitted(hook, request.head.path, client)
     try {
       const form = convertMultipart(request, hook)
       const { head, body } = form === undefined ? request : await form
       const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
-      const dedupe = readDedupe(delivery)
-      const first = () => handle({ delivery, hook, generation, writer: createNewWriter(delivery, hook, dedupe?.key) })
+      const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
+      const isLate = refused !== undefined
+      const writer = createNewWriter(parts, delivery, { hook, client, dedupe: dedupe?.key, isLate })
+      const first = () => handle({ delivery, hook, generation, writer })
       if (dedupe === undefined) return await first()
-      return await once(dedupe, {
+      return await (isLate ? onceAfterRefusal : once)(dedupe, {
         onKnown: () => checkBody(delivery),
-        onRepeat: (known) => parts.repeats.note(toRepeatedDelivery(delivery, hook, known)),
+        onRepeat: (known) => {
+          if (!isLate) parts.senders.accepted(delivery, { hook, client })
+          parts.repeats.note(toRepeatedDelivery(delivery, hook, known))
+        },
         runFirst: first,
         // a parked delivery that its sender repeats runs under its old id, so that it stays one delivery
         rerunParked: (id, firstAnswer) => {
           const again = { ...delivery, id }
-          return handle({ delivery: again, hook, generation, writer: createParkedWriter(again, hook, firstAnswer) })
+          return handle({
+            delivery: again,
+            hook,
+            generation,
+            writer: createParkedWriter(parts, again, { hook, firstAnswer }),
+          })
         },
       })
     } catch (error) {
@@ -133,32 +193,30 @@ export function createReceiver(parts: ReceiverParts): Receive {
   }
 
   function handle(handling: Handling): Promise<Answer> {
-    const { id, path, headers } = handling.delivery
-    const describeStart = () => {
-      const { source, event } = findKnownWords(handling.delivery, handling.hook)
-      return { 'hookloom.hook': path, 'hookloom.source': source, 'hookloom.event': event }
-    }
-    const toEnd = ({ status }: Answer) => ({ attributes: { 'http.response.status_code': status }, isFailed: false })
-    return runInSpan(
-      'hook',
-      { traceId: id, describeStart, traceparent: headers['traceparent'], describeResult: toEnd },
-      () => decideAndStore(handling),
-    )
+    return runInRequestSpan(handling, () => decideAndStore(handling))
   }
 
   function decideAndStore(handling: Handling): Promise<Answer> {
-    const { delivery, hook, generation } = handling
-    const deciding = decide(delivery, { hook, config: generation.config, newId, serves: true })
+    const deciding = startDecision(handling)
     return deciding instanceof Promise ? storeInTime(deciding, handling) : storeDecision(deciding, handling)
+  }
+
+  function startDecision({ delivery, hook, generation }: Handling): Decision | Promise<Decision> {
+    const { read: readState } = parts.rerunner.state
+    return decide(delivery, { hook, config: generation.config, newId, serves: true, readState })
   }
 
   /** For a decision of code, which may take longer than the sender waits. */
   async function storeInTime(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
-    const { delivery, hook, generation, writer } = handling
+    const { generation } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
     const decision = await (onTransformError === 'reject' ? deciding : within(answerWithinMs, deciding))
-    if (decision !== undefined) return storeDecision(decision, handling)
-    // the transform still runs and the time for the answer is over
+    return decision === undefined ? storePending(deciding, handling) : storeDecision(decision, handling)
+  }
+
+  /** The transform still runs, and the time for the answer is over. */
+  async function storePending(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
+    const { delivery, hook, generation, writer } = handling
     checkBodyLate(delivery, deciding)
     // before other gateways can see the row
     await parts.rerunner.claim([delivery.id])
@@ -173,89 +231,45 @@ export function createReceiver(parts: ReceiverParts): Receive {
     return answer
   }
 
-  async function storeDecision(decision: Decision, { delivery, generation, writer }: Handling): Promise<Answer> {
+  function storeDecision(decision: Decision, handling: Handling): Promise<Answer> {
+    const changes = listStateChanges(decision)
+    if (changes.length === 0) return storeFresh(decision, handling)
+    return parts.rerunner.state.inTurn(changes, () => storeFresh(decision, handling))
+  }
+
+  /** Runs the code again as long as other deliveries change what it read, and leaves that to the time after the answer if it takes long. */
+  async function storeFresh(decision: Decision, handling: Handling): Promise<Answer> {
+    const { delivery, generation } = handling
+    const { onTransformError, answerWithinMs } = generation.config.hooks
+    for (let current = decision; ;) {
+      const answer = await queues.hold(current, () => storeIfFresh(current, handling))
+      if (answer !== undefined) return answer
+      const deciding = Promise.resolve(startDecision(handling))
+      const leftMs = Math.max(0, delivery.receivedAt + answerWithinMs - clock())
+      const next = await (onTransformError === 'reject' ? deciding : within(leftMs, deciding))
+      if (next === undefined) return storePending(deciding, handling)
+      current = next
+    }
+  }
+
+  /** Undefined, and nothing is stored, if other deliveries have changed the state that the decision is based on. */
+  async function storeIfFresh(decision: Decision, handling: Handling): Promise<Answer | undefined> {
+    const { delivery, generation, writer } = handling
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
-    const isRejected = decision.kind === 'park' && generation.config.hooks.onTransformError === 'reject'
-    if (decision.kind === 'refuse' || isRejected) throw decision.problem.withTrace(decision.trace)
-    if (writer.ifUntaken !== undefined && isUntaken(decision)) return writer.ifUntaken
-    const now = clock()
-    const settlement = toSettlement(decision, delivery, { generation, newId, now, keepByDefault: parts.keepByDefault })
+    if (isRefused(decision, generation)) throw decision.problem.withTrace(decision.trace)
+    if (writer.ifUnmatched !== undefined && isUnmatched(decision)) return writer.ifUnmatched
+    const { keepByDefault } = parts
+    const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
     // each garbage collection copies the objects that wait for the disk
     forgetPayload(delivery.body)
-    return (await writer.settle(settlement, toAnswer(decision, delivery.id, settlement))).answer
-  }
-
-  /** The writer of a delivery that is not stored yet. */
-  function createNewWriter(delivery: Delivery, hook: Hook, dedupe: DedupeKey | undefined): DeliveryWriter {
-    async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
-      const appended = await store.append(toDeliveryRow(delivery, { settlement, answer, dedupe }))
-      if (appended.kind === 'duplicate') {
-        parts.repeats.note(toRepeatedDelivery(delivery, hook, appended.first))
-        return { answer: toRepeatedAnswer(appended.first), isOurs: false }
-      }
-      const now = clock()
-      const label = toHookLabel(hook, delivery.path)
-      parts.meter('deliveries', { outcome: settlement.state, hook: label }, (now - delivery.receivedAt) / 1_000)
-      logDelivery(parts, delivery, settlement, { now, hook })
-      parts.onAccepted(settlement.jobs)
-      return { answer, isOurs: true }
-    }
-    return {
-      state: 'pending',
-      wait: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
-      settle: append,
-    }
-  }
-
-  /** The writer of a delivery that was parked before. */
-  function createParkedWriter(delivery: Delivery, hook: Hook, firstAnswer: Answer): DeliveryWriter {
-    return {
-      state: 'parked',
-      ifUntaken: firstAnswer,
-      wait: async () => ({ answer: firstAnswer, isOurs: true }),
-      async settle(settlement, answer) {
-        if (!(await store.settle(delivery.id, settlement))) return { answer: firstAnswer }
-        parts.onAccepted(settlement.jobs)
-        logDelivery(parts, delivery, settlement, { now: clock(), before: 'parked', hook })
-        return { answer }
-      },
-    }
-  }
-
-  function toAnswer(decision: StoredDecision, deliveryId: string, settlement: Settlement): Answer {
-    if (decision.kind === 'skip') return skippedAnswer
-    if (decision.kind === 'accept') {
-      const { actions, response } = decision
-      return response === undefined
-        ? toAcceptedAnswer(deliveryId, actions, settlement.jobs)
-        : toCustomAnswer(deliveryId, response)
-    }
-    const parked = toWaitingAnswer(deliveryId, 'parked')
-    return development ? withProblem(parked, decision.problem) : parked
-  }
-
-  function answerRefusal(problem: Problem, { req, requestId }: Incoming, generation: Generation): Answer {
-    const { config } = generation
-    const { code, status, message: error, trace } = problem
-    const url = req.url ?? '/'
-    const hook = readHookName(url, config.hooks.path)
-    parts.meter('refusals', { code, hook: hook === undefined ? '' : toHookLabel(generation.hook(hook), hook) })
-    parts.refusals.add({
-      requestId,
-      receivedAt: clock(),
-      hook,
-      path: toUrlPath(url),
-      ...parts.admission.findCaller(req, generation),
-      status,
-      code,
-      error,
-      trace,
-    })
-    if (!development) parts.refusalLog.count(code)
-    else parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
-    if (code === 'internal-error')
-      parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
-    return toRefusalAnswer(problem, development)
+    const answer = toFirstAnswer(decision, delivery.id, settlement, development)
+    if (!movesCursors(decision)) return (await writer.settle(settlement, answer)).answer
+    const given = { store, clock, state: parts.rerunner.state }
+    const stored = await writeDecision(given, { decision, deliveryId: delivery.id }, (moves) =>
+      writer.settleWith(moves, settlement, answer),
+    )
+    if (stored === 'stale') return undefined
+    return 'written' in stored ? stored.written.answer : await storeIfFresh(stored.instead, handling)
   }
 }

@@ -1,15 +1,16 @@
 // The last refusals, in memory, so that the operator can find the reasons. In development, also the refused requests.
 import { findNearest } from '../base/text.ts'
 import type { Log } from '../model/log.ts'
-import { normalizeHookName } from '../model/mapping-rules.ts'
+import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { ProblemCode, TraceEntry } from '../model/problem.ts'
+import { credentialHeaders } from '../model/delivery.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Caller } from './admission.ts'
-import type { RefusalFields } from '../model/api-types.ts'
+import type { RefusalFields } from '../model/api/answers.ts'
 
 /** Only the operator sees any of this, except `status`, `code` and `error`, which are the answer. */
-type Refusal = Caller & {
+export type Refusal = Caller & {
   readonly requestId: string
   readonly receivedAt: number
   readonly hook: string | undefined
@@ -19,6 +20,18 @@ type Refusal = Caller & {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
+  /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
+  readonly isKept: boolean
+}
+
+/** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook. */
+export function withoutGatewayCredentials(
+  { method, url, headers }: Omit<VerifyRequest, 'rawBody'>,
+  secretHeaders: ReadonlySet<string>,
+  rawBody: Uint8Array,
+): VerifyRequest {
+  const shown = Object.entries(headers).filter(([name]) => secretHeaders.has(name) || !credentialHeaders.has(name))
+  return { method, url, headers: Object.fromEntries(shown), rawBody }
 }
 
 const most = 500
@@ -81,33 +94,39 @@ export class Refusals {
 
 const everyMs = 60_000
 
+/** For senders of a configuration that came from OpenClaw. */
+const openClawHeader =
+  'only the header x-openclaw-token, which is not read: let the sender use "Authorization: Bearer <token>" or "x-service-token: <token>"'
+
 export type RefusalLog = {
-  count(code: ProblemCode): void
+  count(refusal: Pick<Refusal, 'code' | 'credential'>): void
   /** Logs what was counted since the last lines. */
   stop(): void
 }
 
 /** One line a minute for each kind of refusal: strangers must not be able to fill the disk with log lines. */
 export function createRefusalLog(log: Log): RefusalLog {
-  const counts = new Map<ProblemCode, number>()
+  const counts = new Map<ProblemCode, { refusals: number; openclaw: number }>()
   let timer: NodeJS.Timeout | undefined
 
   function flush(): void {
     clearTimeout(timer)
     timer = undefined
-    for (const [code, refusals] of counts) {
+    for (const [code, { refusals, openclaw }] of counts) {
       const requests = refusals === 1 ? '1 request was' : `${refusals} requests were`
       log.info(
         { code, refusals },
-        `${requests} refused within a minute: ${code}. "hookloom list --refused" shows the reasons.`,
+        `${requests} refused within a minute: ${code}. ${openclaw === 0 ? '' : `${openclaw} of them had ${openClawHeader}. `}"hookloom list --refused" shows the reasons.`,
       )
     }
     counts.clear()
   }
 
   return {
-    count(code) {
-      counts.set(code, (counts.get(code) ?? 0) + 1)
+    count({ code, credential }) {
+      const { refusals, openclaw } = counts.get(code) ?? { refusals: 0, openclaw: 0 }
+      const isOpenClaw = code === 'unauthorized' && credential === 'openclaw-header'
+      counts.set(code, { refusals: refusals + 1, openclaw: openclaw + (isOpenClaw ? 1 : 0) })
       timer ??= setTimeout(flush, everyMs).unref()
     },
     stop: flush,

@@ -5,14 +5,15 @@ import type Router from '@koa/router'
 import Koa, { type Context } from 'koa'
 import type { Log } from '../model/log.ts'
 import { Problem, toProblem } from '../model/problem.ts'
-import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
+import { toRefusalAnswer } from '../deliveries/settlement.ts'
 import { toUrlPath } from './admission.ts'
 import { dropRest } from './body.ts'
 import { createPeerLookup } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
 import { createMalformedGuard, mostHeaders } from './malformed.ts'
 import type { Readiness } from './readiness.ts'
-import type { Receive } from './receive.ts'
+import type { Receiver } from './receive.ts'
+import type { StreamedAnswer } from './runs.ts'
 
 type Listening = {
   readonly host: string
@@ -25,7 +26,7 @@ type ListenerParts = { readonly newId: () => string; readonly log: Log }
 
 /** The public port. It has only the hooks, and `/readyz` for balancers. No router: a hook is found by its undecoded path. */
 export function createHookApp(
-  parts: ListenerParts & { receive: Receive; readiness?: Pick<Readiness, 'check'> },
+  parts: ListenerParts & { receive: Receiver['receive']; readiness?: Pick<Readiness, 'check'> },
 ): RequestListener {
   return createRequestListener(async (ctx: Context) => {
     // not `ctx.path`: it parses what a stranger sent
@@ -36,7 +37,7 @@ export function createHookApp(
       return sendAnswer(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
     }
     const requestId = ctx.response.get('x-request-id')
-    const answer = await parts.receive({ req: ctx.req, requestId, continueNow: () => continueBody(ctx) })
+    const answer = await parts.receive({ req: ctx.req, res: ctx.res, requestId, continueNow: () => continueBody(ctx) })
     sendAnswer(ctx, answer)
   }, parts)
 }
@@ -59,7 +60,7 @@ export function createRequestListener(
       if (ctx.status === 404 && ctx.body === undefined) throw new Problem('hook-unknown', 'Nothing is here.')
     } catch (error) {
       const problem = toProblem(error)
-      // a client that disconnects while it sends is no fault of the gateway
+      // a client that disconnects while it sends is not a fault of the gateway
       if (problem.code === 'internal-error' && !(ctx.req.destroyed && !ctx.req.complete)) {
         log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
       }
@@ -70,10 +71,11 @@ export function createRequestListener(
   return app.callback()
 }
 
-export function sendAnswer(ctx: Context, answer: Answer): void {
+export function sendAnswer(ctx: Context, answer: StreamedAnswer): void {
   ctx.status = answer.status
   ctx.set(answer.headers ?? {})
-  if (answer.body === undefined) {
+  if (answer.stream !== undefined) ctx.body = answer.stream
+  else if (answer.body === undefined) {
     ctx.body = null
     ctx.status = answer.status
   } else {

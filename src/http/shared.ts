@@ -10,7 +10,7 @@ import { lockRule, type Throttle } from './throttle.ts'
 const readEveryMs = 1_000
 /** Failures within this time are one write. */
 const writeAfterMs = 250
-/** The most clients of a write. Those beyond it are counted by this gateway alone. */
+/** The maximum number of clients of a write. Those beyond it are counted by this gateway alone. */
 const mostClients = 1_000
 
 type Parts<Calls extends keyof Store> = { readonly store: Pick<Store, Calls>; readonly log: Log }
@@ -45,7 +45,7 @@ export function createSharing(parts: { store: Store; clock: Clock; log: Log; gen
 }
 
 /** Calls `read` once a second, one call at a time. A failure is only a debug line: the store itself reports that it is unavailable. */
-function startPolling(read: () => Promise<void>, log: Log): Stoppable {
+export function startPolling(read: () => Promise<void>, log: Log): Stoppable {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {
     running ??= read()

@@ -10,7 +10,7 @@ type ThrottleOptions = {
   windowMs?: number
   /** The length of a lock, from the failure that began it. Further attempts do not prolong it. */
   lockMs?: number
-  /** The most clients that are remembered, locked or not. */
+  /** The maximum number of clients that are remembered, locked or not. */
   maxClients?: number
 }
 

@@ -11,10 +11,10 @@ import { Problem } from '../model/problem.ts'
  */
 const unprovenLimits = { perClient: 8 * 1024 * 1024, clients: 8 }
 
-const tooMany = 'Too many unverified request bodies arrive at once. Send it again later.'
+const tooMany = 'Too many unverified request bodies arrive at the same time. Send the request again later.'
 
 /** The memory of one request. */
-type BodyMemory = {
+export type BodyMemory = {
   /**
    * Counts bytes for a client; a negative number gives some back. `limit` is the largest body that the hook takes. Throws
    * `overloaded` (503, so that the sender repeats the request) if the share of the client or all of the memory is used up.

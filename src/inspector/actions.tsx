@@ -1,8 +1,8 @@
 // What an operator does with a delivery. Each action shows its result, in the words of the gateway.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { CapturedFields } from '../model/api-replay-types.ts'
-import type { RequestFields, RetryFields, ShownDelivery } from '../model/api-types.ts'
+import type { CapturedFields } from '../model/api/replay.ts'
+import type { RequestFields, RetryFields, ShownDelivery } from '../model/api/answers.ts'
 import { post } from './api.ts'
 import { isCopyable, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
@@ -123,6 +123,13 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
             </button>
             <button
               type="button"
+              disabled={request?.encoding !== 'utf8'}
+              onClick={() => go({ view: 'hooks', bench: delivery.hook, from: deliveryId })}
+            >
+              open on the bench
+            </button>
+            <button
+              type="button"
               id="copy-curl"
               disabled={request === undefined || !isCopyable(request)}
               onClick={() => request && copyCurl(request)}
@@ -174,7 +181,8 @@ function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
   useEffect(() => {
     if (!isWaiting) return
     isWanted.current = true
-    const timer = setTimeout(() => void drop(), undoMs)
+    // an undo in the last moment comes before the effect that clears the timer
+    const timer = setTimeout(() => void (isWanted.current && drop()), undoMs)
     return () => clearTimeout(timer)
   }, [isWaiting])
   useEffect(() => () => void (isWanted.current && post(`${path}/drop`).catch(() => undefined)), [])

@@ -1,5 +1,5 @@
 // The admin API, called with the key of this tab.
-import { forgetKey, provesKey, readKey } from './key.ts'
+import { forgetKey, verifyGateway, readKey } from './key.ts'
 
 /** A refusal of the gateway, in its own words. */
 export class ApiError extends Error {
@@ -20,15 +20,15 @@ export function onKeyExpired(listener: (why: string) => void): void {
 let proof: { readonly key: string; readonly isGiven: Promise<boolean> } | undefined
 
 /** Called when the connection was lost: another program may have the port now. */
-export function doubtGateway(): void {
+export function forgetGatewayProof(): void {
   proof = undefined
 }
 
 async function requireProof(key: string): Promise<void> {
-  if (proof?.key !== key) proof = { key, isGiven: provesKey(key) }
+  if (proof?.key !== key) proof = { key, isGiven: verifyGateway(key) }
   const asked = proof
   const isGiven = await asked.isGiven.catch((error: unknown) => {
-    if (proof === asked) doubtGateway()
+    if (proof === asked) forgetGatewayProof()
     throw error
   })
   if (!isGiven) throw refuseKey('The key of this page is no longer valid.')
@@ -45,7 +45,7 @@ export async function callApi(path: string, init: RequestInit = {}): Promise<Res
   await requireProof(key)
   const answer = await fetch(path, { ...init, headers: { ...init.headers, authorization: `Bearer ${key}` } }).catch(
     (error: unknown) => {
-      doubtGateway()
+      forgetGatewayProof()
       throw error
     },
   )

@@ -1,11 +1,16 @@
 // The frame of the page: the views, the keyboard, and the announcements for screen readers.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { AttentionFields, HealthFields, StatusFields } from '../model/api-types.ts'
+import type { StatusFields } from '../model/api/answers.ts'
+import type { AttentionFields } from '../model/api/operations.ts'
+import type { HealthFields } from '../model/api/health.ts'
 import { Attention, useAttention } from './attention.tsx'
+import { ChosenBar, Histogram } from './chosen.tsx'
 import { OpenedView } from './delivery.tsx'
 import { type Feed, useFeed } from './feed.ts'
 import { Health, useHealth } from './health.tsx'
+import { type Held, Pauses, useHeld } from './held.tsx'
+import { Hooks } from './hooks.tsx'
 import { Help, useKeys } from './keys.tsx'
 import { FilterBar, List, useListItems } from './list.tsx'
 import { go, type PagePlace, usePlace, type View, views } from './place.ts'
@@ -15,6 +20,7 @@ import { Sessions } from './sessions.tsx'
 
 const names: Readonly<Record<View, string>> = {
   list: 'deliveries',
+  hooks: 'hooks',
   replay: 'replay',
   sessions: 'sessions',
   health: 'health',
@@ -24,10 +30,15 @@ export function App(): JSX.Element {
   const place = usePlace()
   const feed = useFeed(place)
   const health = useHealth(`${feed.status?.lastReloadAt ?? ''}`)
+  const held = useHeld(`${feed.status?.lastReloadAt ?? ''} ${place.view}`)
   const items = useListItems(feed, place)
   const changes = [...feed.changed.values()].reduce((sum, each) => sum + each, 0)
   const attention = useAttention(changes)
+  const saved = `${feed.status?.lastReloadAt ?? ''} ${feed.status?.generation ?? ''}`
   const [isHelpOpen, setHelpOpen] = useState(false)
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set())
+  const pick = (id: string) =>
+    setPicked((before) => new Set(before.has(id) ? [...before].filter((each) => each !== id) : [...before, id]))
   const focusList = () => document.getElementById('list')?.focus()
 
   /** Chooses the row that is `by` rows further down. Only the list has rows. */
@@ -80,10 +91,15 @@ export function App(): JSX.Element {
     c: press('copy-curl'),
     e: press('open-editor'),
     p: press('pause'),
+    x: () => {
+      const row = items.find(({ id }) => id === place.id)
+      if (place.view === 'list' && row?.kind === 'delivery') pick(row.id)
+    },
     1: show('list'),
-    2: show('replay'),
-    3: show('sessions'),
-    4: show('health'),
+    2: show('hooks'),
+    3: show('replay'),
+    4: show('sessions'),
+    5: show('health'),
   })
 
   return (
@@ -102,18 +118,32 @@ export function App(): JSX.Element {
             </button>
           ))}
         </nav>
-        <Status feed={feed} status={feed.status} />
+        <Status feed={feed} status={feed.status} paused={held.pauses.length} />
         <button type="button" class="help" onClick={() => setHelpOpen(true)} aria-label="Keys">
           ?
         </button>
       </header>
       <main>
         {place.view === 'list' && (
-          <ListView feed={feed} place={place} items={items} health={health} attention={attention} />
+          <ListView
+            feed={feed}
+            place={place}
+            items={items}
+            health={health}
+            held={held}
+            attention={attention}
+            saved={saved}
+            picked={picked}
+            onPick={pick}
+            onClear={() => setPicked(new Set())}
+          />
         )}
-        {place.view === 'replay' && <ReplayView place={place} status={feed.status} isConnected={feed.isConnected} />}
+        {place.view === 'hooks' && <Hooks place={place} saved={saved} changes={changes} />}
+        {place.view === 'replay' && (
+          <ReplayView place={place} status={feed.status} health={health} isConnected={feed.isConnected} />
+        )}
         {place.view === 'sessions' && <Sessions place={place} version={changes} />}
-        {place.view === 'health' && <Health health={health} />}
+        {place.view === 'health' && <Health health={health} held={held} attention={attention} />}
       </main>
       <Announcer feed={feed} />
       <Help isOpen={isHelpOpen} onClose={() => setHelpOpen(false)} />
@@ -126,10 +156,26 @@ type ListViewProps = {
   place: PagePlace
   items: readonly ListItem[]
   health: HealthFields | undefined
+  held: Held
   attention: AttentionFields | undefined
+  saved: string
+  picked: ReadonlySet<string>
+  onPick: (id: string) => void
+  onClear: () => void
 }
 
-function ListView({ feed, place, items, health, attention }: ListViewProps): JSX.Element {
+function ListView({
+  feed,
+  place,
+  items,
+  health,
+  held,
+  attention,
+  saved,
+  picked,
+  onPick,
+  onClear,
+}: ListViewProps): JSX.Element {
   const { id } = place
   const isRefusal =
     items.find((item) => item.id === id)?.kind === 'refusal' ||
@@ -138,11 +184,14 @@ function ListView({ feed, place, items, health, attention }: ListViewProps): JSX
     <>
       <h2 class="sr">Deliveries</h2>
       <FilterBar place={place} feed={feed} health={health} attention={attention?.count ?? 0} />
+      <Pauses held={held} isShort />
+      {picked.size > 0 && <ChosenBar ids={[...picked]} onClear={onClear} />}
+      {place.state !== 'attention' && <Histogram rows={feed.rows} place={place} />}
       <div class={`split${id === '' ? '' : ' has-detail'}`}>
         {place.state === 'attention' ? (
-          <Attention attention={attention} place={place} />
+          <Attention attention={attention} place={place} saved={saved} />
         ) : (
-          <List feed={feed} place={place} items={items} />
+          <List feed={feed} place={place} items={items} picked={picked} onPick={onPick} />
         )}
         {id !== '' && (
           <article id="detail" tabIndex={-1} aria-label="The chosen delivery">
@@ -162,7 +211,9 @@ function ListView({ feed, place, items, health, attention }: ListViewProps): JSX
   )
 }
 
-function Status({ feed, status }: { feed: Feed; status: StatusFields | undefined }): JSX.Element {
+type StatusProps = { feed: Feed; status: StatusFields | undefined; paused: number }
+
+function Status({ feed, status, paused }: StatusProps): JSX.Element {
   if (!feed.isConnected) return <span class="status bad">not connected, trying again …</span>
   if (status?.held === true) {
     return (
@@ -175,6 +226,13 @@ function Status({ feed, status }: { feed: Feed; status: StatusFields | undefined
     return (
       <button type="button" class="status bad link" onClick={() => go({ view: 'health' })}>
         {status.problems} not live
+      </button>
+    )
+  }
+  if (paused > 0) {
+    return (
+      <button type="button" class="status bad link" onClick={() => go({ view: 'health' })}>
+        {paused} paused
       </button>
     )
   }

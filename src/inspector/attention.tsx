@@ -1,10 +1,10 @@
 // What needs a person: parked, dead, failing and refused, grouped by cause, with what can be done about a whole group.
 import type { JSX } from 'preact'
-import { useEffect, useRef, useState } from 'preact/hooks'
-import type { CapturedFields } from '../model/api-replay-types.ts'
-import type { AttentionFields, AttentionGroup, RetryFields } from '../model/api-types.ts'
-import { undoMs } from './actions.tsx'
+import { useEffect, useState } from 'preact/hooks'
+import type { CapturedFields } from '../model/api/replay.ts'
+import type { AttentionFields, AttentionGroup } from '../model/api/operations.ts'
 import { get, post } from './api.ts'
+import { actOnAll, DropAll } from './bulk.tsx'
 import { formatCount, markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
 import { glyphs } from './rows.ts'
@@ -44,9 +44,14 @@ export function useAttention(version: number): AttentionFields | undefined {
   return attention
 }
 
-type AttentionProps = { readonly attention: AttentionFields | undefined; readonly place: PagePlace }
+type AttentionProps = {
+  readonly attention: AttentionFields | undefined
+  readonly place: PagePlace
+  /** Changes when a file is saved, and when another generation serves. */
+  readonly saved: string
+}
 
-export function Attention({ attention, place }: AttentionProps): JSX.Element {
+export function Attention({ attention, place, saved }: AttentionProps): JSX.Element {
   const now = useNow(0)
   return (
     <div class="list-pane">
@@ -54,14 +59,16 @@ export function Attention({ attention, place }: AttentionProps): JSX.Element {
         {attention === undefined && <p class="empty">Reading …</p>}
         {attention?.groups.length === 0 && <p class="empty">Nothing needs attention.</p>}
         {attention?.groups.map((group) => (
-          <Group key={`${group.kind} ${group.ids.at(-1)}`} group={group} chosen={place.id} now={now} />
+          <Group key={`${group.kind} ${group.ids.at(-1)}`} group={group} chosen={place.id} now={now} saved={saved} />
         ))}
       </section>
     </div>
   )
 }
 
-function Group({ group, chosen, now }: { group: AttentionGroup; chosen: string; now: number }): JSX.Element {
+type GroupProps = { group: AttentionGroup; chosen: string; now: number; saved: string }
+
+function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
   const { kind, title, place, hooks, count, since, ids } = group
   const [said, setSaid] = useState('')
   const [isBusy, setBusy] = useState(false)
@@ -70,19 +77,9 @@ function Group({ group, chosen, now }: { group: AttentionGroup; chosen: string; 
   const sinceAt = Date.parse(since)
   const isRecent = now - sinceAt < recentMs
 
-  /** Sends the requests one by one, so that a large group does not slow down the gateway. */
-  async function actOnAll(what: 'retry' | 'drop'): Promise<void> {
+  async function act(what: 'retry' | 'drop'): Promise<void> {
     setBusy(true)
-    const results = new Map<string, number>()
-    for (const [at, id] of ids.entries()) {
-      setSaid(`${at + 1} of ${ids.length} …`)
-      const result = await post<RetryFields>(`/api/deliveries/${encodeURIComponent(id)}/${what}`).then(
-        ({ state, jobs = [] }) => (what === 'drop' ? 'dropped' : jobs.length > 0 ? 'queued again' : `now ${state}`),
-        (error: unknown) => (error instanceof Error ? error.message : 'failed'),
-      )
-      results.set(result, (results.get(result) ?? 0) + 1)
-    }
-    setSaid(`${[...results].map(([result, times]) => `${times} ${result}`).join(', ')}.`)
+    await actOnAll(ids, what, setSaid)
     setBusy(false)
   }
 
@@ -126,12 +123,13 @@ function Group({ group, chosen, now }: { group: AttentionGroup; chosen: string; 
             keep one as fixture
           </button>
         )}
+        {kind === 'parked' && <RetryPreview ids={ids} saved={saved} />}
         {(kind === 'parked' || kind === 'dead') && (
-          <button type="button" disabled={isBusy} onClick={() => void actOnAll('retry')}>
+          <button type="button" disabled={isBusy} onClick={() => void act('retry')}>
             retry {formatCount(ids.length)}
           </button>
         )}
-        {kind !== 'refused' && <DropAll count={ids.length} isBusy={isBusy} onDrop={() => void actOnAll('drop')} />}
+        {kind !== 'refused' && <DropAll count={ids.length} isBusy={isBusy} onDrop={() => void act('drop')} />}
       </div>
       <p class="said" role="status">
         {markUnseen(said)}
@@ -140,27 +138,40 @@ function Group({ group, chosen, now }: { group: AttentionGroup; chosen: string; 
   )
 }
 
-type DropAllProps = { readonly count: number; readonly isBusy: boolean; readonly onDrop: () => void }
+/** The maximum number of ids of one request for the decisions of the live code. */
+const mostTried = 100
 
-/** Drops after some seconds. Leaving the view before then drops nothing. */
-function DropAll({ count, isBusy, onDrop }: DropAllProps): JSX.Element {
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  const [isWaiting, setWaiting] = useState(false)
-  useEffect(() => () => clearTimeout(timer.current), [])
-  function start(): void {
-    setWaiting(true)
-    timer.current = setTimeout(() => {
-      setWaiting(false)
-      onDrop()
-    }, undoMs)
-  }
-  function undo(): void {
-    clearTimeout(timer.current)
-    setWaiting(false)
-  }
-  return (
-    <button type="button" class="apart" disabled={isBusy} onClick={isWaiting ? undo : start}>
-      {isWaiting ? 'undo the drop' : `drop ${formatCount(count)}`}
+type MendedProps = { readonly ids: readonly string[]; readonly saved: string }
+
+/** How many parked deliveries the live code would take, asked by a button and then again after each save. */
+function RetryPreview({ ids, saved }: MendedProps): JSX.Element {
+  const [said, setSaid] = useState('')
+  const [isAsked, setAsked] = useState(false)
+  useEffect(() => {
+    if (!isAsked) return
+    const ended = new AbortController()
+    setSaid('trying …')
+    void ask(ids.slice(0, mostTried), ended.signal).then(
+      (text) => !ended.signal.aborted && setSaid(text),
+      (error: unknown) => !ended.signal.aborted && setSaid(error instanceof Error ? error.message : 'It failed.'),
+    )
+    return () => ended.abort()
+  }, [isAsked, saved, ids.length])
+  return isAsked ? (
+    <span class="mended" role="status">
+      {markUnseen(said)}
+    </span>
+  ) : (
+    <button type="button" onClick={() => setAsked(true)}>
+      would they work now?
     </button>
   )
+}
+
+async function ask(ids: readonly string[], signal: AbortSignal): Promise<string> {
+  const path = `/api/replay/live?ids=${ids.map(encodeURIComponent).join(',')}`
+  const { outcomes } = await post<{ outcomes: Readonly<Record<string, { decision: string }>> }>(path, undefined, signal)
+  const tried = Object.values(outcomes)
+  const works = tried.filter(({ decision }) => decision === 'accept' || decision === 'skip').length
+  return `${formatCount(works)} of ${formatCount(tried.length)} would work now`
 }

@@ -1,6 +1,6 @@
 // A kept request as a command for bash or zsh. It sends the same bytes and reads no file. Of the request, nothing is expanded, and
 // every character can be seen.
-import type { RequestFields } from '../model/api-types.ts'
+import type { RequestFields } from '../model/api/answers.ts'
 
 /**
  * Headers of the connection, of browsers and of proxies, which say nothing about the request, and the key with which the copy would be
@@ -43,7 +43,7 @@ const hidden = /[\p{Cc}\p{Cf}\u2028\u2029]/u
 /** In a header, each character is one byte, and a shell would write these characters in UTF-8. */
 const nonAscii = /[^\x20-\x7e]/
 
-/** A word for a shell. The bytes of the characters that `odd` finds are written as numbers. */
+/** Quotes a word for a shell. The characters that `odd` matches are written as octal escapes of their bytes. */
 function quoteForShell(text: string, odd: RegExp = nonAscii): string {
   if (!odd.test(text)) return `'${text.replaceAll("'", `'\\''`)}'`
   // `!` and quotes too: an interactive shell expands its history first

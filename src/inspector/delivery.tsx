@@ -1,16 +1,16 @@
 // One delivery: its way through the pipe, the request, the prompts and replies of its runs, and the answer to the sender.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
-import type { RequestFields, RunFields, ShownDelivery } from '../model/api-types.ts'
+import type { RequestFields, RunFields, ShownDelivery } from '../model/api/answers.ts'
 import { Actions, type Said } from './actions.tsx'
 import { ApiError, get } from './api.ts'
-import { formatCount, formatDuration, markUnseen } from './format.ts'
+import { formatDuration } from './format.ts'
+import { Headers, Part, Payload, Replies, Texts } from './parts.tsx'
 import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
 import { type OpenedRefusal, RefusalView } from './refusal.tsx'
 import { countJobs, findState, glyphs } from './rows.ts'
 import { Age, Line, LongText, useNow } from './text.tsx'
-import { PayloadView } from './tree.tsx'
 
 type Opened =
   | {
@@ -71,23 +71,80 @@ function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps):
       () => setSaid({ text: `${what} is in the clipboard.`, isBad: false }),
       () => setSaid({ text: 'The browser does not allow to copy.', isBad: true }),
     )
+  const [tab, setTab] = useState(readTab)
+  const choose = (chosen: Tab) => {
+    localStorage.setItem(tabKey, chosen)
+    setTab(chosen)
+  }
   return (
     <>
       <Title delivery={delivery} onCopy={copy} />
       <Actions delivery={delivery} request={request} hooksUrl={hooksUrl} said={said} onSay={setSaid} onDone={onDone} />
       <Reason delivery={delivery} />
-      <Pipe delivery={delivery} />
-      {runs.map((run) => (
-        <Run key={run.jobId} run={run} />
-      ))}
-      <Payload request={request} onCopy={copy} />
-      {request !== undefined && <Headers request={request} />}
-      <Part
-        title={['Answer to the sender:', delivery.answer.status, delivery.answer.contentType ?? ''].join(' ').trim()}
-      >
-        <LongText text={delivery.answer.body === '' ? '(no body)' : delivery.answer.body} label="Answer" />
-      </Part>
+      <Tabs chosen={tab} onChoose={choose} />
+      <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
+        {tab === 'trace' && (
+          <>
+            <Replies runs={runs} onOpen={() => choose('texts')} />
+            <Pipe delivery={delivery} />
+          </>
+        )}
+        {tab === 'request' && (
+          <>
+            <Payload request={request} onCopy={copy} />
+            {request !== undefined && <Headers request={request} />}
+          </>
+        )}
+        {tab === 'texts' && <Texts runs={runs} />}
+        {tab === 'answer' && (
+          <Part
+            title={['Answer to the sender:', delivery.answer.status, delivery.answer.contentType ?? '']
+              .join(' ')
+              .trim()}
+          >
+            <LongText text={delivery.answer.body === '' ? '(no body)' : delivery.answer.body} label="Answer" />
+          </Part>
+        )}
+      </div>
     </>
+  )
+}
+
+const tabs = { trace: 'Trace', request: 'Request', texts: 'Prompt and reply', answer: 'Answer' } as const
+type Tab = keyof typeof tabs
+// as: the object has these names
+const tabNames = Object.keys(tabs) as Tab[]
+const tabKey = 'hookloom-tab'
+/** The tab that was chosen last, also of another delivery. */
+const readTab = (): Tab => tabNames.find((name) => name === localStorage.getItem(tabKey)) ?? 'trace'
+
+function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void }): JSX.Element {
+  const step = (by: number) => {
+    const next = tabNames.at((tabNames.indexOf(chosen) + by) % tabNames.length) ?? 'trace'
+    onChoose(next)
+    document.getElementById(`tab-${next}`)?.focus()
+  }
+  return (
+    <div class="tabs" role="tablist" aria-label="Parts of the delivery">
+      {tabNames.map((name) => (
+        <button
+          type="button"
+          role="tab"
+          key={name}
+          id={`tab-${name}`}
+          aria-selected={name === chosen}
+          aria-controls="panel"
+          tabIndex={name === chosen ? 0 : -1}
+          onClick={() => onChoose(name)}
+          onKeyDown={({ key }) => {
+            if (key === 'ArrowRight') step(1)
+            if (key === 'ArrowLeft') step(-1)
+          }}
+        >
+          {tabs[name]}
+        </button>
+      ))}
+    </div>
   )
 }
 
@@ -136,6 +193,7 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
 /** Why it is parked, or why a run is dead or will be tried again. */
 function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDelivery }): JSX.Element | null {
   const failed = jobs.find((job) => job.lastError !== null && job.state !== 'done' && job.state !== 'dropped')
+  const isOver = failed !== undefined && failed.state !== 'queued' && failed.state !== 'running'
   if (problem !== null && state !== 'accepted') {
     return (
       <section class="problem" aria-label="Problem">
@@ -151,7 +209,7 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
   return (
     <section class={`problem${failed.state === 'dead' ? '' : ' mild'}`} aria-label="Problem">
       <p>
-        <b>{failed.state === 'dead' ? `dead${tries}` : `will be tried again${tries}`}</b>{' '}
+        <b>{isOver ? `${failed.state}${tries}` : `will be tried again${tries}`}</b>{' '}
         <Line text={failed.lastError ?? ''} most={2_000} />
       </p>
     </section>
@@ -183,88 +241,4 @@ async function readDelivery(id: string, signal: AbortSignal): Promise<Opened> {
   const ids = delivery.jobs.flatMap(({ runId }) => runId ?? []).slice(0, mostRuns)
   const runs = await Promise.all(ids.map((run) => get<RunFields>(`/api/runs/${encodeURIComponent(run)}`, signal)))
   return { kind: 'delivery', id, delivery, request, runs }
-}
-
-function Part({
-  title,
-  children,
-  isOpen = true,
-}: {
-  title: string
-  children: JSX.Element | null
-  isOpen?: boolean
-}): JSX.Element {
-  return (
-    <details class="part" open={isOpen}>
-      <summary>
-        <h3>{title}</h3>
-      </summary>
-      {children}
-    </details>
-  )
-}
-
-function Run({ run }: { run: RunFields }): JSX.Element | null {
-  if (run.prompt === null && run.reply === null) return null
-  return (
-    <>
-      {run.prompt !== null && (
-        <Part title="Prompt, as it was built" isOpen={false}>
-          <LongText text={run.prompt} label="Prompt" />
-        </Part>
-      )}
-      {run.reply !== null && (
-        <Part title="Reply">
-          <LongText text={run.reply} label="Reply" />
-        </Part>
-      )}
-    </>
-  )
-}
-
-type PayloadProps = {
-  readonly request: RequestFields | undefined
-  readonly onCopy: (what: string, text: string) => void
-}
-
-function Payload({ request, onCopy }: PayloadProps): JSX.Element {
-  if (request === undefined) {
-    return (
-      <Part title="Payload">
-        <p class="note">
-          The payload was not kept. Set <code>"retain": true</code> in the mapping to keep the next ones.
-        </p>
-      </Part>
-    )
-  }
-  const { body, encoding } = request
-  return (
-    <Part title={`Payload, ${formatCount(body.length)} characters`}>
-      {encoding === 'utf8' ? <PayloadView text={body} onCopy={onCopy} /> : <LongText text={body} label="Payload" />}
-    </Part>
-  )
-}
-
-function Headers({ request }: { request: RequestFields }): JSX.Element {
-  const names = Object.keys(request.headers).toSorted()
-  return (
-    <Part title={`Request, ${names.length} headers`} isOpen={false}>
-      <dl class="fields">
-        <dt>{request.method}</dt>
-        <dd>
-          <bdi>{markUnseen(request.url.slice(0, 4_000))}</bdi>
-        </dd>
-        {names.map((name) => (
-          <>
-            <dt key={name}>
-              <Line text={name} most={80} />
-            </dt>
-            <dd>
-              <bdi>{markUnseen((request.headers[name] ?? '').slice(0, 4_000))}</bdi>
-            </dd>
-          </>
-        ))}
-      </dl>
-    </Part>
-  )
 }

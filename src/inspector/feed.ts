@@ -1,6 +1,6 @@
 // The rows that the list shows, kept up to date by the stream. While the list is paused, changes are counted, and shown on resume.
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { DeliveryRow, Page, RefusalFields, StatusFields } from '../model/api-types.ts'
+import type { DeliveryPage, DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
 import { get, ApiError, toQuery } from './api.ts'
 import { type Filters, matchesFilters, mergeRows, maxRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
 import { followChanges } from './stream.ts'
@@ -17,6 +17,8 @@ export type Feed = {
   /** The number of changes of each delivery since the page was opened. A view of the delivery reads it again when it grows. */
   readonly changed: ReadonlyMap<string, number>
   pause(isPaused: boolean): void
+  /** Milliseconds since the epoch: a search ended there, and older rows were not searched. Undefined: all were. */
+  readonly searchedTo: number | undefined
   /** Reads the next older rows, if there are any. */
   loadOlder(): void
 }
@@ -24,9 +26,18 @@ export type Feed = {
 const pageRows = 200
 /** Pages that are read for one screen of a filter that the API does not have. */
 const maxPages = 5
+/** A search of the whole store may take a hundred requests. It goes on for this long, and then on demand. */
+const longestSearchMs = 2_000
+/** Words of new deliveries are searched by the gateway, at most so often. */
+const searchAgainMs = 1_500
 
-type PageOfRows = { readonly rows: readonly ListRow[]; readonly next: string | null }
-const noRows: PageOfRows = { rows: [], next: null }
+type PageOfRows = {
+  readonly rows: readonly ListRow[]
+  readonly next: string | null
+  readonly searchedTo: number | undefined
+}
+const noRows: PageOfRows = { rows: [], next: null, searchedTo: undefined }
+const toIsoTime = (at: string) => (at === '' ? '' : new Date(Number(at)).toISOString())
 
 /** The filters of the page as those of the API. Undefined: the API has no delivery of this state. */
 function toApiState(state: string): string | undefined {
@@ -35,8 +46,8 @@ function toApiState(state: string): string | undefined {
   return state === 'waiting' ? '' : state
 }
 
-export function useFeed({ state, hook, source, q }: Filters): Feed {
-  const filters = { state, hook, source, q }
+export function useFeed({ state, hook, source, q, since, until }: Filters): Feed {
+  const filters = { state, hook, source, q, since, until }
   const [rows, setRows] = useState<readonly ListRow[]>([])
   const [isLoading, setLoading] = useState(true)
   const [problem, setProblem] = useState('')
@@ -46,6 +57,8 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
   const [waiting, setWaiting] = useState(0)
   const [changed, setChanged] = useState<ReadonlyMap<string, number>>(new Map())
   const [reloads, setReloads] = useState(0)
+  const [searchedTo, setSearchedTo] = useState<number>()
+  const again = useRef<ReturnType<typeof setTimeout>>(undefined)
   const now = useRef({
     filters,
     isPaused,
@@ -77,11 +90,28 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
     setChanged(
       (before) => new Map([...before, ...found.map(({ id }) => [id, (before.get(id) ?? 0) + 1] as const)].slice(-500)),
     )
+    if (wanted.q !== '') searchAgainSoon()
     if (!isWaiting) return setRows((before) => mergeRows(before, found, wanted))
     for (const row of found) if (matchesFilters(row, wanted) || changedRows.has(row.id)) changedRows.set(row.id, row)
     for (const id of changedRows.keys()) if (changedRows.size > maxRows) changedRows.delete(id)
     setWaiting(changedRows.size)
   }
+
+  /** New deliveries may have the word in their payload. */
+  function searchAgainSoon(): void {
+    again.current ??= setTimeout(() => {
+      again.current = undefined
+      const { filters: asked, isPaused: isWaiting } = now.current
+      if (asked.q === '' || isWaiting) return
+      void readPage(null, asked).then(
+        (page) =>
+          toQuery(asked) === toQuery(now.current.filters) &&
+          setRows((before) => mergeRows(before, page.rows, asked, true)),
+        () => undefined,
+      )
+    }, searchAgainMs)
+  }
+  useEffect(() => () => clearTimeout(again.current), [])
 
   useEffect(() => {
     const ended = new AbortController()
@@ -91,7 +121,7 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
       clearTimeout(timer)
       ended.abort()
     }
-  }, [state, hook, source, q, reloads])
+  }, [state, hook, source, q, since, until, reloads])
 
   async function load(signal: AbortSignal): Promise<void> {
     setLoading(true)
@@ -101,15 +131,24 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
       let refusalsLeft = refusals.map(toRefusalRow)
       let next: string | null = null
       let count = 0
-      for (let page = 0; page === 0 || (next !== null && count < pageRows && page < maxPages); page += 1) {
-        const found = await readPage(next, signal)
+      const startedAt = performance.now()
+      const goesOn = (page: number, isSearch: boolean) =>
+        isSearch ? performance.now() - startedAt < longestSearchMs : page < maxPages
+      for (
+        let [page, isSearch] = [0, false];
+        page === 0 || (next !== null && count < pageRows && goesOn(page, isSearch));
+        page += 1
+      ) {
+        const found = await readPage(next, filters, signal)
         next = found.next
+        isSearch = found.searchedTo !== undefined
         now.current.next = next
-        count += found.rows.filter((row) => matchesFilters(row, filters)).length
+        setSearchedTo(found.searchedTo)
+        count += found.rows.filter((row) => matchesFilters(row, { ...filters, q: '' })).length
         const oldest = next === null ? 0 : (found.rows.at(0)?.at ?? Number.POSITIVE_INFINITY)
         const shown = [...found.rows, ...refusalsLeft.filter(({ at }) => at >= oldest)]
         refusalsLeft = refusalsLeft.filter(({ at }) => at < oldest)
-        setRows((before) => mergeRows(page === 0 ? [] : before, shown, filters))
+        setRows((before) => mergeRows(page === 0 ? [] : before, shown, filters, true))
       }
       setProblem('')
       setLoading(false)
@@ -121,13 +160,16 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
   }
 
   /** A search looks at a part of a large store: a page may have few rows, or none, although there are more. */
-  async function readPage(before: string | null, signal?: AbortSignal): Promise<PageOfRows> {
-    const apiState = toApiState(state)
+  async function readPage(before: string | null, wanted: Filters, signal?: AbortSignal): Promise<PageOfRows> {
+    const apiState = toApiState(wanted.state)
     if (apiState === undefined) return noRows
-    const query = toQuery({ state: apiState, hook, source, q, before: before ?? undefined, limit: pageRows })
+    const times = { since: toIsoTime(wanted.since), until: toIsoTime(wanted.until) }
+    const words = { hook: wanted.hook, source: wanted.source, q: wanted.q }
+    const query = toQuery({ state: apiState, ...words, ...times, before: before ?? undefined, limit: pageRows })
     try {
-      const { deliveries, next } = await get<Page<'deliveries', DeliveryRow>>(`/api/deliveries?${query}`, signal)
-      return { rows: deliveries.map(toListRow), next }
+      const page = await get<DeliveryPage>(`/api/deliveries?${query}`, signal)
+      const searched = page.searchedTo === null ? undefined : Date.parse(page.searchedTo)
+      return { rows: page.deliveries.map(toListRow), next: page.next, searchedTo: searched }
     } catch (error) {
       // the retention deleted the delivery that `before` names, and so all older ones
       if (before !== null && error instanceof ApiError && error.status === 404) return noRows
@@ -144,13 +186,16 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
   }
 
   async function readOlder(from: string): Promise<void> {
+    const startedAt = performance.now()
     for (let at = from; ;) {
-      const page = await readPage(at)
+      const { filters: wanted } = now.current
+      const page = await readPage(at, wanted)
       // the list was read again in the meantime
       if (now.current.next !== at) return
       now.current.next = page.next
-      setRows((before) => mergeRows(before, page.rows, now.current.filters))
-      if (page.next === null || page.rows.length > 0) return
+      setSearchedTo(page.searchedTo)
+      setRows((before) => mergeRows(before, page.rows, wanted, true))
+      if (page.next === null || page.rows.length > 0 || performance.now() - startedAt > longestSearchMs) return
       at = page.next
     }
   }
@@ -164,5 +209,5 @@ export function useFeed({ state, hook, source, q }: Filters): Feed {
     setRows((before) => mergeRows(before, found, filters))
   }
 
-  return { rows, isLoading, problem, isConnected, status, waiting, isPaused, changed, pause, loadOlder }
+  return { rows, isLoading, problem, isConnected, status, waiting, isPaused, changed, searchedTo, pause, loadOlder }
 }

@@ -1,13 +1,19 @@
 // The health of the gateway: its live code, its queues, the gateways on its store, and the last hour.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { HealthFields } from '../model/api-types.ts'
+import type { AttentionFields } from '../model/api/operations.ts'
+import type { HealthFields } from '../model/api/health.ts'
 import { get } from './api.ts'
+import { Budgets, type Held, Pauses, Senders } from './held.tsx'
+import { useHooks } from './hooks.tsx'
 import { toEditorUrl } from './pipe.tsx'
+import { Doctor, Outlets } from './outlets.tsx'
+import { Nodes, QueueView } from './queues.tsx'
 import { go } from './place.ts'
 import { Plot } from './plot.tsx'
-import { formatCount, formatDuration } from './format.ts'
-import { Line, LongText, Time } from './text.tsx'
+import { formatCount } from './format.ts'
+import { Table } from './table.tsx'
+import { Age, Line, LongText, Time, useNow } from './text.tsx'
 
 const everyMs = 5_000
 
@@ -30,11 +36,18 @@ export function useHealth(version: string): HealthFields | undefined {
   return health
 }
 
-export function Health({ health }: { health: HealthFields | undefined }): JSX.Element {
+type HealthProps = {
+  readonly health: HealthFields | undefined
+  readonly held: Held
+  readonly attention: AttentionFields | undefined
+}
+
+export function Health({ health, held, attention }: HealthProps): JSX.Element {
   if (health === undefined) return <p class="empty">Reading …</p>
   const { problems, store, minutes } = health
   return (
-    <div class="health" id="view" tabIndex={-1}>
+    <div class="health" id="view" tabIndex={0} role="region" aria-label="Health">
+      <Verdict attention={attention} />
       <section aria-label="Live code">
         <h2>Live code</h2>
         <p class={health.degraded ? 'warn' : 'good'}>
@@ -80,8 +93,14 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
             ),
         )}
       </section>
-      <Queues health={health} />
+      <Pauses held={held} />
+      <Budgets budgets={held.budgets} />
+      <HookRates version={health.generation} />
+      <Outlets version={health.generation} />
+      <QueueView health={health} />
+      <Senders senders={held.senders} />
       <Nodes health={health} />
+      <Doctor />
       <section aria-label="The last hour">
         <h2>The last hour</h2>
         <div class="plots">
@@ -127,108 +146,74 @@ export function Health({ health }: { health: HealthFields | undefined }): JSX.El
   )
 }
 
-function Queues({ health }: { health: HealthFields }): JSX.Element {
-  const { deliveries, jobs, dueSince, lanes, store } = health
-  const age = dueSince === null ? 'nothing waits' : formatDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
-  const facts: readonly (readonly [string, string, string?])[] = [
-    ['parked', String(deliveries.parked), 'parked'],
-    ['pending', String(deliveries.pending), 'waiting'],
-    ['dead runs', String(jobs.dead), 'dead'],
-    ['queued', String(jobs.queued)],
-    ['running', String(jobs.running)],
-    ['oldest due', age],
-    ['bytes waiting', formatCount(store.waitingBytes)],
-  ]
+/** Causes in the first sentence, and the characters of each. */
+const [mostCauses, longestCause] = [4, 120]
+
+/** Without a full stop, or with an ellipsis in place of the words that are left out. */
+const cutCause = (cause: string) =>
+  cause.length > longestCause ? cause.slice(0, longestCause).replace(/\s+\S*$/, ' …') : cause.replace(/\.$/, '')
+
+/** What is wrong, in one sentence. */
+function Verdict({ attention }: { attention: AttentionFields | undefined }): JSX.Element | null {
+  if (attention === undefined) return null
+  const { count, groups } = attention
+  if (count === 0) return <p class="verdict">Nothing needs attention.</p>
+  const causes = groups.slice(0, mostCauses).map((group) => {
+    const cause = group.place ?? group.title
+    return `${formatCount(group.count)} ${group.kind}: ${cutCause(cause)}`
+  })
+  const rest = groups.length > mostCauses ? `; and ${groups.length - mostCauses} more causes` : ''
   return (
-    <section aria-label="Queues">
-      <h2>Queues</h2>
-      <dl class="facts">
-        {facts.map(([name, value, state]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>
-              {state === undefined || value === '0' ? (
-                value
-              ) : (
-                <button type="button" class={`link ${state}`} onClick={() => go({ view: 'list', state })}>
-                  {value}
-                </button>
-              )}
-            </dd>
-          </div>
-        ))}
-      </dl>
-      {lanes.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">lane</th>
-              <th scope="col">jobs</th>
-              <th scope="col">oldest</th>
-              <th scope="col">state</th>
-            </tr>
-          </thead>
-          <tbody>
-            {lanes.map(({ lane, jobs: count, since, running }) => (
-              <tr key={lane}>
-                <td>
-                  <Line text={lane} most={120} />
-                </td>
-                <td>{count}</td>
-                <td>{formatDuration(Math.max(0, Date.now() - Date.parse(since)))}</td>
-                <td>{running ? 'running' : 'waiting'}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-    </section>
+    <p class="verdict bad">
+      <Line text={`${causes.join('; ')}${rest}.`.replace(/…\.$/, '…')} most={800} />{' '}
+      <button type="button" class="link" onClick={() => go({ view: 'list', state: 'attention', id: '' })}>
+        show them
+      </button>
+    </p>
   )
 }
 
-/** The gateways on the store. */
-function Nodes({ health: { nodes, different } }: { health: HealthFields }): JSX.Element | null {
-  if (nodes.length === 0) return null
+/** What came through each hook in the last hour. Hooks with failures come first. */
+function HookRates({ version }: { version: string }): JSX.Element | null {
+  const now = useNow(0)
+  // once a minute
+  const { hooks } = useHooks(`${version} ${Math.floor(now / 60_000)}`)
+  const busy = (hooks?.hooks ?? []).filter(
+    ({ lastHour, lastFailure }) => lastHour.deliveries + lastHour.refused > 0 || lastFailure,
+  )
+  if (busy.length === 0) return null
+  const failures = ({ lastHour }: (typeof busy)[number]) => lastHour.parked + lastHour.refused
   return (
-    <section aria-label="Gateways">
-      <h2>Gateways</h2>
-      {different !== null && (
-        <p class="problem">
-          <Line text={different} most={2_000} />
-        </p>
-      )}
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">gateway</th>
-            <th scope="col">version</th>
-            <th scope="col">generation</th>
-            <th scope="col">address</th>
-            <th scope="col">last seen</th>
-          </tr>
-        </thead>
-        <tbody>
-          {nodes.map(({ id, version, generation, address, seenAt }) => (
-            <tr key={id}>
+    <section aria-label="Hooks in the last hour">
+      <h2>Hooks in the last hour</h2>
+      <Table
+        label="Table of the hooks"
+        heads={['hook', 'a minute', 'deliveries', 'parked', 'refused', 'duplicates', 'last failure']}
+      >
+        {busy
+          .toSorted((one, other) => failures(other) - failures(one))
+          .map(({ name, lastHour, lastFailure }) => (
+            <tr key={name ?? ''}>
               <td>
-                <Line text={id} most={80} />
+                <button type="button" class="link" onClick={() => go({ view: 'list', hook: name ?? '', id: '' })}>
+                  <Line text={name ?? 'any other name'} most={60} />
+                </button>
               </td>
+              <td>{(lastHour.deliveries / 60).toFixed(1)}</td>
+              <td>{formatCount(lastHour.deliveries)}</td>
+              <td class={lastHour.parked > 0 ? 'bad' : ''}>{formatCount(lastHour.parked)}</td>
+              <td class={lastHour.refused > 0 ? 'bad' : ''}>{formatCount(lastHour.refused)}</td>
+              <td>{formatCount(lastHour.duplicates)}</td>
               <td>
-                <Line text={version} most={40} />
-              </td>
-              <td>
-                <Line text={generation} most={80} />
-              </td>
-              <td>
-                <Line text={address} most={120} />
-              </td>
-              <td>
-                <Time at={seenAt} />
+                {lastFailure !== null && (
+                  <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
+                    <Age at={Date.parse(lastFailure.at)} now={now} /> <Line text={lastFailure.title} most={100} />
+                  </button>
+                )}
               </td>
             </tr>
           ))}
-        </tbody>
-      </table>
+      </Table>
     </section>
   )
 }

@@ -23,10 +23,10 @@ const keyForm = /^hlk_([\w-]{64})$/
 const publicBytes = 16
 
 /**
- * Whether the program on this port is a gateway that made the key, without showing it the key: another program may have taken the port
+ * Whether the program on this port is the gateway that issued the key, without revealing it: another program may have taken the port
  * while the gateway was down. A key is a public part and its signature by the gateway; the gateway signs a random text with that signature.
  */
-export async function provesKey(key: string): Promise<boolean> {
+export async function verifyGateway(key: string): Promise<boolean> {
   const text = keyForm.exec(key)?.[1]
   if (text === undefined) return false
   const bytes = Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (each) => each.charCodeAt(0))

@@ -10,8 +10,9 @@ const keys: readonly (readonly [key: string, meaning: string])[] = [
   ['r', 'retry the chosen delivery'],
   ['c', 'copy it as a curl command'],
   ['e', 'open its transform in the editor'],
+  ['x', 'choose the delivery, to retry or drop several'],
   ['p', 'pause and resume the list, the replay'],
-  ['1  2  3  4', 'deliveries, replay, sessions, health'],
+  ['1  2  3  4  5', 'deliveries, hooks, replay, sessions, health'],
   ['?', 'this help'],
 ]
 

@@ -1,11 +1,12 @@
 // The live list. All rows have one height and only those in sight are in the document, so thousands of rows scroll smoothly.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { HealthFields } from '../model/api-types.ts'
+import type { HealthFields } from '../model/api/health.ts'
 import type { Feed } from './feed.ts'
-import { formatCount, formatLongDay } from './format.ts'
+import { formatClock, formatCount, formatLongDay } from './format.ts'
 import { go, type PagePlace, stateFilters } from './place.ts'
 import { describeRow, findRowState, formatTook, glyphs, type ListItem, type ListRow, toListItems } from './rows.ts'
+import { Start } from './start.tsx'
 import { Age, Line, useNow } from './text.tsx'
 
 /** Rows above and below those in sight that are in the document. */
@@ -18,9 +19,16 @@ export function useListItems({ rows }: Feed, { state }: PagePlace): readonly Lis
   return useMemo(() => toListItems(rows, state !== 'refused'), [rows, state, today])
 }
 
-type ListProps = { feed: Feed; place: PagePlace; items: readonly ListItem[] }
+type ListProps = {
+  feed: Feed
+  place: PagePlace
+  items: readonly ListItem[]
+  /** The ids of rows that are chosen for retry and drop. */
+  picked: ReadonlySet<string>
+  onPick: (id: string) => void
+}
 
-export function List({ feed, place, items }: ListProps): JSX.Element {
+export function List({ feed, place, items, picked, onPick }: ListProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null)
   const sheet = useRef<HTMLDivElement>(null)
   // `height`: of a row. The style sheet decides it, by the width of the list
@@ -103,6 +111,8 @@ export function List({ feed, place, items }: ListProps): JSX.Element {
                 now={now}
                 style={{ top: `${top}px`, height: `${height}px` }}
                 isChosen={item.id === place.id}
+                isPicked={picked.has(item.id)}
+                onPick={onPick}
                 position={first + at + 1}
                 count={items.length}
               />
@@ -110,6 +120,14 @@ export function List({ feed, place, items }: ListProps): JSX.Element {
           })}
         </div>
       </div>
+      {feed.searchedTo !== undefined && !feed.isLoading && (
+        <p class="searched" role="status">
+          Searched back to {formatClock(feed.searchedTo)}.{' '}
+          <button type="button" class="link" onClick={() => feed.loadOlder()}>
+            search further
+          </button>
+        </p>
+      )}
     </div>
   )
 }
@@ -132,64 +150,81 @@ type LineProps = {
   now: number
   style: { top: string; height: string }
   isChosen: boolean
+  isPicked: boolean
+  onPick: (id: string) => void
   position: number
   count: number
 }
 
-function RowLine({ row, now, style, isChosen, position, count }: LineProps): JSX.Element {
+function RowLine({ row, now, style, isChosen, isPicked, onPick, position, count }: LineProps): JSX.Element {
   const state = findRowState(row)
   const [source, hook, event] =
     row.kind === 'refusal'
       ? [row.refusal.client, row.refusal.hook ?? row.refusal.path, String(row.refusal.status)]
       : [row.delivery.sourceName ?? row.delivery.source ?? '', row.delivery.hook, row.delivery.event ?? '']
   const isQuiet = row.kind === 'refusal' && row.refusal.isStranger
-  return (
-    <div
-      class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}`}
-      style={style}
-      role="option"
-      id={`row-${row.id}`}
-      aria-selected={isChosen}
-      aria-posinset={position}
-      aria-setsize={count}
-      onClick={() => go({ id: row.id })}
-    >
-      <span class="outcome">
-        <span class="glyph" aria-hidden="true">
-          {glyphs[state]}
-        </span>{' '}
-        {state}
-      </span>
-      <span class="hook">
-        <Line text={hook} most={60} />{' '}
-        <span class="dim">
-          <Line text={event} most={60} />
+  // while somebody scrolls, a row that stays in sight is not drawn again
+  return useMemo(
+    () => (
+      <div
+        class={`row ${state}${isQuiet ? ' quiet' : ''}${isChosen ? ' chosen' : ''}${isPicked ? ' picked' : ''}`}
+        style={style}
+        role="option"
+        id={`row-${row.id}`}
+        aria-selected={isChosen}
+        aria-posinset={position}
+        aria-setsize={count}
+        onClick={(event) => {
+          if (row.kind === 'delivery' && (event.ctrlKey || event.metaKey)) onPick(row.id)
+          else go({ id: row.id })
+        }}
+      >
+        <span
+          class="outcome"
+          title={row.kind === 'delivery' ? 'Choose it for retry and drop (x)' : undefined}
+          onClick={(event) => {
+            if (row.kind !== 'delivery') return
+            event.stopPropagation()
+            onPick(row.id)
+          }}
+        >
+          <span class="glyph" aria-hidden="true">
+            {isPicked ? '☑' : glyphs[state]}
+          </span>{' '}
+          {state}
+          {isPicked && <span class="sr"> chosen</span>}
         </span>
-      </span>
-      <span class="source">
-        <Line text={source} most={40} />
-      </span>
-      <span class="summary">
-        <Line text={describeRow(row)} most={240} />
-      </span>
-      <span class="took">{formatTook(row)}</span>
-      <span class="age">
-        <Age at={row.at} now={now} />
-      </span>
-    </div>
+        <span class="hook">
+          <Line text={hook} most={60} />{' '}
+          <span class="dim">
+            <Line text={event} most={60} />
+          </span>
+        </span>
+        <span class="source">
+          <Line text={source} most={40} />
+        </span>
+        <span class="summary">
+          <Line text={describeRow(row)} most={240} />
+        </span>
+        <span class="took">{formatTook(row)}</span>
+        <span class="age">
+          <Age at={row.at} now={now} />
+        </span>
+      </div>
+    ),
+    [row, now, style.top, style.height, isChosen, isPicked, position, count],
   )
 }
 
 function Empty({ feed, place }: { feed: Feed; place: PagePlace }): JSX.Element {
-  const isFiltered = [place.state, place.hook, place.source, place.q].some((value) => value !== '')
+  const isFiltered = [place.state, place.hook, place.source, place.q, place.since, place.until].some(
+    (value) => value !== '',
+  )
   if (feed.problem !== '') return <p class="empty bad">{feed.problem}</p>
   if (feed.isLoading) return <p class="empty">Reading …</p>
+  if (isFiltered && feed.searchedTo !== undefined) return <p class="empty">Nothing was found so far.</p>
   if (isFiltered) return <p class="empty">Nothing matches these filters. New deliveries that match appear here.</p>
-  return (
-    <p class="empty">
-      No delivery yet. Send one: <code>hookloom send &lt;hook&gt; &lt;file&gt;</code>
-    </p>
-  )
+  return <Start />
 }
 
 type FilterBarProps = { place: PagePlace; feed: Feed; health: HealthFields | undefined; attention: number }
@@ -205,8 +240,8 @@ export function FilterBar({ place, feed, health, attention }: FilterBarProps): J
       <input
         id="search"
         type="search"
-        aria-label="Search by hook, source, event, mapping or id"
-        placeholder="Search  /"
+        aria-label="Search payloads, messages, replies, hooks and ids"
+        placeholder="Search payloads and replies  /"
         value={place.q}
         spellcheck={false}
         autocomplete="off"
@@ -239,6 +274,17 @@ export function FilterBar({ place, feed, health, attention }: FilterBarProps): J
               {name} <Line text={place[name]} most={30} /> ×
             </button>
           ),
+      )}
+      {(place.since !== '' || place.until !== '') && (
+        <button
+          type="button"
+          class="chip"
+          onClick={() => go({ since: '', until: '' })}
+          aria-label="Remove the filter of the time"
+        >
+          {place.since !== '' && formatClock(Number(place.since))} –{' '}
+          {place.until !== '' && formatClock(Number(place.until))} ×
+        </button>
       )}
       <button
         type="button"

@@ -1,18 +1,31 @@
 // The pipe as a picture: its stages in order, each with its decision.
 import type { ComponentChildren, JSX } from 'preact'
-import type { JobFields, ShownDelivery } from '../model/api-types.ts'
+import type { JobFields, ShownDelivery } from '../model/api/answers.ts'
 import { go } from './place.ts'
 import { formatDuration, formatTimes } from './format.ts'
-import { Line, Time } from './text.tsx'
+import { Line, Time, useNow } from './text.tsx'
+import { TransformLog, TriedMappings } from './tried.tsx'
+import { findSpan, listTimes, type Span } from './waterfall.ts'
+
+/** `forEach` can make two hundred actions. */
+const mostStages = 5
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
   const { trace, log, jobs, state, receivedAt, settledAt } = delivery
   const matched = trace.some((tried) => tried.matched)
   const isSettled = settledAt !== null
+  const isActive = jobs.some((job) => job.state === 'running' || job.state === 'queued')
+  const now = useNow(isActive ? Number.POSITIVE_INFINITY : Date.parse(receivedAt))
+  const span = findSpan(delivery, now)
+  const stages = jobs.map((job) => (
+    // the reason of a single run is above the pipe
+    <JobStage key={job.jobId} job={job} span={span} showsError={jobs.length > 1} />
+  ))
   return (
     <ol class="pipe" aria-label="What happened">
       <Stage name="received" mark="done">
         <Time at={receivedAt} />
+        {delivery.recovered && <span id="recovered"> fetched from its sender: no request brought it</span>}
         <Repetitions delivery={delivery} />
       </Stage>
       <Stage name="admitted" mark="done">
@@ -20,37 +33,25 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
       </Stage>
       <Stage name="mapping" mark={trace.length === 0 || matched ? 'done' : 'idle'}>
         {trace.length === 0 && <span>{delivery.mappingId ?? 'built in'}</span>}
-        <ul class="tried">
-          {trace.map((tried, at) => (
-            <li key={at} class={tried.matched ? 'taken' : 'dim'}>
-              <span aria-label={tried.matched ? 'taken' : 'not taken'}>{tried.matched ? '✓' : '·'}</span>{' '}
-              <b>
-                <Line text={tried.mappingId} most={80} />
-              </b>{' '}
-              <Line text={tried.why} most={400} />
-            </li>
-          ))}
-        </ul>
+        <TriedMappings trace={trace} />
       </Stage>
       <Stage name={delivery.madeBy?.kind ?? 'made by'} mark={state === 'parked' ? 'bad' : 'done'}>
         <MadeBy delivery={delivery} />
-        {log.length > 0 && (
-          <ul class="log" aria-label="Log of the transform">
-            {log.map((line, at) => (
-              <li key={at}>
-                <Line text={line} most={1_000} />
-              </li>
-            ))}
-          </ul>
-        )}
+        <TransformLog lines={log} />
       </Stage>
       <Stage name={state} mark={state === 'parked' ? 'bad' : isSettled ? 'done' : 'idle'}>
         {isSettled ? `after ${formatDuration(Date.parse(settledAt) - Date.parse(receivedAt))}` : 'it waits'}
       </Stage>
-      {jobs.map((job) => (
-        // the reason of a single run is above the pipe
-        <JobStage key={job.jobId} job={job} since={receivedAt} showsError={jobs.length > 1} />
-      ))}
+      {stages.slice(0, mostStages)}
+      {stages.length > mostStages && (
+        <li class="stage idle">
+          <span class="stage-name">more</span>
+          <details>
+            <summary>{stages.length - mostStages} more actions</summary>
+            <ol>{stages.slice(mostStages)}</ol>
+          </details>
+        </li>
+      )}
     </ol>
   )
 }
@@ -110,42 +111,83 @@ export function toEditorUrl(file: string, line: number): string {
   return `vscode://file/${file.replace(/^\//, '').split('/').map(encodeURIComponent).join('/')}:${line}`
 }
 
-type JobStageProps = { readonly job: JobFields; readonly since: string; readonly showsError: boolean }
+/** A message to a channel has no session. */
+function Session({ job: { kind, agentId, sessionKey } }: { job: JobFields }): JSX.Element {
+  if (kind === 'deliver') return <Line text={sessionKey.replace(/^deliver:/, '')} most={160} />
+  return (
+    <button type="button" class="link" onClick={() => go({ view: 'sessions', session: `${agentId}/${sessionKey}` })}>
+      <Line text={`${agentId} ${sessionKey}`} most={160} />
+    </button>
+  )
+}
 
-function JobStage({ job, since, showsError }: JobStageProps): JSX.Element {
+type JobStageProps = { readonly job: JobFields; readonly span: Span; readonly showsError: boolean }
+
+function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
+  const { times, running } = listTimes(job, span)
   const mark = job.state === 'dead' ? 'bad' : job.state === 'done' ? 'done' : 'idle'
   return (
     <Stage name={job.kind === 'wake' ? 'event' : job.kind} mark={mark}>
       <p>
-        <button
-          type="button"
-          class="link"
-          onClick={() => go({ view: 'sessions', session: `${job.agentId}/${job.sessionKey}` })}
-        >
-          <Line text={`${job.agentId} ${job.sessionKey}`} most={160} />
-        </button>{' '}
-        <b class={job.state}>{job.state}</b>
-        {job.attempts > 1 && <span class="dim"> attempt {job.attempts}</span>}
+        <Session job={job} /> <b class={job.state}>{job.state}</b>
+        {job.verdict !== undefined && (
+          <span>
+            {' '}
+            verdict <b>{job.verdict ?? 'none'}</b>
+            {job.verdictForm !== null && <span class="dim"> by {job.verdictForm?.replace('-', ' ')}</span>}
+            {job.verdictRepaired === true && <span class="dim">, after a second question</span>}
+          </span>
+        )}
+        {job.attempts > 1 && (
+          <span class="dim">
+            {' '}
+            <span aria-hidden="true">{'▮'.repeat(Math.min(job.attempts, 12))}</span> {job.attempts} attempts
+          </span>
+        )}
       </p>
+      {job.waits !== undefined && (
+        <p class="warn">
+          <Line text={job.waits} most={400} />
+        </p>
+      )}
+      {job.endedBy !== null && (
+        <p class="dim">
+          replaced by{' '}
+          <button type="button" class="link" onClick={() => go({ view: 'list', id: job.endedBy ?? '' })}>
+            <Line text={job.endedBy} most={80} />
+          </button>
+        </p>
+      )}
       {showsError && job.lastError !== null && job.state !== 'done' && (
         <p class="warn">
           <Line text={job.lastError} most={1_000} />
         </p>
       )}
       <ul class="steps">
-        {job.steps.map((step) => (
+        {job.steps.map((step, at) => (
           <li key={step.name}>
+            {times[at] !== undefined && <Bar span={span} time={times[at]} />}
             <b>{step.name}</b> {step.state}{' '}
-            <span class="dim">+{formatDuration(Date.parse(step.at) - Date.parse(since))}</span>{' '}
+            <span class="dim">
+              {step.startedAt !== undefined && `${formatDuration(Date.parse(step.at) - Date.parse(step.startedAt))}, `}
+              at +{formatDuration(Date.parse(step.at) - span.from)}
+            </span>{' '}
             {step.model !== undefined && <span class="dim">{step.model} </span>}
             {step.usage !== undefined && (
               <span class="dim">
-                {step.usage.inputTokens} in, {step.usage.outputTokens} out{' '}
+                {step.usage.inputTokens} in, {step.usage.outputTokens} out
+                {step.usage.costUsd !== undefined && `, $${step.usage.costUsd.toFixed(4)}`}{' '}
               </span>
             )}
             <Line text={step.detail ?? ''} most={300} />
           </li>
         ))}
+        {running !== undefined && (
+          <li>
+            <Bar span={span} time={running} isRunning />
+            <b>runs</b> <span class="dim">for {formatDuration(running.end - running.start)}</span>
+          </li>
+        )}
         {job.posts.map((post) => (
           <li key={post.nonce}>
             <b>message {post.part + 1}</b> {post.state} {post.channel} <Line text={post.to ?? ''} most={80} />{' '}
@@ -159,5 +201,28 @@ function JobStage({ job, since, showsError }: JobStageProps): JSX.Element {
         ))}
       </ul>
     </Stage>
+  )
+}
+
+type BarProps = {
+  readonly span: Span
+  readonly time: { readonly waitedFrom: number; readonly start: number; readonly end: number }
+  readonly isRunning?: boolean
+}
+
+function Bar({ span, time: { waitedFrom, start, end }, isRunning = false }: BarProps): JSX.Element {
+  const length = span.until - span.from
+  const percent = (at: number) => Math.max(0, Math.min(100, ((at - span.from) / length) * 100))
+  const place = (from: number, until: number) => ({
+    left: `${percent(from)}%`,
+    width: `${percent(until) - percent(from)}%`,
+  })
+  const waited = start - waitedFrom
+  const words = `${waited > 0 ? `waited ${formatDuration(waited)}, ` : ''}${isRunning ? 'runs for' : 'ran'} ${formatDuration(end - start)}`
+  return (
+    <span class="bar" role="img" aria-label={words} title={words}>
+      <i class="waited" style={place(waitedFrom, start)} />
+      <i class={isRunning ? 'ran running' : 'ran'} style={place(start, end)} />
+    </span>
   )
 }

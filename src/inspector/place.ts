@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Filters } from './rows.ts'
 
-export const views = ['list', 'replay', 'sessions', 'health'] as const
+export const views = ['list', 'hooks', 'replay', 'sessions', 'health'] as const
 export type View = (typeof views)[number]
 
 /** The states of a row, with `attention` for what needs a person, and nothing for all. */
@@ -18,8 +18,13 @@ export const stateFilters = [
   'dropped',
 ] as const
 
-/** `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. */
-export type PagePlace = Filters & { readonly view: View } & { readonly [Name in 'id' | 'session' | 'last']: string }
+/**
+ * `id`: the chosen delivery. `session`: `<agent>/<key>`. `last`: how many requests are replayed. `bench`: the hook whose bench is open.
+ * `from`: the delivery whose request is on the bench.
+ */
+export type PagePlace = Filters & { readonly view: View } & {
+  readonly [Name in 'id' | 'session' | 'last' | 'bench' | 'from']: string
+}
 
 function readPlace(): PagePlace {
   const fields = new URLSearchParams(location.hash.slice(1))
@@ -30,6 +35,10 @@ function readPlace(): PagePlace {
     id: text('id'),
     session: text('session'),
     last: text('last'),
+    bench: text('bench'),
+    from: text('from'),
+    since: /^\d{1,15}$/.exec(text('since'))?.[0] ?? '',
+    until: /^\d{1,15}$/.exec(text('until'))?.[0] ?? '',
     state: stateFilters.find((each) => each === text('state')) ?? '',
     hook: text('hook'),
     source: text('source'),

@@ -1,6 +1,7 @@
-// A small plot of the last sixty minutes: stacked bars, or points.
+// A small plot of the last sixty minutes: stacked bars, or points, with the values of the minute under the pointer.
 import type { JSX } from 'preact'
-import type { MinuteFields } from '../model/api-types.ts'
+import { useState } from 'preact/hooks'
+import type { MinuteFields } from '../model/api/health.ts'
 import { formatClock, formatCount } from './format.ts'
 
 /** `of`: undefined for a minute without traffic. */
@@ -28,12 +29,38 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
   const most = Math.max(1, ...bars.map(({ values }) => (isStacked ? sum(values) : Math.max(...values))))
   const step = width / span
   const toY = (value: number) => height - (value / most) * height
+  const [pointed, setPointed] = useState<number>()
+  const shown = bars.find(({ at }) => at === pointed)
+  const pointedAt = pointed === undefined ? undefined : now - (span - 1 - pointed) * minuteMs
   return (
     <figure class="plot">
       <figcaption>
-        {title} <span class="dim">up to {formatCount(most)}</span>
+        {title}{' '}
+        {pointedAt !== undefined && (
+          <span class="dim">
+            {formatClock(pointedAt).replace(/:\d\d$/, '')}:{' '}
+            {shown === undefined
+              ? 'nothing'
+              : series.map(({ name, of }) => `${of(shown.minute) ?? 'no'} ${name}`).join(', ')}
+          </span>
+        )}
       </figcaption>
-      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+      <div class="axes" aria-hidden="true">
+        <span class="dim">{formatCount(most)}</span>
+        <span class="dim">0</span>
+        <span class="dim">60 min ago</span>
+        <span class="dim">now</span>
+      </div>
+      <svg
+        viewBox={`0 0 ${width} ${height}`}
+        preserveAspectRatio="none"
+        aria-hidden="true"
+        onPointerMove={({ offsetX, currentTarget }) =>
+          setPointed(Math.max(0, Math.min(span - 1, Math.floor((offsetX / currentTarget.clientWidth) * span))))
+        }
+        onPointerLeave={() => setPointed(undefined)}
+      >
+        {pointed !== undefined && <rect class="pointed" x={pointed * step} width={step} y={0} height={height} />}
         {bars.map(({ at, values, minute }) =>
           values.map((value, index) => {
             if (!isStacked && series[index]?.of(minute) === undefined) return null

@@ -1,9 +1,13 @@
 // One refused request: who sent it, and why it was refused. Under `hookloom dev`, also the request.
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { RefusalFields } from '../model/api-types.ts'
+import type { RefusalFields } from '../model/api/answers.ts'
+import { post, toQuery } from './api.ts'
+import { markUnseen } from './format.ts'
+import { go } from './place.ts'
 import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
+import { emptyBenchInput, keepBenchInput } from './typed.ts'
 
 export type OpenedRefusal = {
   readonly refusal: RefusalFields
@@ -71,11 +75,80 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           </p>
         </details>
       )}
+      {code === 'hook-unknown' && (
+        <div class="tools">
+          <button type="button" onClick={() => addHook(refusal.hook ?? path.replace(/^\/hooks\//, ''), request)}>
+            add this hook
+          </button>
+        </div>
+      )}
+      {refusal.isKept && <KeptRefusals hook={refusal.hook} />}
       <p class="note">
         <code>hookloom verify --explain {requestId}</code> explains it under <code>hookloom dev</code>.
       </p>
     </>
   )
+}
+
+type Retried = {
+  readonly ran: number
+  readonly repeated: number
+  readonly stillRefused: number
+  readonly reasons: readonly { readonly reason: string; readonly count: number }[]
+  readonly next?: number | undefined
+}
+
+/** Verifies the kept refusals of a hook again, in as many requests as they need. */
+async function retryRefused(hook: string | undefined, isDry: boolean): Promise<string> {
+  const sum = { ran: 0, repeated: 0, stillRefused: 0 }
+  const reasons = new Set<string>()
+  let after: number | undefined
+  do {
+    const query = toQuery({ hook, dryRun: isDry ? 'true' : undefined, after })
+    const part = await post<Retried>(`/api/refusals/retry?${query}`)
+    sum.ran += part.ran
+    sum.repeated += part.repeated
+    sum.stillRefused += part.stillRefused
+    for (const { reason } of part.reasons) reasons.add(reason)
+    after = part.next
+  } while (after !== undefined)
+  const why = sum.stillRefused === 0 ? '' : `: ${[...reasons].slice(0, 3).join('; ')}`
+  return `${sum.ran} ${isDry ? 'would run' : 'ran'}, ${sum.repeated} repeat a delivery, ${sum.stillRefused} ${isDry ? 'would be' : 'are'} still refused${why}.`
+}
+
+/** The requests of a hook that were refused and are kept, sealed. */
+function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
+  const [said, setSaid] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const act = (isDry: boolean) => {
+    setBusy(true)
+    void retryRefused(hook, isDry)
+      .then(setSaid, (error: unknown) => setSaid(error instanceof Error ? error.message : 'It failed.'))
+      .finally(() => setBusy(false))
+  }
+  return (
+    <section aria-label="Kept refused requests">
+      <p class="note">Its request is kept, sealed. When the cause is corrected, it can be verified again.</p>
+      <div class="tools">
+        <button type="button" class="primary" disabled={isBusy} onClick={() => act(false)}>
+          retry all kept ones of this hook
+        </button>
+        <button type="button" disabled={isBusy} onClick={() => act(true)}>
+          would they work now?
+        </button>
+      </div>
+      <p class="said" role="status">
+        {markUnseen(said)}
+      </p>
+    </section>
+  )
+}
+
+/** Opens the bench of a hook that has no mapping yet, with the refused body. */
+function addHook(hook: string, request: OpenedRefusal['request']): void {
+  const body = request === null || request.body === '' ? '{}' : decodeBody(request.body)
+  keepBenchInput(hook, { ...emptyBenchInput, body, template: 'Look at {{payload}}' })
+  go({ view: 'hooks', bench: hook, from: '' })
 }
 
 function decodeBody(base64: string): string {

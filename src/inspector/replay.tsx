@@ -2,11 +2,15 @@
 // save.
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { ReplayReport } from '../model/api-replay-types.ts'
-import type { StatusFields } from '../model/api-types.ts'
+import type { ReplayReport, UpdatedFixtures } from '../model/api/replay.ts'
+import type { StatusFields } from '../model/api/answers.ts'
+import type { HealthFields } from '../model/api/health.ts'
 import { post, toQuery } from './api.ts'
+import { markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
-import { Report, countRequests } from './report.tsx'
+import { countRequests } from './group.tsx'
+import { Report } from './report.tsx'
+import { Age, Line, LongText, useNow } from './text.tsx'
 
 const usualLast = 50
 const choices = [20, 50, 100, 200, 500, 1_000]
@@ -14,10 +18,11 @@ const choices = [20, 50, 100, 200, 500, 1_000]
 type ReplayProps = {
   readonly place: PagePlace
   readonly status: StatusFields | undefined
+  readonly health: HealthFields | undefined
   readonly isConnected: boolean
 }
 
-export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Element {
+export function ReplayView({ place, status, health, isConnected }: ReplayProps): JSX.Element {
   const [isPaused, setPaused] = useState(false)
   const [round, setRound] = useState(0)
   // changes when a file is saved, and when another generation serves
@@ -68,8 +73,9 @@ export function ReplayView({ place, status, isConnected }: ReplayProps): JSX.Ele
         </button>
       </div>
       {status?.held === true && <HeldSave />}
+      <FailingFixtures problems={health?.problems ?? []} report={report} />
       <p class={problem === '' ? 'said' : 'said bad'} role="status">
-        {problem !== '' ? problem : describeReport(report, isBusy)}
+        {problem !== '' ? problem : describeReport(report, isBusy)} <LastSave status={status} />
       </p>
       <div class="report" id="view" tabIndex={0} aria-busy={isBusy} aria-label="Result of the replay" role="region">
         {shown}
@@ -137,6 +143,61 @@ function describeReport(report: ReplayReport | undefined, isBusy: boolean): stri
   if (total === 0) return save.trim()
   const differ = total - counts.same
   return `${save}${countRequests(total)}, ${differ === 0 ? 'no difference' : `${differ} would differ`}.`
+}
+
+/** Which file was saved last, and when. */
+function LastSave({ status }: Pick<ReplayProps, 'status'>): JSX.Element | null {
+  const { files = [], at = '' } = status?.lastSave ?? {}
+  const now = useNow(Date.parse(at))
+  if (files.length === 0) return null
+  return (
+    <span class="dim" id="last-save">
+      <Line text={files.join(', ')} most={200} /> {files.length === 1 ? 'was' : 'were'} saved{' '}
+      <Age at={Date.parse(at)} now={now} /> ago.
+    </span>
+  )
+}
+
+type FailingProps = Pick<HealthFields, 'problems'> & { readonly report: ReplayReport | undefined }
+
+/** Modules that load, but are not live because a fixture fails. If the edit is what the author wants, the fixtures change with it. */
+function FailingFixtures({ problems, report }: FailingProps): JSX.Element {
+  const [said, setSaid] = useState('')
+  const notLoaded = new Set(report?.problems.map(({ module }) => module))
+  const failing = problems.filter(({ module }) => module !== undefined && !notLoaded.has(module))
+  const update = async (module = '') => {
+    setSaid(
+      await post<UpdatedFixtures>('/api/fixtures/update', { module }).then(describeUpdate, (error: unknown) =>
+        error instanceof Error ? error.message : 'It failed.',
+      ),
+    )
+  }
+  return (
+    <>
+      {report !== undefined &&
+        failing.map(({ module, detail, frame }) => (
+          <section class="problem" key={module} aria-label="Fixtures that fail">
+            <p>
+              <Line text={detail} most={1_000} />{' '}
+              <button type="button" onClick={() => void update(module)}>
+                update fixtures
+              </button>
+            </p>
+            {frame !== undefined && <LongText text={frame} label="Failing fixtures" />}
+          </section>
+        ))}
+      {said !== '' && (
+        <p class="said" role="status" id="updated">
+          {markUnseen(said)}
+        </p>
+      )}
+    </>
+  )
+}
+
+function describeUpdate({ updated, failing: [first] }: UpdatedFixtures): string {
+  const names = updated.length === 0 ? 'No fixture was changed.' : `Updated: ${updated.join(', ')}.`
+  return first === undefined ? names : `${names} ${first.name} still fails: ${first.why}`
 }
 
 /** A save that waits because of `hooks.transforms.hold`. */

@@ -1,23 +1,27 @@
 // The result of a replay: the number of requests of each class, the groups of changes with an example each, and what was not compared.
 import type { JSX } from 'preact'
-import { useState } from 'preact/hooks'
-import type { GroupFields, ReplayClass, ReplayReport } from '../model/api-replay-types.ts'
-import { Diff } from './diff.tsx'
-import { go } from './place.ts'
+import { useEffect, useState } from 'preact/hooks'
+import type { ReplayClass, ReplayReport } from '../model/api/replay.ts'
+import { countRequests, Group, Link, toClassName } from './group.tsx'
+import { Table } from './table.tsx'
 import { Line, LongText, Time } from './text.tsx'
 
 /** A report may have a group for each request. */
 const mostGroups = 50
-const mostChanges = 20
 
 const sides = {
-  live: ['live code', 'files on disk'],
-  recorded: ['recorded when it came', 'files on disk, which are live'],
+  live: ['before: live code', 'after: files on disk'],
+  recorded: ['before: as it was recorded', 'after: files on disk, which are live'],
+  base: ['before: the base', 'after: the edit'],
 } as const
 
 /** `isFiltered`: only some of the kept requests were asked for. */
 export function Report({ report, isFiltered }: { report: ReplayReport; isFiltered: boolean }): JSX.Element {
-  const { total, counts, groups, unstable, drift, tooLarge, notRun, problems, compared, deliveries } = report
+  const { total, counts, groups: all, unstable, drift, tooLarge, notRun, problems, compared, deliveries } = report
+  const [only, setOnly] = useState<ReplayClass>()
+  const chosen = only !== undefined && counts[only] > 0 ? only : undefined
+  const isShown = (one: { readonly class: ReplayClass }) => chosen === undefined || one.class === chosen
+  const groups = all.filter(isShown)
   if (total === 0 && tooLarge.length === 0) {
     const isEmpty = problems.every(({ notCompared }) => notCompared === 0)
     return (
@@ -42,12 +46,18 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
       <ul class="classes" aria-label="Classes">
         {names.map((name) => (
           <li key={name} class={toClassName(name)}>
-            <b>{counts[name]}</b> {name} <span class="dim">{toPercent(counts[name], total)} %</span>
+            <button
+              type="button"
+              aria-pressed={chosen === name}
+              onClick={() => setOnly(chosen === name ? undefined : name)}
+            >
+              <b>{counts[name]}</b> {name} <span class="dim">{toPercent(counts[name], total)} %</span>
+            </button>
           </li>
         ))}
       </ul>
       {groups.slice(0, mostGroups).map((group, at) => (
-        <Group key={`${group.class} ${at}`} group={group} title={group.class} names={sides[compared]} />
+        <Group key={`${group.class} ${at}`} group={group} title={group.class} names={sides[compared]} isLive />
       ))}
       {groups.length > mostGroups && <p class="note">{groups.length - mostGroups} more groups.</p>}
       {unstable.length > 0 && (
@@ -66,19 +76,19 @@ export function Report({ report, isFiltered }: { report: ReplayReport; isFiltere
           </ul>
         </section>
       )}
-      {drift.slice(0, mostGroups).map((group, at) => (
+      {(chosen === undefined ? drift : []).slice(0, mostGroups).map((group, at) => (
         <Group
           key={`drift ${at}`}
           group={group}
           title="decided otherwise when it came"
-          names={['recorded when it came', 'live code']}
+          names={['before: as it was recorded', 'after: live code']}
         />
       ))}
       {tooLarge.length > 0 && (
         <p class="note">{countRequests(tooLarge.length)} not replayable: larger than 256 KiB, so not kept.</p>
       )}
       {notRun > 0 && <p class="note">{countRequests(notRun)} not replayed: the time was up.</p>}
-      <Requests deliveries={deliveries} />
+      <Requests deliveries={deliveries.filter(isShown)} only={chosen} />
     </>
   )
 }
@@ -102,89 +112,37 @@ function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
   )
 }
 
-const toClassName = (name: string) => name.replace(' ', '-')
-export const countRequests = (count: number) => (count === 1 ? '1 request' : `${count} requests`)
 const toPercent = (count: number, total: number) => (total === 0 ? 0 : Math.round((count / total) * 1_000) / 10)
 
-type GroupProps = { group: GroupFields; title: string; names: readonly [string, string] }
+type RequestsProps = Pick<ReplayReport, 'deliveries'> & { readonly only: ReplayClass | undefined }
 
-function Group({ group: { paths, count, percent, example }, title, names }: GroupProps): JSX.Element {
-  const { deliveryId, changes } = example
-  return (
-    <section class={`group ${toClassName(title)}`} aria-label={`${title}: ${countRequests(count)}`}>
-      <h3>
-        <b>{title}</b>{' '}
-        {paths.join() !== 'decision' && (
-          <code>
-            <Line text={paths.join(', ')} most={300} />
-          </code>
-        )}{' '}
-        <span class="dim">
-          {countRequests(count)}, {percent} %
-        </span>
-      </h3>
-      <p>
-        <span class="dim">for example</span> <Link id={deliveryId} />
-      </p>
-      {changes.slice(0, mostChanges).map((change) => (
-        <div class="change" key={change.path}>
-          <h4>
-            <code>
-              <Line text={change.path} most={200} />
-            </code>
-          </h4>
-          <Diff {...change} names={names} />
-        </div>
-      ))}
-      {changes.length > mostChanges && <p class="note">{changes.length - mostChanges} more fields.</p>}
-    </section>
-  )
-}
-
-function Link({ id }: { id: string }): JSX.Element {
-  return (
-    <button type="button" class="link id" onClick={() => go({ view: 'list', id })}>
-      {id}
-    </button>
-  )
-}
-
-function Requests({ deliveries }: Pick<ReplayReport, 'deliveries'>): JSX.Element {
+function Requests({ deliveries, only }: RequestsProps): JSX.Element {
   const [isOpen, setOpen] = useState(false)
+  useEffect(() => void (only === 'same' && setOpen(true)), [only])
   return (
     <details class="part" open={isOpen} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
       <summary>
-        <h3>All requests</h3>
+        <h3>{only === undefined ? 'All requests' : `The requests: ${only}`}</h3>
       </summary>
       {isOpen && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">time</th>
-              <th scope="col">hook</th>
-              <th scope="col">result</th>
-              <th scope="col">delivery</th>
+        <Table label="Table of the requests" heads={['time', 'hook', 'result', 'delivery']}>
+          {deliveries.map((one) => (
+            <tr key={one.deliveryId}>
+              <td>
+                <Time at={one.receivedAt} />
+              </td>
+              <td>
+                <Line text={`${one.hook} ${one.event ?? ''}`} most={80} />
+              </td>
+              <td class={toClassName(one.class)}>
+                {one.class} <Line text={one.paths.join(', ')} most={120} />
+              </td>
+              <td>
+                <Link id={one.deliveryId} />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {deliveries.map((one) => (
-              <tr key={one.deliveryId}>
-                <td>
-                  <Time at={one.receivedAt} />
-                </td>
-                <td>
-                  <Line text={`${one.hook} ${one.event ?? ''}`} most={80} />
-                </td>
-                <td class={toClassName(one.class)}>
-                  {one.class} <Line text={one.paths.join(', ')} most={120} />
-                </td>
-                <td>
-                  <Link id={one.deliveryId} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </Table>
       )}
     </details>
   )

@@ -1,5 +1,5 @@
 // The rows of the list: deliveries and refusals, newest first, in one order. It is bounded, so that a page that stays open stays small.
-import type { DeliveryRow, JobFields, RefusalFields } from '../model/api-types.ts'
+import type { DeliveryRow, JobFields, RefusalFields } from '../model/api/answers.ts'
 import { formatDuration, formatTimes } from './format.ts'
 
 export type ListRow = { readonly id: string; readonly at: number } & (
@@ -8,8 +8,8 @@ export type ListRow = { readonly id: string; readonly at: number } & (
   | { readonly kind: 'refusal'; readonly refusal: RefusalFields; readonly times: number }
 )
 
-/** `state`: a word of a row; empty for all. */
-export type Filters = { readonly state: string; readonly hook: string; readonly source: string; readonly q: string }
+/** `state`: a word of a row. `since`, `until`: milliseconds since the epoch. Each of them is empty for all. */
+export type Filters = { readonly [Name in 'state' | 'hook' | 'source' | 'q' | 'since' | 'until']: string }
 
 export const maxRows = 5_000
 
@@ -27,17 +27,28 @@ export const toRefusalRow = (refusal: RefusalFields): ListRow => ({
   times: 1,
 })
 
-/** The rows with the new and changed ones. A row that no longer fits the filters leaves. */
-export function mergeRows(rows: readonly ListRow[], changed: readonly ListRow[], filters: Filters): readonly ListRow[] {
+/**
+ * The rows with the new and changed ones. A row that no longer fits the filters leaves. The gateway searches payloads and replies, which
+ * the page does not have: a row that it found stays, whatever its text. `isFound`: all of `changed` come from a search.
+ */
+export function mergeRows(
+  rows: readonly ListRow[],
+  changed: readonly ListRow[],
+  filters: Filters,
+  isFound = false,
+): readonly ListRow[] {
   if (changed.length === 0) return rows
+  const others = { ...filters, q: '' }
   const news = new Map(changed.map((row) => [row.id, row]))
   const kept = rows.flatMap((row) => {
     const now = news.get(row.id)
     if (now === undefined) return [row]
     news.delete(row.id)
-    return matchesFilters(now, filters) ? [now] : []
+    return matchesFilters(now, others) ? [now] : []
   })
-  const added = [...news.values()].filter((row) => matchesFilters(row, filters))
+  const added = [...news.values()].filter((row) =>
+    matchesFilters(row, isFound && row.kind === 'delivery' ? others : filters),
+  )
   if (added.length === 0) return kept
   return [...added, ...kept].toSorted(compareByTime).slice(0, maxRows)
 }
@@ -47,9 +58,15 @@ function compareByTime(one: ListRow, other: ListRow): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1)
 }
 
+/** Whether a moment is within the time of the filter. Blank: no limit. */
+export function isWithin(at: number, { since, until }: { readonly since: string; readonly until: string }): boolean {
+  return (since === '' || at >= Number(since)) && (until === '' || at < Number(until))
+}
+
 /** The filters of the API and those of the page, for rows that come by the stream. */
-export function matchesFilters(row: ListRow, { state, hook, source, q }: Filters): boolean {
+export function matchesFilters(row: ListRow, { state, hook, source, q, since, until }: Filters): boolean {
   const word = q.trim().toLowerCase()
+  if (!isWithin(row.at, { since, until })) return false
   const fitsState = state === '' || (state === 'waiting' ? waitingStates : [state]).includes(findRowState(row))
   if (row.kind === 'refusal') {
     const { refusal } = row
@@ -62,7 +79,8 @@ export function matchesFilters(row: ListRow, { state, hook, source, q }: Filters
     )
   }
   const { delivery } = row
-  const text = [delivery.hook, delivery.source, delivery.event, delivery.mappingId].join('\n').toLowerCase()
+  const { summary, mappingId, event } = delivery
+  const text = [delivery.hook, delivery.source, event, mappingId, summary].join('\n').toLowerCase()
   return (
     fitsState &&
     (hook === '' || hook === delivery.hook) &&
@@ -81,6 +99,9 @@ export type RowState =
   | 'done'
   | 'skipped'
   | 'dropped'
+  | 'superseded'
+  | 'cancelled'
+  | 'expired'
 
 /** What the filter `waiting` shows: everything that has not ended. */
 const waitingStates: readonly string[] = ['failing', 'waiting', 'running'] satisfies RowState[]
@@ -89,6 +110,8 @@ export function findRowState(row: ListRow): RowState {
   return row.kind === 'refusal' ? 'refused' : findState(row.delivery)
 }
 
+const endsWithoutEffect = ['cancelled', 'superseded', 'expired', 'skipped'] as const
+
 /** The state of a delivery in one word. If several are true, the one that needs a person wins. */
 export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>): RowState {
   if (state === 'parked' || state === 'skipped' || state === 'dropped') return state
@@ -96,7 +119,9 @@ export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>):
   if (jobs.failing > 0) return 'failing'
   if (jobs.running > 0) return 'running'
   if (state === 'pending' || jobs.queued > 0) return 'waiting'
-  return jobs.dropped > 0 ? 'dropped' : 'done'
+  if (jobs.dropped > 0) return 'dropped'
+  if (jobs.done > 0) return 'done'
+  return endsWithoutEffect.find((end) => jobs[end] > 0) ?? 'done'
 }
 
 /** The counts of a list for the jobs of one delivery. */
@@ -109,6 +134,10 @@ export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
     dead: count(({ state }) => state === 'dead'),
     failing: count(({ state, lastError }) => state === 'queued' && lastError !== null),
     dropped: count(({ state }) => state === 'dropped'),
+    superseded: count(({ state }) => state === 'superseded'),
+    cancelled: count(({ state }) => state === 'cancelled'),
+    expired: count(({ state }) => state === 'expired'),
+    skipped: count(({ state }) => state === 'skipped'),
   }
 }
 
@@ -123,6 +152,9 @@ export const glyphs: Readonly<Record<RowState, string>> = {
   done: '✓',
   skipped: '–',
   dropped: '⌫',
+  superseded: '↷',
+  cancelled: '⊗',
+  expired: '◷',
 }
 
 export type ListItem = { readonly kind: 'day'; readonly id: string; readonly at: number } | ListRow
@@ -161,11 +193,34 @@ export function describeRow(row: ListRow): string {
     // the reason of the mapping that tried to verify it is more exact
     return `${row.times > 1 ? `× ${row.times}  ` : ''}${trace.at(-1)?.why ?? error}`
   }
-  const { repeats, summary } = row.delivery
-  return `${summary}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
+  const { repeats, recovered, summary, waits } = row.delivery
+  return `${summary}${waits === undefined ? '' : ` · ${waits}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
 /** The time until the last step of its last action; blank before that. */
 export function formatTook(row: ListRow): string {
   return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
+}
+
+/** `from` and `until` are milliseconds since the epoch; `until` is not part of the bin. `failed`: rows that need a person. */
+export type Bin = { readonly from: number; readonly until: number; readonly all: number; readonly failed: number }
+
+/** Equal parts of the shown time. */
+const bins = 48
+const failures: readonly string[] = ['parked', 'dead', 'failing', 'refused']
+
+/** Empty for fewer than two rows. Refusals of strangers are not failures. */
+export function buildBins(rows: readonly ListRow[]): readonly Bin[] {
+  const [newest, oldest] = [rows[0]?.at, rows.at(-1)?.at]
+  if (newest === undefined || oldest === undefined || rows.length < 2) return []
+  const length = Math.max(1, Math.ceil((newest - oldest + 1) / bins))
+  const counts = Array.from({ length: bins }, () => ({ all: 0, failed: 0 }))
+  for (const row of rows) {
+    const count = counts[Math.floor((row.at - oldest) / length)]
+    if (count === undefined) continue
+    count.all += 1
+    const isQuiet = row.kind === 'refusal' && row.refusal.isStranger
+    if (!isQuiet && failures.includes(findRowState(row))) count.failed += 1
+  }
+  return counts.map((count, at) => ({ from: oldest + at * length, until: oldest + (at + 1) * length, ...count }))
 }

@@ -1,13 +1,23 @@
 // The sessions, and one of them as a chat: its prompts, its replies, and the events that wait for the next turn.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { EventFields, MessageFields, Page, SessionFields, ShownSession } from '../model/api-types.ts'
+import type {
+  EventFields,
+  MessageFields,
+  EventPage,
+  SessionPage,
+  SessionFields,
+  SessionRow,
+  ShownSession,
+} from '../model/api/sessions.ts'
 import { get, toQuery } from './api.ts'
+import { Markdown } from './markdown.tsx'
+import { Prompt } from './parts.tsx'
 import { go, type PagePlace } from './place.ts'
 import { Line, LongText, Time } from './text.tsx'
 
 export function Sessions({ place, version }: { place: PagePlace; version: number }): JSX.Element {
-  const [sessions, setSessions] = useState<readonly SessionFields[]>()
+  const [sessions, setSessions] = useState<readonly SessionRow[]>()
   const [shown, setShown] = useState<{ session: ShownSession; events: readonly EventFields[] }>()
   const [problem, setProblem] = useState('')
   const slash = place.session.indexOf('/')
@@ -29,50 +39,78 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
   }, [place.session, version])
 
   async function read(signal: AbortSignal): Promise<void> {
-    const page = await get<Page<'sessions', SessionFields>>('/api/sessions?limit=200', signal)
+    const page = await get<SessionPage>('/api/sessions?limit=200', signal)
     setSessions(page.sessions.toReversed())
     setProblem('')
     if (slash < 0) return setShown(undefined)
     const path = `/api/sessions/${encodeURIComponent(sessionKey)}?${toQuery({ agentId })}`
     const session = await get<ShownSession>(path, signal)
-    const recent = await get<Page<'events', EventFields>>('/api/events?limit=500', signal)
+    const recent = await get<EventPage>('/api/events?limit=500', signal)
     const own = recent.events.filter((event) => event.agentId === agentId && event.sessionKey === sessionKey)
     setShown({ session, events: own })
   }
 
+  const lasting = sessions?.filter(({ isSingle }) => !isSingle) ?? []
+  const singles = new Map<string, SessionRow[]>()
+  for (const session of sessions?.filter(({ isSingle }) => isSingle) ?? []) {
+    const hook = session.hook ?? ''
+    singles.set(hook, [...(singles.get(hook) ?? []), session])
+  }
   return (
     <div class={`sessions${slash < 0 ? '' : ' has-session'}`}>
       <nav aria-label="Sessions">
         {sessions === undefined && problem === '' && <p class="empty">Reading …</p>}
         {sessions?.length === 0 && <p class="empty">No session yet.</p>}
-        <ul>
-          {sessions?.map((session) => {
-            const name = `${session.agentId}/${session.sessionKey}`
-            return (
-              <li key={name}>
-                <button
-                  type="button"
-                  class="session"
-                  aria-current={name === place.session}
-                  onClick={() => go({ view: 'sessions', session: name })}
-                >
-                  <Line text={session.sessionKey} most={120} />
-                  <span class="dim">
-                    <Line text={session.agentId} most={40} /> <Time at={session.updatedAt} />
-                  </span>
-                </button>
-              </li>
-            )
-          })}
-        </ul>
+        <SessionList sessions={lasting} chosen={place.session} />
+        {singles.size > 0 && <h3 class="singles-head">Sessions of a single run</h3>}
+        {[...singles].map(([hook, own]) => (
+          <details class="singles" key={hook} open={own.some((session) => toName(session) === place.session)}>
+            <summary>
+              <Line text={hook === '' ? 'no longer stored' : hook} most={80} /> <span class="count">{own.length}</span>
+            </summary>
+            <SessionList sessions={own} chosen={place.session} />
+          </details>
+        ))}
       </nav>
       <section class="chat" id="view" aria-label="Transcript" tabIndex={0}>
+        <button type="button" class="back" onClick={() => go({ session: '' })}>
+          ← sessions
+        </button>
         {problem !== '' && <p class="empty bad">{problem}</p>}
         {slash < 0 && <p class="empty">Choose a session.</p>}
         {shown !== undefined && slash >= 0 && <Chat {...shown} />}
       </section>
     </div>
   )
+}
+
+const toName = ({ agentId, sessionKey }: SessionFields) => `${agentId}/${sessionKey}`
+
+function SessionList({ sessions, chosen }: { sessions: readonly SessionFields[]; chosen: string }): JSX.Element {
+  return (
+    <ul>
+      {sessions.map((session) => (
+        <li key={toName(session)}>
+          <button
+            type="button"
+            class="session"
+            aria-current={toName(session) === chosen}
+            onClick={() => go({ view: 'sessions', session: toName(session) })}
+          >
+            <Line text={session.sessionKey} most={120} />
+            <span class="dim">
+              <Line text={session.agentId} most={40} /> <Time at={session.updatedAt} />
+            </span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function Message({ message: { role, text } }: { message: MessageFields }): JSX.Element {
+  if (role === 'user') return <Prompt text={text} />
+  return role === 'assistant' ? <Markdown text={text} label="Reply" /> : <LongText text={text} label="Message" />
 }
 
 type ChatEntry = { readonly at: string } & (
@@ -106,7 +144,7 @@ function Chat({ session, events }: { session: ShownSession; events: readonly Eve
                   run
                 </button>
               </div>
-              <LongText text={each.message.text} label={`Message of ${each.message.role}`} />
+              <Message message={each.message} />
             </li>
           ) : (
             <li key={at} class={`event-line${each.event.consumedAt === null ? ' waits' : ''}`}>

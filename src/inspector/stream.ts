@@ -1,7 +1,7 @@
 // The stream of changes, over fetch: an EventSource cannot send the key.
 import { EventSourceParserStream } from 'eventsource-parser/stream'
-import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api-types.ts'
-import { callApi, ApiError, doubtGateway } from './api.ts'
+import type { DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
+import { callApi, ApiError, forgetGatewayProof } from './api.ts'
 
 type StreamListener = {
   deliveries(rows: readonly DeliveryRow[]): void
@@ -60,7 +60,7 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
       clearTimeout(timer)
     }
     if (signal.aborted) return
-    doubtGateway()
+    forgetGatewayProof()
     listener.connected(false)
     await new Promise((done) => setTimeout(done, retryMs))
     retryMs = Math.min(2 * retryMs, maxRetryMs)

@@ -24,14 +24,15 @@ type Choice = {
   readonly onChoose: (chosen: Chosen) => void
 }
 
-/** `onCopy` gets the name of what is copied, and the text. */
-export function PayloadView({
-  text,
-  onCopy,
-}: {
-  text: string
-  onCopy: (what: string, text: string) => void
-}): JSX.Element {
+type PayloadViewProps = {
+  readonly text: string
+  /** Gets the name of what is copied, and the text. */
+  readonly onCopy: (what: string, text: string) => void
+  /** Gets the placeholder of each field that is clicked, such as `{{pull_request.title}}`. */
+  readonly onPick?: (placeholder: string) => void
+}
+
+export function PayloadView({ text, onCopy, onPick }: PayloadViewProps): JSX.Element {
   const root = useMemo(() => parseJson(text), [text])
   const [isRaw, setRaw] = useState(false)
   const [openDepth, setOpenDepth] = useState(2)
@@ -41,6 +42,13 @@ export function PayloadView({
   const found = useMemo(() => (root === undefined || word === '' ? undefined : findNodes(root, word)), [root, word])
   if (root === undefined) return <LongText text={text} label="Payload" />
   const path = chosen && formatPath(chosen.path)
+  const choose = (picked: Chosen) => {
+    setChosen(picked)
+    const placeholder = formatPath(picked.path)
+    if (placeholder !== undefined && picked.node.kind !== 'object' && picked.node.kind !== 'array') {
+      onPick?.(`{{${placeholder}}}`)
+    }
+  }
   return (
     <>
       <div class="tools">
@@ -89,7 +97,7 @@ export function PayloadView({
       {!isRaw && found?.size === 0 && <p class="note">No key and no value has this text.</p>}
       {!isRaw && found?.size !== 0 && (
         <div class="tree">
-          <Tree key={`${openDepth} ${word}`} node={root} path={[]} choice={{ openDepth, found, onChoose: setChosen }} />
+          <Tree key={`${openDepth} ${word}`} node={root} path={[]} choice={{ openDepth, found, onChoose: choose }} />
         </div>
       )}
     </>

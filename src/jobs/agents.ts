@@ -1,10 +1,10 @@
 // The settings of an agent: its own, over the defaults. Its active hours follow a wall clock in a time zone, with summer time.
 import { resolve } from 'node:path'
 import type { Thinking } from '../model/action.ts'
-import type { HeartbeatConfig } from '../model/agents-config.ts'
-import { chooseRunner } from '../model/agents-rules.ts'
-import { type Config, findDefaultAgentId } from '../model/config.ts'
-import { resolveModelName } from '../model/permission.ts'
+import type { HeartbeatConfig } from '../model/config/agents.ts'
+import { chooseRunner } from '../model/config/agents-rules.ts'
+import { type Config, findDefaultAgentId } from '../model/config/config.ts'
+import { resolveModelName } from '../model/config/permission.ts'
 
 export type Agent = {
   readonly id: string
@@ -12,13 +12,19 @@ export type Agent = {
   readonly runner: string
   /** `<provider>/<model>`; undefined: none is configured. */
   readonly model: string | undefined
+  /** Models to try, in order, while the model of a turn is not available. */
+  readonly modelFallbacks: readonly string[]
   readonly system: string | undefined
   readonly thinking: Thinking | undefined
   /** Limit of a turn that sets none. */
   readonly timeoutSeconds: number
   /** Absolute; undefined if none is configured and the id cannot be the name of a folder. */
   readonly workspace: string | undefined
+  /** Of one session key; 0: no limit. */
+  readonly maxTurnsPerHour: number
   readonly heartbeat: HeartbeatConfig
+  /** Names of budgets. */
+  readonly budgets: readonly string[]
 }
 
 /** An unknown agent gets the settings of the default agent under this id, so that its sessions stay separate. */
@@ -30,12 +36,17 @@ export function toAgent(config: Config, id: string, dir: string): Agent {
   return {
     id,
     model: model === undefined ? undefined : resolveModelName(model, config.models.aliases),
+    modelFallbacks: (own?.modelFallbacks ?? defaults.modelFallbacks ?? []).map((name) =>
+      resolveModelName(name, config.models.aliases),
+    ),
     runner: chooseRunner(config, id),
     system: own?.system ?? defaults.system,
     thinking: own?.thinking ?? defaults.thinking,
     timeoutSeconds: own?.timeoutSeconds ?? defaults.timeoutSeconds,
     workspace: workspace === undefined ? undefined : resolve(dir, workspace),
+    maxTurnsPerHour: own?.maxTurnsPerHour ?? defaults.maxTurnsPerHour,
     heartbeat: findHeartbeatConfig(config, id),
+    budgets: own?.budgets ?? defaults.budgets ?? [],
   }
 }
 

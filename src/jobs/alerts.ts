@@ -1,16 +1,18 @@
-// Reports dead jobs and parked deliveries to the operator: one message for each cause and hour. An alert is a job, so it survives a failing
-// channel and a crash.
+// Reports dead jobs, parked deliveries and senders that are refused or silent to the operator: one message for each cause and hour. An alert
+// is a job, so it survives a failing channel and a crash.
 import { createHash } from 'node:crypto'
-import type { Config } from '../model/config.ts'
-import { findDefaultAgentId } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
+import { findDefaultAgentId } from '../model/config/config.ts'
 import { toErrorName } from '../base/exceptions.ts'
-import { mainSessionKey, type Planned } from '../model/action.ts'
+import { type Alert, mainSessionKey, type Planned } from '../model/action.ts'
 import { missingMappingModule } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
+import { Problem } from '../model/problem.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toRunName } from './plan.ts'
+import type { CrowdedSession } from './turns.ts'
 
 /** `why` is safe for a log: it has no payload and no recipient. `quotes`: the reason quotes outside text, so `why` only refers to it. */
 export type Death = {
@@ -19,6 +21,7 @@ export type Death = {
   readonly step: string
   readonly why: string
   readonly quotes: boolean
+  readonly hops: number
 }
 
 /** `waitsFor`: the module that parked the delivery, or `someMapping`. */
@@ -26,13 +29,27 @@ type ParkedDelivery = {
   readonly deliveryId: string
   readonly hook: string
   readonly waitsFor: string | undefined
+  readonly hops: number
 }
 
 export type Alerts = {
   died(death: Death): void
   parked(parked: ParkedDelivery): void
+  /** A session is held back because it had too many turns. */
+  crowded(session: CrowdedSession): void
+  /** A budget is spent to this percentage; at 100, its turns wait. `name` is that of the configuration. */
+  budget(spent: { readonly name: string; readonly percent: number; readonly detail: string }): void
   /** A sender handed over a secret, which opens this mapping from now on. */
   handedOver(mappingId: string): void
+  /** A sender does not call its hook any more. `text` says which one, why, and what to do. */
+  switchedOff(cause: string, text: string): void
+  /**
+   * A sender is refused, silent, or well again. `cause`: the same only for the same message. Resolves to false if the message could not be
+   * queued now; the caller tries again.
+   */
+  tell(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
+  /** Queues a test message, however many there were. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
+  test(): Promise<string>
 }
 
 type AlertOptions = {
@@ -54,59 +71,86 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
   /** The causes of the last hour; `more`: how often each occurred since its message. */
   const causes = new Map<string, { at: number; more: number }>()
 
-  async function raise(cause: string, text: string, { event }: { event: boolean }): Promise<void> {
+  /** Resolves to false if nothing was queued and the operator does not know yet. */
+  async function raise(cause: string, text: string, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
     const route = config().hooks.alerts
-    if (route === undefined && !event) return
+    if (route === undefined && !what.event) return true
     const now = clock()
     const before = causes.get(cause)
     if (before !== undefined && isRecent(before.at, now)) {
       before.more += 1
-      return
+      return true
     }
     for (const [name, { at }] of causes) if (name !== cause && !isRecent(at, now)) causes.delete(name)
-    if (causes.size >= maxCausesAnHour) return
+    if (causes.size >= maxCausesAnHour) return false
     const known = { at: now, more: 0 }
     causes.set(cause, known)
     const standsFor = `alert/${createHash('sha256').update(cause).digest('hex').slice(0, 32)}`
     try {
       const id = newId()
-      const agentId = findDefaultAgentId(config())
       const more =
         before === undefined || before.more === 0
           ? ''
           : ` Failures of this cause since the last message: ${before.more + 1}.`
       const isAdded = await store.addTask({
         id,
-        planned: { kind: 'alert', agentId, sessionKey: mainSessionKey, text: cut(text + more, 1_000), event, ...route },
+        planned: toPlannedAlert(config(), cut(text + more, 1_000), what),
         lane: `alert/${id}`,
         standsFor,
         unlessWithinMs: pauseMs,
       })
-      if (isAdded) return added()
+      if (isAdded) added()
       // another process has queued this alert
-      known.at = now - ((await store.taskAgeMs(standsFor)) ?? 0)
+      else known.at = now - ((await store.taskAgeMs(standsFor)) ?? 0)
+      return true
     } catch (thrown) {
       causes.delete(cause)
       log.warn({ thrown: toErrorName(thrown) }, 'an alert could not be queued')
+      return false
     }
   }
 
   return {
-    died({ jobId, planned, step, why, quotes }) {
+    died({ jobId, planned, step, why, quotes, hops }) {
       meter('failures', { what: planned.kind === 'alert' ? 'alert' : 'job' })
       // an alert about an alert could cause the next one, without end
       if (planned.kind === 'alert') return
-      const name = planned.kind === 'agent' ? `the hook "${cut(toRunName(planned), 100)}"` : 'a heartbeat'
+      const name =
+        planned.kind === 'agent' || planned.kind === 'deliver'
+          ? `the hook "${cut(toRunName(planned), 100)}"`
+          : planned.kind === 'status'
+            ? 'a commit status'
+            : planned.kind === 'callback'
+              ? 'a callback'
+              : 'a heartbeat'
       const text = `Hookloom: the step "${step}" of ${name} failed permanently: ${why} "hookloom retry ${jobId}" runs it again.`
       // ids and numbers differ from job to job
-      void raise(quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`, text, { event: false })
+      void raise(quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`, text, { event: false, hops })
     },
-    parked({ deliveryId, hook, waitsFor }) {
+    parked({ deliveryId, hook, waitsFor, hops }) {
       meter('failures', { what: 'delivery' })
       const text =
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
         `${describeCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
-      void raise(`parked ${waitsFor ?? hook}`, text, { event: true })
+      void raise(`parked ${waitsFor ?? hook}`, text, { event: true, hops })
+    },
+    switchedOff(cause, text) {
+      void raise(`switched off ${cause}`, text, { event: true })
+    },
+    crowded({ agentId, sessionKey, label, turns, forMs, hops }) {
+      const name = `session "${cut(toLine(sessionKey), 100)}" of the agent "${agentId}"`
+      const minutes = Math.ceil(forMs / 60_000)
+      const text =
+        `Hookloom: the ${name} had ${turns} turns in an hour, the most that agents.defaults.maxTurnsPerHour allows. The next ones wait for ` +
+        `${minutes} ${minutes === 1 ? 'minute' : 'minutes'}, or until "hookloom resume ${cut(toLine(label), 200)}". Does an agent answer itself?`
+      log.warn({ agentId }, 'a session had too many turns in an hour, and is held back; "hookloom pause" shows it')
+      void raise(`crowded ${label}`, text, { event: true, hops })
+    },
+    budget({ name, percent, detail }) {
+      const text = `Hookloom: ${detail}`
+      log.warn({ budget: name, percent }, text)
+      // the store notes each percentage once a period, so this is never a repeat
+      void raise(`budget ${name} ${newId()}`, text, { event: true })
     },
     handedOver(mappingId) {
       const text = `Hookloom: a sender handed over the secret of the mapping "${cut(toLine(mappingId), 100)}" in its handshake.`
@@ -114,7 +158,29 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       // never grouped: each handshake brings another secret
       void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
     },
+    tell: ({ cause, text }) => raise(cause, text, { event: false }),
+    async test() {
+      const route = config().hooks.alerts
+      if (route === undefined) {
+        throw new Problem(
+          'conflict',
+          'hooks.alerts is not set, so no alert goes to a chat. Set it, such as "alerts": {"channel": "telegram", "to": "42"}.',
+        )
+      }
+      const id = newId()
+      const text = 'Hookloom: this is a test alert. It shows that alerts arrive here.'
+      const planned = toPlannedAlert(config(), text, { event: false })
+      await store.addTask({ id, planned, lane: `alert/${id}`, standsFor: `alert/test/${id}`, unlessWithinMs: 0 })
+      added()
+      return id
+    },
   }
+}
+
+function toPlannedAlert(config: Config, text: string, what: Pick<Alert, 'event' | 'hops'>): Alert {
+  const { channel, to } = config.hooks.alerts ?? {}
+  const route = channel === undefined ? {} : { channel, to }
+  return { kind: 'alert', agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, text, ...what, ...route }
 }
 
 function describeCause(waitsFor: string | undefined): string {

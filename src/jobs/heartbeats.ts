@@ -1,5 +1,5 @@
 // Queues the turns of the main session of an agent: at its interval, and soon after a wake. Each turn is an ordinary job.
-import type { HeartbeatConfig } from '../model/agents-config.ts'
+import type { HeartbeatConfig } from '../model/config/agents.ts'
 import type { Log } from '../model/log.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { findActiveMoment } from './agents.ts'
@@ -116,6 +116,8 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         planned: { kind: 'heartbeat', agentId, sessionKey: mainSessionKey, reason },
         lane: toLane(agentId, mainSessionKey),
         standsFor: toTaskName(agentId),
+        // a pause of the agent, or of all, also keeps its heartbeats back
+        labels: [`agent:${agentId}`, 'all'],
         unlessWithinMs: gapMs,
       })
       if (!isAdded && (await adoptNewerTurn(agentId, { schedule, gapMs, askedAt: now }))) {

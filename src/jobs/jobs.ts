@@ -1,13 +1,17 @@
 // Connects the worker, the heartbeats and the alerts with the live configuration.
 import { randomBytes } from 'node:crypto'
 import type { OwnChannel } from '../model/channel.ts'
-import { hasNoChannel, noChannelWarning } from '../model/agents-rules.ts'
-import type { Config } from '../model/config.ts'
+import { hasNoChannel, noChannelWarning } from '../model/config/agents-rules.ts'
+import type { Config } from '../model/config/config.ts'
 import type { Log, Meter } from '../model/log.ts'
-import type { NewJob } from '../store/records.ts'
+import type { Slots } from '../model/runner.ts'
+import type { Duty } from '../store/named-leases.ts'
+import type { FlowCancel, NewJob } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toAgent, listAgentIds } from './agents.ts'
+import { createAlertHeartbeat } from './alert-heartbeat.ts'
 import { type Alerts, createAlerts } from './alerts.ts'
+import { createBudgetWatch } from './budget-watch.ts'
 import { createHeartbeats, type Heartbeats } from './heartbeats.ts'
 import { createRunnersAndChannels, type RunnerAndChannelParts } from './runners-and-channels.ts'
 import { createWorkspaceReader } from '../runners/workspace.ts'
@@ -20,8 +24,8 @@ export type EffectsOptions = RunnerAndChannelParts & {
   /** Channels in code, as they are live with the configuration. */
   readonly ownChannels: () => readonly OwnChannel[]
   readonly store: Store
-  /** False: another gateway queues the heartbeats of the intervals. Default: true. */
-  readonly keepsTime?: () => boolean
+  /** `heartbeats`: this gateway queues the heartbeats of the intervals. `senders`: it pings the monitor of the alerts. */
+  readonly duties: Readonly<Record<'heartbeats' | 'senders', Duty>>
   readonly clock: Clock
   readonly newId: () => string
   readonly meter: Meter
@@ -30,14 +34,22 @@ export type EffectsOptions = RunnerAndChannelParts & {
 
 export type Effects = {
   start(): void
-  /** Called when jobs are stored, of a new delivery or of one that waited. */
-  accepted(jobs: readonly NewJob[]): void
+  /** Called when jobs are stored, of a new delivery or of one that waited. `cancel`: the delivery ends the jobs of a key. */
+  accepted(jobs: readonly NewJob[], cancel?: FlowCancel): void
   /** Called when a job that is stored already may run again. */
   lookForJobs(): void
+  /** The runs of this gateway. */
+  readonly slots: () => Slots
   /** Called when a delivery is parked. */
   readonly parked: Alerts['parked']
   /** Called when a sender handed over a secret. */
   readonly handedOver: Alerts['handedOver']
+  /** Called when a sender does not call its hook any more. */
+  readonly switchedOff: Alerts['switchedOff']
+  /** Queues a message about a sender. */
+  readonly tell: Alerts['tell']
+  /** Queues a test message. */
+  readonly testAlert: Alerts['test']
   /** Called when the configuration has changed. */
   refresh(): void
   readonly timekeeperChanged: Heartbeats['timekeeperChanged']
@@ -58,7 +70,11 @@ export function createEffects(options: EffectsOptions): Effects {
       return { config: now, agent: (id) => toAgent(now, id, dir), ...runnersAndChannelsOf(now, ownChannels()) }
     },
     woken: (agentId) => heartbeats.wake(agentId),
+    alerted: (attempt) => pings.attempted(attempt),
     died: (death) => alerts.died(death),
+    crowded: (session) => alerts.crowded(session),
+    spent: (settled) => budgets.spent(settled.map(({ name }) => name)),
+    waits: (name) => budgets.waits(name),
     clock,
     random: Math.random,
     meter: options.meter,
@@ -69,39 +85,70 @@ export function createEffects(options: EffectsOptions): Effects {
     config,
     clock,
     newId,
-    added: () => worker.lookForJobs(),
+    added: () => worker.lookForTasks(),
     meter: options.meter,
     log,
   })
+  const budgets = createBudgetWatch({ store, config, clock, alert: alerts.budget, log })
   const heartbeats = createHeartbeats({
     store,
     agents: () => listAgentIds(config()).map((id) => toAgent(config(), id, dir)),
     clock,
     newId,
-    ...(options.keepsTime && { keepsTime: options.keepsTime }),
-    added: () => worker.lookForJobs(),
+    keepsTime: options.duties.heartbeats.isHeld,
+    added: () => worker.lookForTasks(),
     log,
   })
+
+  const pings = createAlertHeartbeat({
+    store,
+    config,
+    channels: () => runnersAndChannelsOf(config(), ownChannels()).channels,
+    isPinging: options.duties.senders.isHeld,
+    clock,
+    log,
+  })
+
+  let limits = JSON.stringify(config().budgets)
+
+  /** A limit may have been raised or removed. */
+  async function wakeForNewBudgets(): Promise<void> {
+    const next = JSON.stringify(config().budgets)
+    if (next === limits) return
+    limits = next
+    const isWoken = await store.wakeBudgets().catch(() => false)
+    if (isWoken) worker.lookForJobs()
+  }
 
   return {
     start() {
       if (hasNoChannel(config())) log.warn({}, noChannelWarning)
       worker.start()
       void heartbeats.start()
+      pings.start()
     },
-    accepted(jobs) {
-      if (jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
+    accepted(jobs, cancel) {
+      if (jobs.some(({ standsFor }) => standsFor !== undefined)) worker.lookForTasks()
+      else if (cancel !== undefined || jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
     lookForJobs: worker.lookForJobs,
+    slots: worker.slots,
     parked: alerts.parked,
     handedOver: alerts.handedOver,
-    refresh: heartbeats.refresh,
+    switchedOff: alerts.switchedOff,
+    tell: alerts.tell,
+    testAlert: alerts.test,
+    refresh() {
+      heartbeats.refresh()
+      void wakeForNewBudgets()
+    },
     timekeeperChanged: heartbeats.timekeeperChanged,
     lookForWakes: heartbeats.lookForWakes,
     async stop(grace) {
       heartbeats.stop()
       await worker.stop(grace)
+      await pings.stop()
     },
   }
 }

@@ -1,8 +1,10 @@
 // The jobs that this process has claimed. A job whose lease was lost is stopped and reports nothing. The store decides who has a lease,
 // never a local clock.
 import { toBackoffMs } from '../base/retry.ts'
+import type { Spending } from '../model/spending.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
+import type { Reservation, Reserved, SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { pause, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
@@ -17,16 +19,29 @@ const storeRetry = { firstMs: 500, capMs: 5_000 }
 export type JobLease = {
   /** Aborted when the job must stop: its lease was lost, or the gateway stops. */
   readonly signal: AbortSignal
+  /** Whether a newer request or an operator has ended the job. What it started must end before its last report frees its key. */
+  mustEnd(): boolean
   /** False: the process may have paused for longer than the lease since the store confirmed it, so another worker may have the job. */
   isConfirmed(): boolean
   /** False: the lease was lost, or the store failed until the signal was aborted. */
   report(what: JobReport): Promise<boolean>
-  /** Called when the job has ended here. */
-  end(): void
+  /**
+   * Reserves what a turn may use of its budgets. `ifUnknown`: what the next report settles if it does not say what the turn used. After
+   * `waits`, the lease has ended. `lost`: the lease was lost, or the store failed until the signal was aborted.
+   */
+  reserve(turn: TurnReservation): Promise<Reserved>
+  /** Called when the job has ended here. A job that must end is free for others from then on. */
+  end(): Promise<void>
 }
+
+type TurnReservation = { readonly reservations: readonly Reservation[]; readonly ifUnknown: Spending }
 
 type Leases = {
   readonly size: number
+  /** Whether a job runs here that a newer request may have to end. */
+  readonly hasFlows: boolean
+  /** Whether a job runs here that no delivery caused. */
+  readonly hasTask: boolean
   /** `isStopping`: the job must stop at once. */
   acquire(job: ClaimedJob, options: { isStopping: boolean }): JobLease
   /**
@@ -38,6 +53,8 @@ type Leases = {
   extend(): Promise<void>
   /** The same, if the leases may have expired: after an outage of the store or a jump of the clock. */
   extendAfterGap(): Promise<void>
+  /** Stops the jobs that an operator or a newer request has ended. Their last report ends them in the store. Never rejects. */
+  stopEnding(): Promise<void>
   /** Called after each call of the store. The first failure and the recovery are logged. */
   storeAnswered(): void
   storeFailed(thrown: unknown): void
@@ -61,12 +78,16 @@ type Claim = {
   job: ClaimedJob
   /** The start of the last call that the store answered with a lease, by the clocks of this machine. */
   confirmedAt: Moment
+  /** True: the store refuses its reports, because a newer request or an operator has ended the job. */
+  mustEnd: boolean
   readonly abort: AbortController
+  /** What the next report settles if it does not say what the turn used. */
+  unsettled: readonly SettledTurn[] | undefined
 }
 
 /** `laneLeft`: called when a job has left its lane, so that another one may be due. */
 export function createLeases(options: {
-  store: Pick<Store, 'report' | 'extend'>
+  store: Pick<Store, 'report' | 'reserve' | 'extend' | 'endings'>
   clock: Clock
   log: Log
   laneLeft: () => void
@@ -85,7 +106,14 @@ export function createLeases(options: {
   function lose(claim: Claim): void {
     end(claim)
     claim.abort.abort()
+    if (claim.mustEnd) return
     log.warn({ jobId: claim.job.id }, 'the lease of a job was lost; this gateway stops running it')
+  }
+
+  function stop(claim: Claim): void {
+    claim.mustEnd = true
+    claim.abort.abort()
+    log.info({ jobId: claim.job.id }, 'a job is stopped, because it was ended')
   }
 
   function storeAnswered(): void {
@@ -108,16 +136,21 @@ export function createLeases(options: {
       try {
         const { job } = claim
         const calledAt = readClocks(clock)
-        const isWritten = await store.report(job, { leaseMs, ...what })
+        const settled = claim.unsettled && { settled: claim.unsettled }
+        const isWritten = await store.report(job, { leaseMs, ...settled, ...what })
         storeAnswered()
         if (isWritten) {
           claim.confirmedAt = calledAt
-          if (what.leavesLane === true) laneLeft()
+          if (what.leavesLane === true || settled !== undefined) laneLeft()
+          claim.unsettled = undefined
           return true
         }
         // the job was claimed again during the call: the report counts under the new fence
         if (job !== claim.job) continue
-        if (!isOver()) lose(claim)
+        if (claim.mustEnd) {
+          end(claim)
+          laneLeft()
+        } else if (!isOver()) lose(claim)
         return false
       } catch (thrown) {
         storeFailed(thrown)
@@ -126,6 +159,29 @@ export function createLeases(options: {
       await pause(toBackoffMs(failures, storeRetry), claim.abort.signal)
     }
     return false
+  }
+
+  async function reserve(claim: Claim, { reservations, ifUnknown }: TurnReservation): Promise<Reserved> {
+    const isOver = () => claim.state === 'over'
+    for (let failures = 0; !isOver() && !claim.abort.signal.aborted; failures += 1) {
+      const { job } = claim
+      try {
+        const reserved = await store.reserve(job, reservations)
+        storeAnswered()
+        // claimed again during the call
+        if (reserved.kind === 'lost' && job !== claim.job) continue
+        if (reserved.kind === 'lost' && !isOver()) lose(claim)
+        if (reserved.kind === 'waits') claim.state = 'ending'
+        if (reserved.kind === 'reserved') {
+          claim.unsettled = reservations.map(({ name, startsAt }) => ({ name, startsAt, used: ifUnknown }))
+        }
+        return reserved
+      } catch (thrown) {
+        storeFailed(thrown)
+      }
+      await pause(toBackoffMs(failures, storeRetry), claim.abort.signal)
+    }
+    return { kind: 'lost' }
   }
 
   async function extend(): Promise<void> {
@@ -155,21 +211,43 @@ export function createLeases(options: {
     get size() {
       return claims.size
     },
+    get hasTask() {
+      return [...claims.values()].some(({ job }) => job.deliveryId === undefined)
+    },
+    get hasFlows() {
+      return [...claims.values()].some(({ job }) => job.hasFlow)
+    },
     acquire(job, { isStopping }) {
       if (claims.size === 0) extendedAt = clock()
       const before = claims.get(job.id)
       // claimed again under a new fence: the old claim has ended
       if (before?.state === 'ending') end(before)
       else if (before !== undefined) lose(before)
-      const claim: Claim = { state: 'running', job, confirmedAt: readClocks(clock), abort: new AbortController() }
+      const claim: Claim = {
+        state: 'running',
+        job,
+        confirmedAt: readClocks(clock),
+        abort: new AbortController(),
+        mustEnd: false,
+        unsettled: undefined,
+      }
       if (isStopping) claim.abort.abort()
       claims.set(job.id, claim)
       return {
         signal: claim.abort.signal,
+        mustEnd: () => claim.mustEnd,
         isConfirmed: () =>
-          claim.state !== 'over' && measureElapsedMs(claim.confirmedAt, readClocks(clock)) < confirmedMs,
+          claim.state !== 'over' &&
+          !claim.mustEnd &&
+          measureElapsedMs(claim.confirmedAt, readClocks(clock)) < confirmedMs,
         report: (what) => report(claim, what),
-        end: () => end(claim),
+        reserve: (turn) => reserve(claim, turn),
+        end: async () => {
+          const isLost = claim.state === 'over'
+          end(claim)
+          // nothing of the job works here any more, so its key and its lane are free; a lease that was really lost refuses it
+          if (isLost) await store.report(claim.job, { outcome: { kind: 'release' } }).catch(storeFailed)
+        },
       }
     },
     renew(job) {
@@ -181,6 +259,17 @@ export function createLeases(options: {
       return true
     },
     extend,
+    async stopEnding() {
+      if (claims.size === 0 || isStoreDown) return
+      try {
+        for (const { id, fence } of await store.endings()) {
+          const claim = claims.get(id)
+          if (claim?.job.fence === fence && !claim.mustEnd) stop(claim)
+        }
+      } catch (thrown) {
+        storeFailed(thrown)
+      }
+    },
     async extendAfterGap() {
       if (isStoreDown || (claims.size > 0 && clock() - extendedAt > leaseMs / 2)) await extend()
     },

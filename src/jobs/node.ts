@@ -14,12 +14,16 @@ type NodeActors = {
   readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'timekeeperChanged'>
   readonly mailbox: { apply(): void }
   readonly drain: { look(): void }
+  readonly recovery: { apply(): void }
 }
 
 type Node = {
   readonly leases: NamedLeases
-  /** Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries. */
-  readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention', Duty>>
+  /**
+   * Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries, the questions to
+   * senders, the judgement of the senders.
+   */
+  readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention' | 'recovery' | 'senders', Duty>>
   /** Writes the address and the live version of this gateway for the others. Resolves when the write has succeeded or failed. */
   join(): Promise<void>
   start(actors: NodeActors): void
@@ -55,15 +59,18 @@ export function createNode(parts: {
       heartbeats: leases.duty('heartbeats', () => actors?.effects.timekeeperChanged()),
       mailbox: leases.duty('mailbox', () => actors?.mailbox.apply()),
       retention: leases.duty('retention', () => {}),
+      recovery: leases.duty('recovery', () => actors?.recovery.apply()),
+      senders: leases.duty('senders', () => {}),
     },
     join,
     start(given) {
       actors = given
-      const { effects, mailbox, drain } = given
+      const { effects, mailbox, drain, recovery } = given
       // duties that were acquired before the start
       timer = setInterval(() => void join(), joinEveryMs).unref()
       effects.timekeeperChanged()
       mailbox.apply()
+      recovery.apply()
       unsubscribe = store.subscribe((signal) => {
         if (signal === 'jobs') effects.lookForJobs()
         if (signal === 'waiting') drain.look()

@@ -1,45 +1,107 @@
-// Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; the last record also ends the
-// job.
+// Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; steps that only write rows
+// share a commit with the step before them, and the last record also ends the job.
 import type { Planned } from '../model/action.ts'
 import type { ClaimedJob, Step, StepName } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { JobReport, NewEvent } from '../store/records.ts'
-import { defaultRetry, type Failure, type StepOutcome, toVerdict } from './retry.ts'
-import { leavesLaneBefore, findMissingSteps, toSummaryEvent } from './plan.ts'
+import { listAgentIds } from './agents.ts'
+import { defaultRetry, type Failure, type StepDelay, type StepOutcome, type StepWait, chooseRetry } from './retry.ts'
+import { countHops, leavesLaneBefore, findMissingSteps, toSummaryEvent } from './plan.ts'
+import type { JobLease } from './leases.ts'
 import { type JobContext, readRetryForMs, type StepDeath } from './step.ts'
 import { steps } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { runInSpan } from '../base/trace.ts'
 
-/** Performs the missing steps and reports each one. If the lease is aborted, the job is released and the attempt is not counted. */
-export async function performJob(claimed: ClaimedJob, context: JobContext): Promise<void> {
-  const { lease, clock, retry = defaultRetry } = context
+/** Performs the missing steps and records each one. If the lease is aborted, the job is released and the attempt is not counted. */
+export async function performJob(claimed: ClaimedJob, given: JobContext): Promise<void> {
+  const { lease, hold } = holdRecords(given.lease)
+  const context = { ...given, lease }
+  const { clock, retry = defaultRetry } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)
-  const [next] = missing
-  if (next === undefined) await lease.report({ outcome: { kind: 'done' } })
-  // each end of the process during the job was counted as an attempt
-  else if (claimed.attempts >= retry.attempts) {
-    const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${next}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
-    return await failJob(next, claimed, { kind: 'permanent', status: 'error', detail }, context)
+  const [first] = missing
+  if (first === undefined) await lease.report({ outcome: { kind: 'done' } })
+  // each end of the process during the job was counted as an attempt; a status must not stay pending because of it
+  else if (claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
+    const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
+    return await failJob(first, claimed, { kind: 'permanent', status: 'error', detail }, context)
   }
   let job = claimed
   for (const [index, name] of missing.entries()) {
     const startedAt = clock()
     const outcome = await performStep(name, job, context)
-    if (outcome.kind === 'aborted') return void (await lease.report({ outcome: { kind: 'release' } }))
+    if (outcome.kind === 'aborted' || outcome.kind === 'held') {
+      await lease.report({ outcome: { kind: 'release' } })
+      return
+    }
+    if (outcome.kind === 'waits') return reportWait(job, outcome, context)
+    if (outcome.kind === 'later') return await reportDelay(name, job, outcome, context)
     if (outcome.kind !== 'recorded') return await failJob(name, job, outcome, context)
-    const step: Step = { name, ...outcome.step, at: clock() }
-    const isLast = name === missing.at(-1)
-    const end = isLast ? ({ kind: 'done' } as const) : lease.signal.aborted ? ({ kind: 'release' } as const) : undefined
+    const at = clock()
+    const step: Step = { name, ...outcome.step, ...(at > startedAt && { startedAt }), at }
+    const next = missing[index + 1]
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
-    const leavesLane = leavesLaneBefore(job.planned, missing[index + 1])
-    if (!(await lease.report({ ...rows, step, leavesLane, ...(end === undefined ? {} : { outcome: end }) }))) return
-    context.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
-    logStep(context.log, job, step, step.at - startedAt)
-    if (leavesWakes) context.woken(job.planned.agentId)
-    if (end !== undefined) return
+    hold({ ...rows, steps: [step], leavesLane: leavesLaneBefore(job.planned, next) }, () => {
+      context.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
+      if (name === 'run') countTurn(job, step.state, context)
+      if (isAlertPost(job, name))
+        context.alerted(step.state === 'done' ? { isDelivered: true } : { isDelivered: false, why: noChannel })
+      logStep(context.log, claimed, step, step.at - startedAt)
+      if (rows.settled !== undefined) context.spent(rows.settled)
+      if (leavesWakes) context.woken(claimed.planned.agentId)
+    })
+    if (next === undefined) return void (await lease.report({ outcome: { kind: 'done' } }))
+    if (lease.signal.aborted) return void (await lease.report({ outcome: { kind: 'release' } }))
+    if (!steps[next].reportsFirst && !(await lease.report({}))) return
     // the failures of this step are over
     job = { ...job, steps: [...job.steps, step], failingForMs: undefined }
+  }
+}
+
+const noChannel = 'no channel is configured.'
+
+/** Whether the step posts an alert of the operator. */
+function isAlertPost({ planned }: ClaimedJob, step: StepName): boolean {
+  return planned.kind === 'alert' && step === 'deliver'
+}
+
+/**
+ * A lease whose next report also writes the records that it was given, so that a turn, its summary and the mark of the first message
+ * are one commit. `written` is called after that commit.
+ */
+function holdRecords(lease: JobLease): { lease: JobLease; hold(record: JobReport, written: () => void): void } {
+  let held: JobReport = {}
+  let callbacks: readonly (() => void)[] = []
+  return {
+    hold(record, written) {
+      held = mergeReports(held, record)
+      callbacks = [...callbacks, written]
+    },
+    lease: {
+      ...lease,
+      async report(what) {
+        if (!(await lease.report(mergeReports(held, what)))) return false
+        const written = callbacks
+        held = {}
+        callbacks = []
+        for (const callback of written) callback()
+        return true
+      },
+    },
+  }
+}
+
+/** Two reports, the second of which follows the first, as one. */
+function mergeReports(first: JobReport, second: JobReport): JobReport {
+  const { steps: firstSteps = [], events = [], messages = [], consumed = [] } = first
+  return {
+    ...first,
+    ...second,
+    steps: [...firstSteps, ...(second.steps ?? [])],
+    events: [...events, ...(second.events ?? [])],
+    messages: [...messages, ...(second.messages ?? [])],
+    consumed: [...consumed, ...(second.consumed ?? [])],
+    leavesLane: first.leavesLane === true || second.leavesLane === true,
   }
 }
 
@@ -85,15 +147,35 @@ async function performStep(name: StepName, job: ClaimedJob, context: JobContext)
   }
 }
 
+async function reportDelay(
+  step: StepName,
+  { id: jobId }: ClaimedJob,
+  { afterMs, reason, logged }: StepDelay,
+  { lease, log }: JobContext,
+): Promise<void> {
+  await lease.report({ outcome: { kind: 'retry', afterMs, error: reason, counted: false } })
+  if (logged !== undefined) log.warn({ jobId, step }, `${step} failed, and is tried again: ${logged}`)
+}
+
+/** The store has queued the job again already. */
+function reportWait(job: ClaimedJob, { reason, budget }: StepWait, { log, waits }: JobContext): void {
+  log.info({ jobId: job.id, deliveryId: job.deliveryId, budget }, reason)
+  waits(budget)
+}
+
 async function failJob(step: StepName, job: ClaimedJob, failure: Failure, context: JobContext): Promise<void> {
   const why = describeForLog(failure, job)
   const what = buildFailureReport(step, job, { failure, why, context })
   if (!(await context.lease.report(what))) return
+  if (failure.settled !== undefined) context.spent(failure.settled)
+  if (isAlertPost(job, step)) context.alerted({ isDelivered: false, why })
   const isDead = what.outcome?.kind === 'dead'
-  context.meter('steps', { step, outcome: isDead ? 'dead' : 'retried' })
+  const outcome = isDead ? 'dead' : 'retried'
+  context.meter('steps', { step, outcome })
+  if (step === 'run') countTurn(job, outcome, context)
   if (!isDead) return
   const { planned, id: jobId } = job
-  context.died({ jobId, planned, step, why, quotes: failure.quotes === true })
+  context.died({ jobId, planned, step, why, quotes: failure.quotes === true, hops: countHops(job) })
   // the event about the failure is in the session, and asks for a turn as a summary does
   if (planned.kind === 'agent' && planned.action.wakeMode === 'now') context.woken(planned.agentId)
 }
@@ -109,7 +191,8 @@ function buildFailureReport(
 ): JobReport {
   const { clock, log, config, random, retry: policy = defaultRetry, claimedAt } = context
   const { attempts, failingForMs } = job
-  const verdict = toVerdict(failure, {
+  const settled = failure.settled && { settled: failure.settled }
+  const choice = chooseRetry(failure, {
     attempts,
     failingForMs: failingForMs === undefined ? undefined : failingForMs + Math.max(0, clock() - claimedAt),
     forMs: readRetryForMs(steps[name], config),
@@ -117,16 +200,25 @@ function buildFailureReport(
     policy,
   })
   const fields = { jobId: job.id, deliveryId: job.deliveryId, step: name, attempt: attempts + 1 }
-  if (verdict.kind === 'retry') {
-    const runAt = new Date(clock() + verdict.afterMs).toISOString()
+  if (choice.kind === 'retry') {
+    const runAt = new Date(clock() + choice.afterMs).toISOString()
     log.warn({ ...fields, runAt }, `${name} failed, and is tried again: ${why}`)
     // a job that began before this rule existed is still in its lane
-    return { outcome: verdict, leavesLane: leavesLaneBefore(job.planned, name) }
+    return { ...settled, outcome: choice, leavesLane: leavesLaneBefore(job.planned, name) }
   }
   log.error(fields, `${name} failed permanently: ${why} "hookloom retry ${job.id}" runs it again.`)
-  const events = listDeathEvents(name, job, { ...verdict, why })
+  const events = listDeathEvents(name, job, { ...choice, why })
   // an attempt that ended because the gateway ended was counted when its lease expired
-  return { events, outcome: { kind: 'dead', error: verdict.error, counted: attempts < policy.attempts } }
+  return { ...settled, events, outcome: { kind: 'dead', error: choice.error, counted: attempts < policy.attempts } }
+}
+
+/** A request may name any agent, so only the ids of the configuration are labels. */
+function countTurn(
+  { planned: { agentId } }: ClaimedJob,
+  outcome: Step['state'] | 'retried' | 'dead',
+  { meter, config }: Pick<JobContext, 'meter' | 'config'>,
+): void {
+  meter('turns', { agent: listAgentIds(config).includes(agentId) ? agentId : '*', outcome })
 }
 
 /** The reason without outside text and recipients. */

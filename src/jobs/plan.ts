@@ -1,19 +1,23 @@
 // The effects of a job, their order, and the event that the main session gets about a run.
 import { mainSessionKey, type Planned, type PlannedAction } from '../model/action.ts'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
+import { sessionMark } from '../store/rules.ts'
 import { isActive, findHeartbeatConfig } from './agents.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
+export type MessagePlan = Extract<PlannedAction, { kind: 'deliver' }>
 
-/** `wake → [event, wake?]` · `agent → [run, summary, wake?, deliver?]` · `heartbeat → [run, deliver]` · `alert → [event?, deliver?]` */
+/** `wake → [event, wake?]` · `deliver → [deliver]` · `agent → [run, summary, wake?, deliver?]` · `heartbeat → [run, deliver]` · `status → [pending, ended, status]` · `callback → [ended, callback]` · `alert → [event?, deliver?]` */
 export function listSteps(planned: Planned): readonly StepName[] {
   switch (planned.kind) {
     case 'wake':
       return planned.action.mode === 'now' ? ['event', 'wake'] : ['event']
+    case 'deliver':
+      return ['deliver']
     case 'agent': {
       const { deliver, wakeMode } = planned.action
       // a wake only asks for a turn, and a delivery may wait for its chat for a day: so the turn does not wait for the delivery
@@ -26,6 +30,10 @@ export function listSteps(planned: Planned): readonly StepName[] {
     }
     case 'heartbeat':
       return ['run', 'deliver']
+    case 'status':
+      return ['pending', 'ended', 'status']
+    case 'callback':
+      return ['ended', 'callback']
     case 'alert':
       return [
         ...(planned.event ? (['event'] as const) : []),
@@ -52,7 +60,7 @@ export function toLane(agentId: string, sessionKey: string): string {
   return `${agentId}/${sessionKey}`
 }
 
-/** The origin of a text, for the operator: the sender, or the hook. Outside text. */
+/** The origin of a text, for the operator: the sender, or the hook. Untrusted text. */
 export function toOriginName({ origin }: Pick<PlannedAction, 'origin'>): string {
   return origin.source ?? origin.hook
 }
@@ -76,26 +84,108 @@ export type PlanContext = {
   readonly now: number
   /** The step `wake` of an agent at this moment: see `toWakeStep`. */
   readonly wakeStep: (agentId: string) => Omit<Step, 'at'>
+  /** The name of the mapping that took the delivery, as its identity has it; undefined for a built-in hook. */
+  readonly ring?: string | undefined
+}
+
+/** The name by which a hold finds the jobs of a session. */
+export function toSessionLabel({ agentId, sessionKey }: Pick<AgentPlan, 'agentId' | 'sessionKey'>): string {
+  return `${sessionMark}${toLane(agentId, sessionKey)}`
+}
+
+/** The names by which holds find a job of a delivery. */
+function toLabels(planned: AgentPlan | MessagePlan, ring: string | undefined): readonly string[] {
+  const { agentId, origin } = planned
+  const { source } = origin
+  const isTurn = planned.kind === 'agent'
+  return [
+    ...(isTurn ? [toSessionLabel(planned)] : []),
+    ...(ring === undefined ? [] : [`mapping:${ring}`]),
+    ...(source === undefined ? [] : [`source:${source}`]),
+    ...(isTurn ? [`agent:${agentId}`] : []),
+  ]
 }
 
 /**
- * The jobs of a delivery, for the transaction that accepts it. A wake is only rows, so that transaction completes it:
- * the event says that it wakes, and the heartbeats find it there, even after a crash.
+ * The jobs of a delivery, for the transaction that accepts it. A wake only writes rows, so the transaction completes it: its event
+ * asks for a turn, and the heartbeats find the event even after a crash.
  * Runs of one session share a lane; runs that only use the default key have none.
- * The id of a job is the run id in the answer to the sender.
+ * The id of a job is the run id in the answer to the sender. The jobs are in the order of the actions; their tasks follow.
  */
 export function planJobs(actions: readonly PlannedAction[], context: PlanContext): NewJob[] {
-  const { newId, now, wakeStep } = context
-  return actions.map((planned): NewJob => {
-    if (planned.kind === 'agent') {
-      const lane = planned.sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
-      return { id: newId(), planned, lane, state: 'queued', steps: [], events: [] }
+  const { newId, now, wakeStep, ring } = context
+  const jobs = actions.map((planned): NewJob => {
+    if (planned.kind !== 'wake') {
+      const { flow, ...plan } = planned
+      const sharesSession = planned.kind === 'agent' && planned.sharesSession
+      const lane = sharesSession ? undefined : toLane(planned.agentId, planned.sessionKey)
+      const labels = toLabels(planned, ring)
+      return { id: newId(), planned: plan, lane, state: 'queued', steps: [], labels, flow, events: [] }
     }
     const steps = listSteps(planned).map((name): Step =>
       name === 'wake' ? { ...wakeStep(planned.agentId), at: now } : { name, state: 'done', at: now },
     )
     return { id: newId(), planned, lane: undefined, state: 'done', steps, events: [toWakeEvent(planned)] }
   })
+  const followed = jobs.map((job) =>
+    withTasks(job, { status: planStatus(job, newId), callback: planCallback(job, newId) }),
+  )
+  return [...followed.map(({ job }) => job), ...followed.flatMap(({ tasks }) => tasks)]
+}
+
+type RunTasks = Readonly<Record<'status' | 'callback', NewJob | undefined>>
+
+/** A run and its tasks, whose ids it names. */
+function withTasks(
+  job: NewJob,
+  { status, callback }: RunTasks,
+): { readonly job: NewJob; readonly tasks: readonly NewJob[] } {
+  const tasks = [status, callback].filter((task) => task !== undefined)
+  if (job.planned.kind !== 'agent' || tasks.length === 0) return { job, tasks }
+  const ids = { ...(status && { statusJobId: status.id }), ...(callback && { callbackJobId: callback.id }) }
+  return { job: { ...job, planned: { ...job.planned, ...ids } }, tasks }
+}
+
+/** The task that posts the end of a run; undefined if nobody wants it. */
+function planCallback({ id: runId, planned }: NewJob, newId: () => string): NewJob | undefined {
+  if (planned.kind !== 'agent' || planned.callback === undefined) return undefined
+  const { callback: endpoint, agentId, sessionKey } = planned
+  const standsFor = `callback/${runId}`
+  const plan = { kind: 'callback', agentId, sessionKey, runId, endpoint } as const
+  return { id: newId(), planned: plan, standsFor, lane: standsFor, state: 'queued', steps: [], events: [] }
+}
+
+/** The purposes of the tasks that wait for the end of a run. */
+export function listRunTasks({ id, planned }: Pick<Job, 'id' | 'planned'>): readonly string[] {
+  if (planned.kind !== 'agent') return []
+  return [
+    ...(planned.statusJobId === undefined ? [] : [toStatusName(id)]),
+    ...(planned.callbackJobId === undefined ? [] : [`callback/${id}`]),
+  ]
+}
+
+/** The task that sets the commit status of a run; undefined if there is none to set. */
+function planStatus({ id: runId, planned }: NewJob, newId: () => string): NewJob | undefined {
+  if (planned.kind !== 'agent' || planned.status === undefined) return undefined
+  const { status: name, agentId, sessionKey, origin } = planned
+  const { place } = origin
+  if (place?.commit === undefined) return undefined
+  const { channel, commit } = place
+  return {
+    id: newId(),
+    planned: { kind: 'status', agentId, sessionKey, runId, channel, commit, name },
+    standsFor: toStatusName(runId),
+    // the statuses of one commit and one name are set in the order of their runs
+    lane: `status/${channel}/${commit}/${name}`,
+    state: 'queued',
+    steps: [],
+    events: [],
+  }
+}
+
+/** The purpose of the task that sets the status of a run. */
+function toStatusName(runId: string): string {
+  return `status/${runId}`
 }
 
 /**
@@ -113,20 +203,31 @@ export function describeHeartbeatsOff(agentId: string): string {
   return `Heartbeats are off (heartbeat.every is 0 for the agent "${agentId}"): the event waits for the next turn of the main session.`
 }
 
-/** The most characters of a reply or a reason in an event. */
+/** The maximum number of characters of a reply or a reason in an event. */
 export const maxSummaryChars = 2_000
 
 /** `status`: `ok`, or the words that mark the event, such as `forwarded`, `error` or `not delivered`. */
 export type RunEnd = { readonly status: string; readonly text: string }
 
-/** The name of a run for people, on one line: that of the action, or the path of the hook. Outside text. */
-export function toRunName({ action, origin }: AgentPlan): string {
+/** The name of a run for people, on one line: that of the action, or the path of the hook. Untrusted text. */
+export function toRunName({ action, origin }: AgentPlan | MessagePlan): string {
   return toLine(action.name ?? origin.hook)
 }
 
 /** The recorded run of a job. */
 export function findRunStep({ steps }: Pick<Job, 'steps'>): Step | undefined {
   return steps.find((step) => step.name === 'run')
+}
+
+/** The gateways that led to this run: see `model/hops.ts`. */
+export function countHops(job: Pick<Job, 'planned' | 'steps'>): number {
+  return findRunStep(job)?.hops ?? readPlannedHops(job.planned)
+}
+
+/** The hops of the request, or of the failure that an alert is about. A heartbeat has none until it has read its events. */
+export function readPlannedHops(planned: Planned): number {
+  if (planned.kind === 'heartbeat' || planned.kind === 'status' || planned.kind === 'callback') return 0
+  return (planned.kind === 'alert' ? planned.hops : planned.origin.hops) ?? 0
 }
 
 /** How the recorded run of a job ended. */

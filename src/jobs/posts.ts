@@ -1,8 +1,9 @@
 // Sends the messages of a reply, one after the other. A message is repeated only if the channel did not accept it, if the channel drops
 // repeats, or after a crash during the send.
 import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
-import type { ClaimedJob, Post } from '../model/job.ts'
+import type { ClaimedJob, Post, StoredPost } from '../model/job.ts'
 import { withDeadline } from '../base/time.ts'
+import { findRunStep } from './plan.ts'
 import type { StepRecord, StepOutcome } from './retry.ts'
 import type { JobContext } from './step.ts'
 
@@ -28,7 +29,7 @@ export async function postAll(
   let current = posts
   const save = (changed: Post): Promise<boolean> => {
     current = replace(current, { ...changed, at: clock() })
-    return lease.report({ posts: current })
+    return lease.report({ posts: toStoredPosts(current, job) })
   }
   for (const post of posts) {
     if (post.state === 'sent') continue
@@ -37,7 +38,8 @@ export async function postAll(
     let isOurs = await save(begun)
     while (isOurs && !lease.isConfirmed()) isOurs = await save(begun)
     if (!isOurs) return { kind: 'aborted' }
-    const result = await postOne(begun, channel, { run, signal: lease.signal })
+    const maybeSince = post.state === 'sending' ? job.createdAt : undefined
+    const result = await postOne(begun, channel, { run, signal: lease.signal, maybeSince })
     if (result.kind === 'sent') {
       current = replace(current, { ...begun, state: 'sent', id: result.id, at: clock() })
       continue
@@ -45,9 +47,11 @@ export async function postAll(
     const state = chooseStateAfter(result, channel, post)
     if (state !== 'sending' && !(await save({ ...begun, state }))) return { kind: 'aborted' }
     if (result.kind === 'aborted') return { kind: 'aborted' }
-    return state === 'unknown' ? failUnknown(result.detail, post, job) : failPost(result, post, state)
+    return state === 'unknown'
+      ? failUnknown(result.detail, post, job)
+      : failPost(result, post, { state, dedupes: channel.dedupes })
   }
-  return recordPosts(current)
+  return recordPosts(current, job)
 }
 
 /** A message that an earlier attempt left in the state `sending` may have arrived. */
@@ -73,12 +77,12 @@ function chooseStateAfter(
 async function postOne(
   { to, text, nonce }: Post,
   channel: Channel,
-  { signal, run }: Pick<Outgoing, 'signal' | 'run'>,
+  { signal, run, maybeSince }: Pick<Outgoing, 'signal' | 'run' | 'maybeSince'>,
 ): Promise<SendResult | { kind: 'aborted'; isBegun: boolean }> {
   let isBegun = false
   const ended = await withDeadline({ outer: signal, ms: sendTimeoutMs }, (limit) => {
     isBegun = true
-    return channel.send({ to, text, nonce, signal: limit, run })
+    return channel.send({ to, text, nonce, signal: limit, run, maybeSince })
   })
   if (ended.kind === 'aborted' && isBegun && !channel.dedupes) {
     return { kind: 'ambiguous', detail: 'The gateway stopped before the answer came.' }
@@ -96,19 +100,25 @@ function failUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepO
   return { kind: 'permanent', status: 'error', ...describeFailure(post, unknown) }
 }
 
-function failPost(result: Exclude<SendResult, { kind: 'sent' }>, post: Post, state: Post['state']): StepOutcome {
+function failPost(
+  result: Exclude<SendResult, { kind: 'sent' }>,
+  post: Post,
+  { state, dedupes }: { state: Post['state']; dedupes: Channel['dedupes'] },
+): StepOutcome {
+  // a repetition does no harm at any time, so an outage of the chat may be as long as channels.retry allows
+  const again = dedupes === true ? 'unavailable' : 'transient'
   const details = describeFailure(post, result.detail)
   switch (result.kind) {
     case 'rate-limited':
     case 'transient':
       return {
-        kind: state === 'sending' ? 'transient' : 'unavailable',
+        kind: state === 'sending' ? again : 'unavailable',
         ...details,
         retryAfterMs: result.retryAfterMs,
       }
     // only for a channel that drops repeats, or repeats anyway
     case 'ambiguous':
-      return { kind: 'transient', ...details }
+      return { kind: again, ...details }
     case 'permanent':
       return { kind: 'permanent', status: 'error', ...details }
   }
@@ -121,7 +131,13 @@ function describeFailure(post: Post, why: string): { detail: string; logged: str
   return { detail: `${describeTarget(post)}: ${why}`, logged: `${channel}: ${hidden}` }
 }
 
-function recordPosts(posts: readonly Post[]): StepRecord {
+/** The reply of a run is stored once: a post that is the whole reply is stored without its text. */
+function toStoredPosts(posts: readonly Post[], job: ClaimedJob): readonly StoredPost[] {
+  const reply = findRunStep(job)?.result
+  return posts.map(({ text, ...post }) => (text === reply ? post : { ...post, text }))
+}
+
+function recordPosts(posts: readonly Post[], job: ClaimedJob): StepRecord {
   const ids = posts.map(({ id = '' }) => id)
   const [first] = posts
   const place = first === undefined ? '' : describeTarget(first)
@@ -133,7 +149,7 @@ function recordPosts(posts: readonly Post[]): StepRecord {
       detail: `sent to ${place} as ${ids.join(', ')}${count}${describeDoubt(posts)}`,
       result: ids.join(' '),
     },
-    posts,
+    posts: toStoredPosts(posts, job),
   }
 }
 

@@ -1,6 +1,7 @@
 // How a step ends, when a failed step is tried again, and when its job is dead. Pure: the clock and the random number are passed in.
 import { type Backoff, toBackoffMs } from '../base/retry.ts'
 import type { Step } from '../model/job.ts'
+import type { SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 
 export type RetryPolicy = Backoff & {
@@ -27,12 +28,14 @@ export type Failure = {
   readonly quotes?: boolean | undefined
   /** The text for the log, if the detail names the recipient of a reply. */
   readonly logged?: string | undefined
+  /** What the attempt used of its budgets. */
+  readonly settled?: readonly SettledTurn[] | undefined
 } & (
   | { readonly kind: 'transient' | 'unavailable'; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'permanent'; readonly status: 'error' | 'timeout' }
 )
 
-export type Verdict =
+export type RetryChoice =
   | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted: boolean }
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
 
@@ -45,7 +48,7 @@ function jitter(ms: number, random: number, { jitter: share }: RetryPolicy): num
   return Math.round(ms * (1 - share + 2 * share * random))
 }
 
-/** The facts on which the verdict depends. */
+/** The facts on which the choice depends. */
 type AttemptHistory = {
   /** Attempts that were counted before this one. */
   readonly attempts: number
@@ -58,8 +61,8 @@ type AttemptHistory = {
   readonly policy?: RetryPolicy
 }
 
-/** An unavailable other side counts no attempt: the pauses grow with the time that it is away, until `forMs` are over. */
-export function toVerdict(failure: Failure, given: AttemptHistory): Verdict {
+/** While the other side is unavailable, no attempt is counted. The delays grow with the length of the outage, up to `forMs` in all. */
+export function chooseRetry(failure: Failure, given: AttemptHistory): RetryChoice {
   const { attempts, failingForMs, forMs, random, policy = defaultRetry } = given
   const { detail } = failure
   if (failure.kind === 'permanent') return { kind: 'dead', error: detail, status: failure.status }
@@ -75,18 +78,41 @@ export function toVerdict(failure: Failure, given: AttemptHistory): Verdict {
   return { kind: 'retry', afterMs: Math.max(backoffMs, askedMs ?? 0), error: detail, counted: true }
 }
 
-function clampAskedMs(retryAfterMs: number | undefined): number | undefined {
+/** The wait that a provider asks for, within sensible limits; undefined if it asks for none. */
+export function clampAskedMs(retryAfterMs: number | undefined): number | undefined {
   if (retryAfterMs === undefined || !Number.isFinite(retryAfterMs)) return undefined
   return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
 }
 
 /** A step to record, with its rows. */
-export type StepRecord = Pick<JobReport, 'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts'> & {
+export type StepRecord = Pick<
+  JobReport,
+  'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts' | 'settled'
+> & {
   readonly kind: 'recorded'
   readonly step: Omit<Step, 'name' | 'at'>
   /** True: events that asked for a turn now are still waiting. */
   readonly leavesWakes?: boolean
 }
 
-/** A step to record, or the reason why there is none. `aborted`: the signal ended first, and the result is unknown. */
-export type StepOutcome = StepRecord | Failure | { readonly kind: 'aborted' }
+/** The step was not carried out, and its job is queued for `afterMs`. It never ends the job. `logged`: it failed, and this is the reason. */
+export type StepDelay = {
+  readonly kind: 'later'
+  readonly afterMs: number
+  readonly reason: string
+  readonly logged?: string | undefined
+}
+
+export type StepWait = { readonly kind: 'waits'; readonly reason: string; readonly budget: string }
+
+/**
+ * A step to record, or the reason why there is none. `aborted`: the signal ended first, and the result is unknown. `held`: the step was not
+ * begun, and a hold keeps the job back. `waits`: the store has queued the job again, until the budget may have room.
+ */
+export type StepOutcome =
+  | StepRecord
+  | Failure
+  | { readonly kind: 'aborted' }
+  | { readonly kind: 'held' }
+  | StepWait
+  | StepDelay

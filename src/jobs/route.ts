@@ -1,5 +1,5 @@
 // Finds the channel and the recipient of a reply. A reply without a route gets an error that names the key to set.
-import { type ChannelName, toChannelKey } from '../model/action.ts'
+import { type ChannelName, type EventPlace, toChannelKey } from '../model/action.ts'
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'
 
@@ -20,19 +20,21 @@ type RouteSources = {
   readonly last: Recipient | undefined
   readonly defaultRoute: DefaultRoute | undefined
   readonly channels: ReadonlyMap<string, Channel>
+  /** Where the event of the run happened. */
+  readonly place?: EventPlace | undefined
 }
 
 /**
  * A channel that is named is used. `last` is the channel of the last recipient of the main session, else `channels.default`, else the
  * only configured channel whose section names a recipient, else WhatsApp if it is configured and has a recipient.
- * The recipient is the action's, else the last one, else the channel's own, else that of `channels.default`; each of them
- * on its own channel only.
+ * The recipient is the action's, else the place of the event, else the last one, else the channel's own, else that of `channels.default`;
+ * each of them on its own channel only.
  */
 export function resolveRoute(
   { channel: asked, to }: { readonly channel: ChannelName; readonly to?: string | undefined },
   known: RouteSources,
 ): Route {
-  const { last, defaultRoute, channels } = known
+  const { last, defaultRoute, channels, place } = known
   const name = asked === 'last' ? chooseChannel(to, known) : asked
   if (name === undefined) {
     return hasOnlyConsole(channels)
@@ -52,6 +54,7 @@ export function resolveRoute(
   }
   const recipient =
     to ??
+    (place?.channel === name ? place.to : undefined) ??
     (last?.channel === name ? last.to : undefined) ??
     channel.to ??
     (defaultRoute?.channel === name ? defaultRoute.to : undefined)

@@ -1,12 +1,13 @@
 // Builds the runners and channels of a configuration: when a job first needs them, and once for each configuration.
-import { CommandRunnerConfig, type RunnersConfig } from '../model/agents-config.ts'
+import { CommandRunnerConfig, type RunnersConfig } from '../model/config/agents.ts'
 import type { Channel, OwnChannel } from '../model/channel.ts'
-import { type ChannelsConfig, channelSections } from '../model/channels-config.ts'
+import { type ChannelsConfig, channelSections } from '../model/config/channels.ts'
 import type { ConfiguredChannelName } from '../model/action.ts'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import type { Runner } from '../model/runner.ts'
 import { createConsoleChannel, type WriteReply } from '../channels/console.ts'
 import { createDiscordChannel } from '../channels/discord.ts'
+import { createGitHubChannel } from '../channels/github.ts'
 import { createIMessageChannel } from '../channels/imessage.ts'
 import { createMattermostChannel } from '../channels/mattermost.ts'
 import { createMsTeamsChannel } from '../channels/msteams.ts'
@@ -83,7 +84,7 @@ function buildChannels(
   own: readonly OwnChannel[],
   { write }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
-  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
+  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, github, webhook } = config
   const configured: Readonly<Record<ConfiguredChannelName, Channel | undefined>> = {
     telegram: telegram && createTelegramChannel(telegram),
     discord: discord && createDiscordChannel(discord),
@@ -93,6 +94,7 @@ function buildChannels(
     whatsapp: whatsapp && createWhatsAppChannel(whatsapp),
     signal: signal && createSignalChannel(signal),
     imessage: imessage && createIMessageChannel(imessage),
+    github: github && createGitHubChannel(github),
     webhook: webhook && createWebhookChannel(webhook),
   }
   const channels = [

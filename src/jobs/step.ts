@@ -1,20 +1,42 @@
 // The definition of a step, and the context in which a job runs. steps/ has the long ones, and steps.ts is the table of all.
 import type { Planned } from '../model/action.ts'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import type { ClaimedJob } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
+import type { RunningTurn } from '../model/runner.ts'
+import type { SettledTurn } from '../store/budgets.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { Agent } from './agents.ts'
+import type { AlertAttempt } from './alert-heartbeat.ts'
 import type { Death } from './alerts.ts'
 import type { JobLease } from './leases.ts'
 import type { RunEnd } from './plan.ts'
 import type { RetryPolicy, StepOutcome } from './retry.ts'
 import type { RunnersAndChannels } from './runners-and-channels.ts'
+import type { CrowdedSession } from './turns.ts'
 import type { WorkspaceReader } from '../runners/workspace.ts'
 
 /** The dependencies of all jobs, for as long as the gateway runs. */
 export type JobDependencies = {
-  readonly store: Pick<Store, 'claim' | 'report' | 'extend' | 'nextDueInMs' | 'messages' | 'session' | 'waiting'>
+  readonly store: Pick<
+    Store,
+    | 'claim'
+    | 'endings'
+    | 'gathered'
+    | 'report'
+    | 'reserve'
+    | 'extend'
+    | 'nextDueInMs'
+    | 'messages'
+    | 'session'
+    | 'waiting'
+    | 'delivery'
+    | 'job'
+    | 'hasten'
+    | 'turnAgesMs'
+    | 'holds'
+    | 'hold'
+  >
   readonly readWorkspaceFile: WorkspaceReader
   readonly clock: Clock
   /** In [0, 1), for the jitter of retries. */
@@ -23,8 +45,16 @@ export type JobDependencies = {
   readonly newBoundaryId: () => string
   /** Called when an event in the main session of an agent asks for a turn. */
   readonly woken: (agentId: string) => void
+  /** Called when a session is held back because it had too many turns. */
+  readonly crowded: (session: CrowdedSession) => void
+  /** Called after each attempt to deliver an alert. */
+  readonly alerted: (attempt: AlertAttempt) => void
   /** Called when a job is dead. */
   readonly died: (death: Death) => void
+  /** Called when a turn was settled. */
+  readonly spent: (settled: readonly SettledTurn[]) => void
+  /** Called when a turn waits for a budget. */
+  readonly waits: (budget: string) => void
   readonly meter: Meter
   readonly log: Log
 }
@@ -43,6 +73,8 @@ export type JobContext = JobDependencies &
     /** A step that sends something asks `isConfirmed` first. */
     readonly lease: JobLease
     readonly claimedAt: number
+    /** Called when a turn starts. The returned function is called when the turn has ended. */
+    readonly turnBegan: (turn: RunningTurn) => () => void
   }
 
 /** A wake has nothing to perform: all of its steps are recorded when it is accepted. */
@@ -72,6 +104,11 @@ type StepDefinition<Kind extends Planned['kind']> = {
    * is no other side.
    */
   readonly retry: keyof typeof retryConfigs | undefined
+  /**
+   * True: the step only writes rows, or reports before it sends anything. The record of the step before it waits for that report, so that
+   * both are one commit. False: the step acts at once, so the step before it is recorded first.
+   */
+  readonly reportsFirst: boolean
   /** Whether a recorded step gets a log line. A failed step always does. */
   readonly isLogged: boolean
   /** The end of the run as the main session reads it after this step failed permanently; undefined if it reads nothing. */

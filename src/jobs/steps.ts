@@ -6,8 +6,10 @@ import { cut } from '../base/text.ts'
 import type { NewEvent } from '../store/records.ts'
 import { maxSummaryChars, toRunEnd, toSummaryEvent, toWakeStep } from './plan.ts'
 import { defineStep, type JobStep } from './step.ts'
+import { callbackStep } from './steps/callback.ts'
 import { deliverStep } from './steps/deliver.ts'
 import { runStep } from './steps/run.ts'
+import { statusSteps } from './steps/status.ts'
 
 export const steps: Readonly<Record<StepName, JobStep>> = {
   event: defineStep({
@@ -15,6 +17,7 @@ export const steps: Readonly<Record<StepName, JobStep>> = {
     of: ['wake', 'alert'],
     perform: ({ planned }) => ({ kind: 'recorded', step: { state: 'done' }, events: [toAlertEvent(planned)] }),
     retry: undefined,
+    reportsFirst: true,
     isLogged: false,
     describeDeath: undefined,
   }),
@@ -28,6 +31,7 @@ export const steps: Readonly<Record<StepName, JobStep>> = {
       events: [toSummaryEvent(planned, toRunEnd(job))],
     }),
     retry: undefined,
+    reportsFirst: true,
     isLogged: false,
     describeDeath: undefined,
   }),
@@ -42,10 +46,13 @@ export const steps: Readonly<Record<StepName, JobStep>> = {
       leavesWakes: true,
     }),
     retry: undefined,
+    reportsFirst: true,
     isLogged: false,
     describeDeath: undefined,
   }),
   deliver: deliverStep,
+  ...statusSteps,
+  callback: callbackStep,
 }
 
 /** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */

@@ -1,20 +1,27 @@
 // Performs accepted jobs under leases, up to the allowed number at a time. A job that does not end before a stop is queued again.
 import type { ClaimedJob } from '../model/job.ts'
+import type { RunningTurn, Slots } from '../model/runner.ts'
 import { withDeadline } from '../base/time.ts'
 import { createLeases, leaseMs } from './leases.ts'
 import { performJob } from './perform.ts'
+import { listRunTasks } from './plan.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { JobDependencies, JobSettings } from './step.ts'
 
 export type Worker = {
   start(): void
+  slots(): Slots
   /** Looks for due jobs. Called after each append. */
   lookForJobs(): void
+  /** Looks also for jobs that no delivery caused, such as heartbeats. One of them runs here even if all slots are full. */
+  lookForTasks(): void
   /** Claims no new job, waits `graceMs` for the running jobs, then stops and releases them. */
   stop(options: { graceMs: number }): Promise<void>
 }
 
 const extendEveryMs = 10_000
+/** Another gateway may have ended a job that runs here. */
+const stopEveryMs = 1_000
 /** The longest sleep of the worker: leases of lost jobs expire without a notice. */
 const longestSleepMs = leaseMs
 /** The shortest sleep: a due job in a busy lane must not cause a busy loop. */
@@ -34,7 +41,7 @@ const releaseMs = 5_000
 type WorkerState =
   | { readonly kind: 'new' }
   | { readonly kind: 'looking'; mustLookAgain: boolean }
-  /** `timer`: undefined while all slots are full. */
+  /** `timer`: undefined if it must not wake up. */
   | { readonly kind: 'sleeping'; readonly timer: NodeJS.Timeout | undefined }
   | { readonly kind: 'stopping' }
 
@@ -44,40 +51,71 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   /** The running jobs, and the search for others. */
   const works = new Set<Promise<void>>()
   let state: WorkerState = { kind: 'new' }
-  let extendTimer: NodeJS.Timeout | undefined
+  let timers: NodeJS.Timeout[] = []
+  const turns = new Set<RunningTurn>()
+  let fullSince: number | undefined
+  /** Whether a task may wait while all slots are full. */
+  let mayHaveTask = true
 
   function track(work: Promise<void>): void {
     const tracked = work.finally(() => works.delete(tracked))
     works.add(tracked)
   }
 
+  function turnBegan(turn: RunningTurn): () => void {
+    turns.add(turn)
+    return () => void turns.delete(turn)
+  }
+
   async function runJob(job: ClaimedJob): Promise<void> {
     // claimed while the gateway began to stop: released at once
     const lease = leases.acquire(job, { isStopping: state.kind === 'stopping' })
     try {
-      await performJob(job, { ...options, ...settings(), lease, claimedAt: clock() })
+      await performJob(job, { ...options, ...settings(), lease, claimedAt: clock(), turnBegan })
     } catch (thrown) {
       log.error(
         { jobId: job.id, thrown: toErrorName(thrown) },
         'a job failed unexpectedly; it is tried again when its lease expires',
       )
     } finally {
-      lease.end()
+      await lease.end()
+      await hastenTasks(job)
       lookForJobs()
     }
   }
 
-  /** Fills the free slots. Returns the milliseconds to sleep; undefined: until a slot is free. */
+  /** What follows the end of a run happens soon after it. Without this, its tasks would find the end later. */
+  async function hastenTasks(job: ClaimedJob): Promise<void> {
+    try {
+      for (const name of listRunTasks(job)) if (await store.hasten(name)) lookForTasks()
+    } catch (thrown) {
+      log.warn({ jobId: job.id, thrown: toErrorName(thrown) }, 'the status or the callback of a run comes later')
+    }
+  }
+
+  async function claimJobs(query: Parameters<typeof store.claim>[0]): Promise<number> {
+    const jobs = await store.claim(query)
+    for (const job of jobs) if (!leases.renew(job)) track(runJob(job))
+    return jobs.length
+  }
+
+  /** Fills the free slots. Returns the milliseconds to sleep; undefined: for ever. */
   async function fill(): Promise<number | undefined> {
     if (state.kind === 'stopping') return undefined
     // otherwise we would claim our own jobs again
     await leases.extendAfterGap()
-    const { maxConcurrent } = settings().config.agents.defaults
+    const { agents, limits, hooks } = settings().config
+    const { maxConcurrent } = agents.defaults
     const free = maxConcurrent - leases.size
-    if (free <= 0) return undefined
-    const jobs = await store.claim({ limit: free, leaseMs })
-    for (const job of jobs) if (!leases.renew(job)) track(runJob(job))
-    if (leases.size >= maxConcurrent) return undefined
+    const isCounted = [...hooks.mappings, hooks.agent].some(({ flow }) => flow?.onFull === 'refuse')
+    // a request that ends a running turn does not wait for a slot; one that counts its key reads all jobs that no claim has sorted
+    if (free > 0 || leases.hasFlows || isCounted) await claimJobs({ limit: Math.max(0, free), leaseMs, limits })
+    if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
+      mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0
+    await leases.stopEnding()
+    // a slot that was filled at once was not free
+    fullSince = leases.size < maxConcurrent ? undefined : (fullSince ?? clock())
+    if (leases.size >= maxConcurrent) return longestSleepMs
     const untilDue = await store.nextDueInMs()
     leases.storeAnswered()
     if (untilDue === undefined) return longestSleepMs
@@ -98,7 +136,12 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
       }
     } while (looking.mustLookAgain)
     if (state !== looking) return
-    state = { kind: 'sleeping', timer: sleepMs === undefined ? undefined : setTimeout(lookForJobs, sleepMs) }
+    state = { kind: 'sleeping', timer: sleepMs === undefined ? undefined : setTimeout(lookForTasks, sleepMs) }
+  }
+
+  function lookForTasks(): void {
+    mayHaveTask = true
+    lookForJobs()
   }
 
   function lookForJobs(): void {
@@ -111,10 +154,18 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   return {
     start() {
       if (state.kind !== 'new') return
-      extendTimer = setInterval(() => void leases.extend(), extendEveryMs)
+      timers = [
+        setInterval(() => void leases.extend(), extendEveryMs),
+        setInterval(() => void leases.stopEnding(), stopEveryMs),
+      ]
       track(look())
     },
+    slots() {
+      const { maxConcurrent: most } = settings().config.agents.defaults
+      return { used: leases.size, most, fullSince: leases.size < most ? undefined : fullSince, turns: [...turns] }
+    },
     lookForJobs,
+    lookForTasks,
     async stop({ graceMs }) {
       if (state.kind === 'sleeping') clearTimeout(state.timer)
       state = { kind: 'stopping' }
@@ -125,7 +176,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
       await withDeadline({ outer, ms: graceMs }, ended)
       leases.abortAll()
       await withDeadline({ outer, ms: releaseMs }, ended)
-      clearInterval(extendTimer)
+      for (const timer of timers) clearInterval(timer)
     },
   }
 }

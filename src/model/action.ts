@@ -1,6 +1,7 @@
 // Actions: what a delivery becomes. Requests, mappings and transforms share one schema.
 import { z } from 'zod'
-import { type JobKeys, SessionMode } from './job-keys.ts'
+import type { PlannedFlow } from './config/flow.ts'
+import { type JobKeys, SessionMode } from './config/job-keys.ts'
 import { fileNamePattern, nonBlank } from './values.ts'
 
 const wakeModes = ['now', 'next-heartbeat'] as const
@@ -15,6 +16,7 @@ const channelNames = [
   'signal',
   'imessage',
   'msteams',
+  'github',
   'webhook',
   'console',
 ] as const
@@ -100,11 +102,41 @@ export const AgentAction = AgentPayload.extend({
 })
 export type AgentAction = z.infer<typeof AgentAction>
 
-export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction])
+/** A message to people, without an agent. */
+export const DeliverAction = z.object({
+  kind: z.literal('deliver'),
+  message: nonBlank,
+  name: nonBlank.optional(),
+  channel: ChannelName.default('last'),
+  to: nonBlank.optional(),
+})
+export type DeliverAction = z.infer<typeof DeliverAction>
+
+export const Action = z.discriminatedUnion('kind', [WakeAction, AgentAction, DeliverAction])
 export type Action = z.infer<typeof Action>
 
-/** The origin of an action's text, for the lines above it in a prompt. All of its fields come from outside. */
-export type Origin = { hook: string; source?: string; from?: string; subject?: string }
+/**
+ * Where the event of a request happened, for a reply on the channel of its sender. `to`: the issue, pull request or merge request, as a
+ * recipient of that channel. `commit`: in the form of the channel.
+ */
+export type EventPlace = {
+  readonly channel: 'github'
+  readonly to?: string | undefined
+  readonly commit?: string | undefined
+}
+
+/**
+ * The origin of an action's text, for the lines above it in a prompt. All of its fields come from outside. `hops`: see `hops.ts`; undefined
+ * for 0. `place`: only if a reply or a status may go there.
+ */
+export type Origin = {
+  hook: string
+  source?: string
+  from?: string
+  subject?: string
+  hops?: number
+  place?: EventPlace
+}
 
 /**
  * An action that policy has accepted, with its final agent and session key.
@@ -112,6 +144,18 @@ export type Origin = { hook: string; source?: string; from?: string; subject?: s
  */
 export type PlannedAction =
   | { kind: 'wake'; action: WakeAction; agentId: string; sessionKey: string; origin: Origin }
+  | {
+      kind: 'deliver'
+      action: DeliverAction
+      /** The default agent, whose last recipient the channel `last` means. */
+      agentId: string
+      /** Names the recipient, so that the messages to one recipient keep their order. It is no session of an agent. */
+      sessionKey: string
+      origin: Origin
+      startedBy?: string | undefined
+      /** Stored beside the plan. */
+      flow?: PlannedFlow | undefined
+    }
   | ({
       kind: 'agent'
       action: AgentAction
@@ -119,6 +163,14 @@ export type PlannedAction =
       sessionKey: string
       sharesSession: boolean
       origin: Origin
+      /** The id of the hook token that started the run, as in `Admitted`. Runs that an earlier version stored have none. */
+      startedBy?: string | undefined
+      /** The id of the task that sets the commit status of the run. */
+      statusJobId?: string | undefined
+      /** The id of the task that posts the end of the run. */
+      callbackJobId?: string | undefined
+      /** Stored beside the plan. */
+      flow?: PlannedFlow | undefined
     } & JobKeys)
 
 /** A turn of an agent's main session. `wake`: an event requested it. `interval`: it is the regular one. */
@@ -138,7 +190,29 @@ export type Alert = {
   readonly event: boolean
   readonly channel?: ChannelName
   readonly to?: string | undefined
+  /** Those of the job that failed: see `hops.ts`. Undefined for 0. */
+  readonly hops?: number
 }
 
-/** The work of a job. Heartbeats and alerts have no delivery. */
-export type Planned = PlannedAction | Heartbeat | Alert
+/** Sets the status of a commit for a run: `pending` at once, and another one when the run has ended. `name`: tells it from other statuses. */
+export type CommitStatusPlan = {
+  readonly kind: 'status'
+  readonly agentId: string
+  readonly sessionKey: string
+  readonly runId: string
+  readonly channel: EventPlace['channel']
+  readonly commit: string
+  readonly name: string
+}
+
+/** Posts the end of a run to an endpoint of `channels.webhook.endpoints`. */
+export type CallbackPlan = {
+  readonly kind: 'callback'
+  readonly agentId: string
+  readonly sessionKey: string
+  readonly runId: string
+  readonly endpoint: string
+}
+
+/** The work of a job. Only actions have a delivery. */
+export type Planned = PlannedAction | Heartbeat | Alert | CommitStatusPlan | CallbackPlan

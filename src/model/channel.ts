@@ -9,10 +9,18 @@ export type Outgoing = {
   readonly text: string
   /** The same for every attempt of one message. At most 25 characters (Discord's limit). */
   readonly nonce: string
+  /**
+   * Set if an earlier attempt may have posted the message: since when, in milliseconds since the epoch. A channel that finds the message
+   * there posts it no second time.
+   */
+  readonly maybeSince?: number | undefined
   /** Aborted when the attempt takes too long, or when the message must no longer be sent. */
   readonly signal: AbortSignal
-  /** The run whose reply this is. `name` is external text on one line. */
-  readonly run: { readonly id: string; readonly agentId: string; readonly name: string }
+  /**
+   * The run whose reply this is. `name` is external text on one line. `hops`: a channel whose receiver may call a hook sends it as the
+   * header `hookloom-hops`, so that a loop ends.
+   */
+  readonly run: { readonly id: string; readonly agentId: string; readonly name: string; readonly hops: number }
 }
 
 /**
@@ -29,13 +37,35 @@ export type SendResult =
   | { readonly kind: 'ambiguous'; readonly detail: string }
   | { readonly kind: 'permanent'; readonly detail: string }
 
+/**
+ * The status of a commit to set. `commit`: in the form of the channel. `name` tells it from other statuses of the commit. `description`
+ * names the run, so that no two of them are the same: a status that the commit has already is not set again.
+ */
+export type CommitStatus = {
+  readonly commit: string
+  readonly name: string
+  readonly state: 'pending' | 'success' | 'failure' | 'error'
+  readonly description: string
+  readonly signal: AbortSignal
+}
+
 /** Whether the provider answers and accepts the credential. `detail` is one sentence, without a secret. */
 export type Probe = { readonly ok: boolean; readonly detail: string }
 
+/** `id`: the same for every attempt, without a dot. `hops`: see `Outgoing`. */
+export type WebhookEvent = {
+  readonly endpoint: string
+  readonly id: string
+  /** JSON. */
+  readonly body: string
+  readonly hops: number
+  readonly signal: AbortSignal
+}
+
 export interface Channel {
   readonly id: string
-  /** True: a nonce that was posted is not posted again, so an ambiguous attempt may be repeated. */
-  readonly dedupes: boolean
+  /** True: a nonce that was posted is not posted again, so an ambiguous attempt may be repeated. `briefly`: only for a few minutes. */
+  readonly dedupes: boolean | 'briefly'
   /** True: an ambiguous attempt is repeated, even though the message may then be posted twice (`onUnknown: "repeat"`). */
   readonly repeatsUnknown?: boolean
   /** The recipient of the configuration, for messages without one. */
@@ -45,6 +75,10 @@ export interface Channel {
   /** Splits a reply into the pieces to send, in order. Returns at least one piece, and always the same pieces for the same text. */
   split(markdown: string): readonly string[]
   send(message: Outgoing): Promise<SendResult>
+  /** Sets the status of a commit, unless the commit has it already. Only of a channel to a forge. */
+  setStatus?(status: CommitStatus): Promise<SendResult>
+  /** Posts an event to an endpoint of the configuration, and to no other URL. Only of the channel `webhook`. */
+  postEvent?(event: WebhookEvent): Promise<SendResult>
   /** Checks the provider without posting anything. */
   probe?(signal: AbortSignal): Promise<Probe>
 }
@@ -63,7 +97,7 @@ export type ChannelDefinition<Options = Readonly<Record<string, unknown>>> = {
   /** Why the recipient is impossible, in one sentence. Undefined if it is possible. Default: every recipient is possible. */
   whyNot?(to: string | undefined, options: Options): string | undefined
   /**
-   * Makes one attempt. An exception counts as `transient` if no connection was made yet, and else as `ambiguous`. So does an invalid
+   * Makes one attempt. An exception counts as `transient` if no connection was made yet, and otherwise as `ambiguous`. So does an invalid
    * result, and an attempt of more than 60 seconds.
    */
   send(message: Outgoing, options: Options): SendResult | Promise<SendResult>

@@ -2,7 +2,7 @@
 // there.
 import { z } from 'zod'
 import type { ChannelDefinition } from './channel.ts'
-import { toDottedPath, describeIssue } from './issue.ts'
+import { toDottedPath, describeIssue } from './config/issue.ts'
 import type { Preset } from './preset.ts'
 import type { VerifierDefinition } from './verifier.ts'
 import { FileName, nonBlank } from './values.ts'

@@ -31,10 +31,14 @@ export type SignedId = { readonly signer: string; readonly source: string; reado
  */
 export type Admitted = {
   readonly token: boolean
+  /** The id of the token that the request had: see `Token`. It decides who may see the runs, and nothing else. */
+  readonly tokenId?: string | undefined
   readonly signedFor: readonly string[]
   /** One name for each proof, for the key of duplicates. It does not change while a second secret is added. Default: `signedFor`. */
   readonly signers?: readonly string[] | undefined
   readonly signedId?: SignedId | undefined
+  /** Of a recovered delivery: when its sender first tried it, by the clock of the gateway. Undefined if the sender does not show it. */
+  readonly sentAt?: number | undefined
 }
 
 /** One admitted request. Headers have lower-case names and no credentials. Both maps have no prototype. */

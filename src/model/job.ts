@@ -1,5 +1,5 @@
 import type { ChannelName, Planned } from './action.ts'
-import type { JobState } from './api-types.ts'
+import type { JobState } from './api/answers.ts'
 
 /**
  * ```
@@ -8,21 +8,81 @@ import type { JobState } from './api-types.ts'
  *   └── retry, lease ─┴──────▶ dead ──`hookloom retry`──▶ queued
  *
  * queued, dead ──`hookloom drop`, or retention──▶ dropped
+ * queued, running ──its flow, or an operator──▶ superseded · cancelled · expired · skipped
  * ```
  */
-export const jobStates = ['queued', 'running', 'done', 'dead', 'dropped'] as const satisfies readonly JobState[]
+export const jobStates = [
+  'queued',
+  'running',
+  'done',
+  'dead',
+  'dropped',
+  'superseded',
+  'cancelled',
+  'expired',
+  'skipped',
+] as const satisfies readonly JobState[]
+
+/**
+ * The ends of a job that will have no further effect. `superseded`: a newer request of its key replaced it, or another job reads its
+ * message. `cancelled`: a request or an operator ended it. `expired`: it did not start in time. `skipped`: its flow admits no turn for it.
+ */
+export const earlyEnds = ['superseded', 'cancelled', 'expired', 'skipped'] as const satisfies readonly JobState[]
+export type EarlyEnd = (typeof earlyEnds)[number]
+
+/** Why an unfinished job ends. `reason`: a sentence for the operator. `endedBy`: the id of the job that supersedes it. */
+export type Ending = {
+  readonly state: EarlyEnd | 'dropped'
+  readonly reason: string
+  readonly endedBy?: string | undefined
+}
+
+export function isEndedEarly(state: JobState): state is EarlyEnd {
+  return earlyEnds.some((early) => early === state)
+}
+
+export function hasEnded(state: JobState): boolean {
+  return state !== 'queued' && state !== 'running'
+}
 
 /** The effects of a job, in the order of its plan. */
-export type StepName = 'event' | 'run' | 'summary' | 'wake' | 'deliver'
+export type StepName = 'event' | 'run' | 'summary' | 'wake' | 'deliver' | 'pending' | 'ended' | 'status' | 'callback'
 
 /** Tokens of a turn, summed over its model calls. */
 export type Usage = {
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cachedInputTokens?: number
+  readonly cacheWriteTokens?: number
   readonly reasoningTokens?: number
   readonly costUsd?: number
 }
+
+const usageKinds = [
+  'inputTokens',
+  'outputTokens',
+  'cachedInputTokens',
+  'cacheWriteTokens',
+  'reasoningTokens',
+  'costUsd',
+] as const satisfies readonly (keyof Usage)[]
+
+/** A kind that no call counted is left out. Undefined without any call. */
+export function addUsages(all: readonly Usage[]): Usage | undefined {
+  if (all.length === 0) return undefined
+  const counted = usageKinds.filter((kind) => all.some((usage) => usage[kind] !== undefined))
+  const sum = (kind: keyof Usage) => all.reduce((total, usage) => total + (usage[kind] ?? 0), 0)
+  return { inputTokens: 0, outputTokens: 0, ...Object.fromEntries(counted.map((kind) => [kind, sum(kind)])) }
+}
+
+/** How a verdict was read, from the strictest form to the loosest. */
+export type VerdictForm = 'structured-output' | 'tool-call' | 'last-line'
+
+/**
+ * The verdict of a run. `word`: one of `verdicts` of the mapping; null if the reply gives none. `isRepaired`: it is the answer to a second
+ * question, or that question had no valid answer either.
+ */
+export type RunVerdict = { readonly word: string | null; readonly form?: VerdictForm; readonly isRepaired?: true }
 
 /**
  * One recorded effect. A recorded effect is never repeated. `forwarded`: another gateway performs the run and delivers its reply.
@@ -31,6 +91,8 @@ export type Step = {
   name: StepName
   state: 'done' | 'skipped' | 'forwarded'
   at: number
+  /** When it began; undefined if it ended in the same millisecond. */
+  startedAt?: number
   /** A sentence for the operator: the destination of the effect, or why it was skipped. */
   detail?: string
   /** The value that a later step or a retry needs: the reply of a run, the provider's id of a message. */
@@ -38,6 +100,10 @@ export type Step = {
   /** The model that answered a run, and its cost. */
   model?: string
   usage?: Usage
+  /** Of a run whose mapping has `verdicts`. */
+  verdict?: RunVerdict
+  /** The highest of the events that a run read, if it is more than that of the job: see `hops.ts`. */
+  hops?: number
 }
 
 const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
@@ -61,12 +127,22 @@ export type Post = {
   readonly mayBeTwice?: true
 }
 
-/** `unsent`: the message waited in a run that is now dead or dropped. */
+/** As it is stored. Without a text, it is the whole reply of the run, which is in the step. */
+export type StoredPost = Omit<Post, 'text'> & { readonly text?: string | undefined }
+
+/** `steps`: those of its job. */
+export function toPosts(posts: readonly StoredPost[], steps: readonly Step[]): readonly Post[] {
+  const reply = steps.find(({ name }) => name === 'run')?.result ?? ''
+  return posts.map((post) => ({ ...post, text: post.text ?? reply }))
+}
+
+/** `unsent`: the message waited in a run that failed, was dropped or ended early. */
 export type ShownPostState = Post['state'] | 'unsent'
 
-/** The state to show to people: in a dead or dropped run, no message waits or is being sent. */
+/** The state to show to people: in a run that failed, was dropped or ended early, no message waits or is being sent. */
 export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'state'>): ShownPostState {
-  if ((job.state !== 'dead' && job.state !== 'dropped') || state === 'sent') return state
+  const isOver = job.state === 'dead' || job.state === 'dropped' || isEndedEarly(job.state)
+  if (!isOver || state === 'sent') return state
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }
 
@@ -81,7 +157,10 @@ export type Job = {
   readonly createdAt: number
   readonly runAt: number
   readonly lockedUntil: number | undefined
+  /** Of a job that ended early: the reason. */
   readonly lastError: string | undefined
+  /** Of a superseded job: the id of the job that replaced it, or that reads its message. */
+  readonly endedBy: string | undefined
   /** When the failures of the present step began; undefined if its last attempt did not fail. */
   readonly failingSince: number | undefined
   readonly steps: readonly Step[]
@@ -93,6 +172,8 @@ export type Job = {
 export type ClaimedJob = Job & {
   /** A random number, new with each claim. A report must contain it, and a report with an old fence is refused. */
   readonly fence: number
+  /** Whether a flow decided when it starts. */
+  readonly hasFlow: boolean
   /** The fence of the previous claim, if its lease expired and nobody claimed the job in between. */
   readonly lapsed: number | undefined
   /** For how long the present step has been failing; undefined if its last attempt did not fail. */

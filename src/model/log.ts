@@ -53,11 +53,20 @@ export type MeterLabels = {
   readonly refusals: { readonly code: ProblemCode; readonly hook: string }
   /** Steps of jobs, by outcome. */
   readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
+  /** Turns, by the id of the agent; `*` for an id that the configuration does not list. */
+  readonly turns: { readonly agent: string; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Jobs that died, deliveries that were parked, and alerts that died. */
   readonly failures: { readonly what: 'job' | 'delivery' | 'alert' }
+  /** Tokens of turns, as their runners reported. An agent or a model that the configuration does not name is `*`. */
+  readonly tokens: { readonly agent: string; readonly model: string; readonly direction: 'input' | 'output' }
+  /** Cost of these turns in US dollars. */
+  readonly cost_usd: { readonly agent: string; readonly model: string }
   /** Saved files, by whether they went live or were refused. */
   readonly reloads: { readonly outcome: 'live' | 'refused' }
 }
 
-/** Counts one. `seconds`: how long it took, for the histograms of deliveries and steps. */
-export type Meter = <Name extends keyof MeterLabels>(name: Name, labels: MeterLabels[Name], seconds?: number) => void
+/**
+ * Counts one, or `value` tokens or dollars. For deliveries and steps, `value` is how many seconds one took, for the
+ * histograms.
+ */
+export type Meter = <Name extends keyof MeterLabels>(name: Name, labels: MeterLabels[Name], value?: number) => void

@@ -1,7 +1,7 @@
 // The files of a config directory.
 import { join, resolve } from 'node:path'
 import { describeDatabase } from '../base/postgres-url.ts'
-import type { Config } from './config.ts'
+import type { Config } from './config/config.ts'
 
 /** The address of a running gateway, for commands. It is removed when the gateway stops. */
 export function toGatewayFile(dir: string): string {
@@ -35,6 +35,11 @@ export function toStoreFiles(dir: string, config: Config): string[] {
   if (place.kind === 'url') return []
   const { file } = place
   return ['', '-wal', '-shm', '-journal', '.lock', '.lock-journal', '.pid'].map((ending) => `${file}${ending}`)
+}
+
+/** The files of the saves that went live. */
+export function toSavesFolder(dir: string): string {
+  return join(dir, 'state', 'saves')
 }
 
 /** Secrets that senders sent in handshakes. */

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { MappingInput } from './mapping.ts'
+import type { MappingInput } from './config/mapping.ts'
 import type { VerifierDefinition } from './verifier.ts'
 
 /** A mapping pack for one sender. */

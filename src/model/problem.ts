@@ -20,6 +20,7 @@ type Row = { status: number; kind: ProblemKind; title: string }
 export const problems = {
   'hook-unknown': { status: 404, kind: 'invalid', title: 'No hook has this name' },
   'token-in-query': { status: 400, kind: 'invalid', title: 'The query string has a token' },
+  'loop-detected': { status: 400, kind: 'invalid', title: 'Replies and runs caused each other too often' },
   'method-not-allowed': { status: 405, kind: 'invalid', title: 'Hooks accept only POST' },
   unauthorized: { status: 401, kind: 'denied', title: 'No valid hook token' },
   'proof-unavailable': { status: 503, kind: 'unavailable', title: 'The proof of the sender could not be checked' },
@@ -51,6 +52,7 @@ export const problems = {
   'verifier-failed': { status: 503, kind: 'broken', title: 'A verifier module is missing or does not load' },
   'channel-failed': { status: 503, kind: 'broken', title: 'A channel module is missing or does not load' },
   overloaded: { status: 503, kind: 'unavailable', title: 'Too many unverified request bodies arrive at once' },
+  'queue-full': { status: 503, kind: 'unavailable', title: 'Too many runs with the same flow key are waiting' },
   'store-unavailable': { status: 503, kind: 'unavailable', title: 'The delivery could not be stored' },
   'store-full': { status: 503, kind: 'unavailable', title: 'The store is full' },
   'store-locked': { status: 503, kind: 'unavailable', title: 'Another gateway is using this store' },
@@ -72,6 +74,11 @@ export const problems = {
     title: 'Google denied access to the mailbox',
   },
   'gmail-unavailable': { status: 503, kind: 'unavailable', title: 'A request to Google failed' },
+  'recover-unavailable': {
+    status: 503,
+    kind: 'unavailable',
+    title: 'The API of the sender did not return its deliveries',
+  },
   'usage-invalid': { status: 400, kind: 'usage', title: 'The command line is wrong' },
 } as const satisfies Record<string, Row>
 
@@ -85,6 +92,8 @@ type ProblemExtras = {
   cause?: unknown
   /** Seconds for a `Retry-After` header. */
   retryAfterSeconds?: number
+  /** The methods of an `Allow` header. Default: POST. */
+  allow?: string
   /** A code frame or a list, for the console and `show`; never sent to a sender. */
   frame?: string
   /** Why each mapping did not match the request, for the record of a refusal; never sent to a sender. */
@@ -96,6 +105,7 @@ export class Problem extends Error {
   override readonly name = 'Problem'
   readonly code: ProblemCode
   readonly retryAfterSeconds: number | undefined
+  readonly allow: string | undefined
   readonly frame: string | undefined
   readonly trace: readonly TraceEntry[]
 
@@ -103,17 +113,19 @@ export class Problem extends Error {
     super(detail, extras.cause === undefined ? undefined : { cause: extras.cause })
     this.code = code
     this.retryAfterSeconds = extras.retryAfterSeconds
+    this.allow = extras.allow
     this.frame = extras.frame
     this.trace = extras.trace ?? []
   }
 
   /** The same problem with the reasons of the mappings. */
   withTrace(trace: readonly TraceEntry[]): Problem {
-    const { code, message, cause, retryAfterSeconds, frame } = this
+    const { code, message, cause, retryAfterSeconds, allow, frame } = this
     return new Problem(code, message, {
       cause,
       trace,
       ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+      ...(allow === undefined ? {} : { allow }),
       ...(frame === undefined ? {} : { frame }),
     })
   }

@@ -1,6 +1,6 @@
 // How a transform refuses a payload that its schema does not accept: an error of the sender, not a failure of the code.
 import type { z } from 'zod'
-import { describeFirstIssue } from './issue.ts'
+import { describeFirstIssue } from './config/issue.ts'
 import type { JsonValue } from '../base/json.ts'
 
 /** The part of zod's schemas that is used. Schemas of other libraries may have it too. */

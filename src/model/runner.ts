@@ -2,7 +2,7 @@
 // records.
 import type { AgentAction, Thinking } from './action.ts'
 import type { Probe } from './channel.ts'
-import type { Message, Usage } from './job.ts'
+import type { Message, RunVerdict, Usage } from './job.ts'
 import type { JsonValue } from '../base/json.ts'
 
 export type RunRequest = {
@@ -16,6 +16,8 @@ export type RunRequest = {
   readonly thinking: Thinking | undefined
   /** The system text of the configuration, followed by the AGENTS.md of the workspace. */
   readonly system: string | undefined
+  /** The maximum number of tokens of the reply, reasoning included. Undefined: the limit of the provider. */
+  readonly maxOutputTokens?: number | undefined
   /** Working directory of the agent, an absolute path that exists. Undefined if it has none. */
   readonly workspace: string | undefined
   /** Earlier messages of a persistent session, oldest first; empty for an isolated run. */
@@ -28,6 +30,10 @@ export type RunRequest = {
   readonly message: string
   /** The action of a hook run, for a runner that also delivers the reply. Undefined for a heartbeat. */
   readonly action: AgentAction | undefined
+  /** The words of which the reply gives one. The prompt asks for it on the last line. Undefined: none is asked for. */
+  readonly verdicts?: readonly string[] | undefined
+  /** A runner that hands the turn to another gateway sends it as the header `hookloom-hops`. */
+  readonly hops: number
   /** When `io.signal` will end the run, in milliseconds since the epoch. */
   readonly deadline: number
 }
@@ -43,6 +49,7 @@ export type RunIO = {
  * `detail` is one sentence for the operator; `quotes`: it quotes outside text, so no log shows it. An `error` that is not
  * `retryable` ends the job. `unavailable`: nothing was done, because the other side was not reached, limits the rate or is
  * overloaded, and the run waits. `forwarded`: another gateway performs the turn and delivers its reply, and `id` is that of its run.
+ * `usage` of a failure: what the model used before it. `mayCost`: the provider may charge for it, although it is `unavailable`.
  * `too-long`: prompt and history are too long for the model. The worker tries again with a shorter history, if there is one.
  */
 export type RunResult =
@@ -53,11 +60,13 @@ export type RunResult =
       /** The model that answered, if it is known. */
       readonly model?: string
       readonly usage?: Usage
+      /** If `verdicts` are asked for and the runner did not leave them to the last line. */
+      readonly verdict?: RunVerdict
       /** Stored with a persistent session, and passed to its next turn. For example, the session id of a command. */
       readonly state?: JsonValue
     }
   | { readonly status: 'forwarded'; readonly id: string; readonly detail: string }
-  | ({ readonly detail: string; readonly quotes?: boolean } & (
+  | ({ readonly detail: string; readonly quotes?: boolean; readonly usage?: Usage; readonly mayCost?: true } & (
       | { readonly status: 'error'; readonly retryable: boolean; readonly retryAfterMs?: number }
       | { readonly status: 'unavailable'; readonly retryAfterMs?: number }
       | { readonly status: 'timeout' | 'too-long' }
@@ -86,4 +95,15 @@ export function retryableFailure(detail: string, wait: { readonly retryAfterMs?:
 /** Nothing was done, because the provider is not available now. `retryAfterMs`: when it asks to retry. */
 export function unavailableFailure(detail: string, wait: { readonly retryAfterMs?: number } = {}): RunFailure {
   return { status: 'unavailable', detail, ...wait }
+}
+
+/** A turn whose runner works in this gateway, by its clock. `until`: the time limit of the turn. */
+export type RunningTurn = { readonly jobId: string; readonly since: number; readonly until: number }
+
+/** The runs of this gateway. `most`: `agents.defaults.maxConcurrent`. `fullSince`: undefined if a slot is free. `turns`: the oldest first. */
+export type Slots = {
+  readonly used: number
+  readonly most: number
+  readonly fullSince: number | undefined
+  readonly turns: readonly RunningTurn[]
 }

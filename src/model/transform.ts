@@ -2,10 +2,12 @@
 import { z } from 'zod'
 import { AgentPayload, type ChannelName, type Thinking, type WakeMode, WakePayload } from './action.ts'
 import type { JsonValue } from '../base/json.ts'
-import type { TransformRef } from './mapping.ts'
+import { type FlowResult, ReturnedFlow } from './config/flow.ts'
+import type { TransformRef } from './config/mapping.ts'
 import type { BodySyntax } from './body-syntax.ts'
 import type { ProblemRecord } from './problem.ts'
 import { SenderResponse } from './response.ts'
+import { duration } from './values.ts'
 
 /** The fields of a delivery that a transform can read. Header names are lower-case, and no credential is among them. */
 export type TransformInput<Payload = JsonValue> = {
@@ -31,6 +33,39 @@ export type TransformInput<Payload = JsonValue> = {
   deliveryId: string
 }
 
+/** The memory of a module: it survives restarts, and all gateways on one store share it. */
+export type TransformState = {
+  /**
+   * The value that was set last; undefined if there is none, or if its time is over. A delivery sees what it has set itself. In a call with
+   * `replay`, the memory is empty at the beginning, except in a fixture that has `state`.
+   */
+  get<Value = JsonValue>(key: string): Promise<Value | undefined>
+  /**
+   * Sets a value, or deletes it if it is undefined. It is stored when the delivery is accepted or skipped, in the same transaction, and not
+   * if it is parked or refused. If another delivery set a key in the meantime that this one has read, this delivery runs again.
+   */
+  set(key: string, value: JsonValue | undefined, options?: StateOptions): void
+}
+
+export type StateOptions = {
+  /** How long the value is kept after it is set, such as `1h`, `10m` or `2d`, at most 365 days. A plain number is minutes. Default: `30d`. */
+  for?: string | number | undefined
+}
+
+/** The limits of `context.state`. Bytes are of UTF-8; those of a module count its keys and the JSON of its values. */
+export const stateLimits = {
+  keyLength: 200,
+  valueBytes: 8 * 1024,
+  keysOfCall: 100,
+  keysOfModule: 5_000,
+  bytesOfModule: 1024 * 1024,
+  defaultMs: 30 * 86_400_000,
+  longestMs: 365 * 86_400_000,
+} as const
+
+/** A value that a call set, as JSON; null deletes it. */
+export type StateWrite = readonly [key: string, json: string | null, forMs: number]
+
 type TransformLog = (message: string) => void
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
@@ -40,9 +75,25 @@ export type TransformContext = {
    * `test`, `check`, `capture`, `replay` and `init --from`. Skip calls that change anything outside.
    */
   replay: boolean
+  /** What this module remembers from one delivery to the next: a small number of small values. */
+  state: TransformState
 }
 
 const agentFields = AgentPayload.partial().shape
+
+const longestOnceMs = 30 * 86_400_000
+
+/** `for` in milliseconds. */
+const Dedupe = z.strictObject({
+  key: z
+    .string()
+    .max(512)
+    .refine((key) => key.trim() !== '', 'must not be blank'),
+  for: duration.refine((ms) => ms > 0 && ms <= longestOnceMs, 'must be more than 0 and at most 30d'),
+})
+
+/** The key of an action among those of its module, and for how long no other action may have it. `name` has no text of a payload. */
+export type OnceKey = { readonly name: string; readonly key: string; readonly forMs: number }
 
 /** The fields that a transform may set. A missing field keeps the mapping's value. */
 export const AgentResult = z.strictObject({
@@ -51,13 +102,25 @@ export const AgentResult = z.strictObject({
   deliver: agentFields.deliver.unwrap().unwrap().optional(),
   channel: agentFields.channel.unwrap().unwrap().optional(),
   kind: z.literal('agent').optional(),
+  flow: ReturnedFlow.optional(),
   response: SenderResponse.optional(),
+  dedupe: Dedupe.optional(),
+})
+export const DeliverResult = z.strictObject({
+  message: agentFields.message,
+  name: agentFields.name,
+  channel: agentFields.channel.unwrap().unwrap().optional(),
+  to: agentFields.to,
+  kind: z.literal('deliver').optional(),
+  response: SenderResponse.optional(),
+  dedupe: Dedupe.optional(),
 })
 export const WakeResult = z.strictObject({
   text: WakePayload.shape.text.optional(),
   mode: WakePayload.shape.mode.unwrap().optional(),
   kind: z.literal('wake').optional(),
   response: SenderResponse.optional(),
+  dedupe: Dedupe.optional(),
 })
 
 /** The answer to the sender, in place of the receipt. Nothing is escaped: escape what you take from the payload. */
@@ -68,6 +131,14 @@ export type ResponseResult = {
   contentType?: string | undefined
   /** At most 16,384 bytes of UTF-8. Default: empty. */
   body?: string | undefined
+}
+
+/** What counts as the same event, and for how long. A delivery whose key is taken is skipped, and its log names the delivery that has it. */
+export type DedupeResult = {
+  /** At most 512 characters, such as `issue:4711`. Another module may use the same key for something else. */
+  key: string
+  /** Such as `1h`, `10m` or `2d`, at most 30 days. A plain number is minutes. It begins when the first delivery is accepted. */
+  for: string | number
 }
 
 /** An agent turn. A field that is missing or undefined keeps the value of the mapping. */
@@ -96,8 +167,12 @@ export type AgentResult = {
   thinking?: Thinking | undefined
   /** Time limit of the run, in seconds; at most a day. */
   timeoutSeconds?: number | undefined
+  /** Which turns run, and when, in place of `flow` of the mapping. Its keys are texts, and not templates. */
+  flow?: FlowResult | undefined
   /** The answer to the sender. It replaces `response` of the mapping. Only for a result that is the only action. */
   response?: ResponseResult | undefined
+  /** Accepts the action only if no delivery of this module was accepted with this key in this time. Only for a result that is the only action. */
+  dedupe?: DedupeResult | undefined
 }
 
 /** A system event in the main session of the default agent. A missing field keeps the value of the mapping. */
@@ -110,9 +185,33 @@ export type WakeResult = {
   mode?: WakeMode | undefined
   /** The answer to the sender. It replaces `response` of the mapping. Only for a result that is the only action. */
   response?: ResponseResult | undefined
+  /** Accepts the action only if no delivery of this module was accepted with this key in this time. Only for a result that is the only action. */
+  dedupe?: DedupeResult | undefined
+}
+
+/**
+ * A message to a channel, without an agent. A field that is missing or undefined keeps the value of the mapping. In a mapping with the action
+ * `deliver`, `kind` is not needed.
+ */
+export type DeliverResult = {
+  /** Says that the result is a message. */
+  kind: 'deliver'
+  /** The text, in Markdown. People read it as it is. */
+  message?: string | undefined
+  /** Name for people. The channel `webhook` sends it with the message. */
+  name?: string | undefined
+  /** `last`: the channel of the last recipient of the main session, else `channels.default`. */
+  channel?: ChannelName | undefined
+  /** Recipient on the channel, such as a chat id. For several recipients, return an array with a result for each. */
+  to?: string | undefined
+  /** The answer to the sender. It replaces `response` of the mapping. Only for a result that is the only action. */
+  response?: ResponseResult | undefined
+  /** Accepts the action only if no delivery of this module was accepted with this key in this time. Only for a result that is the only action. */
+  dedupe?: DedupeResult | undefined
 }
 /** `null` skips the delivery; an array makes several actions; `{}` keeps the mapping's action. */
-export type TransformResult = AgentResult | WakeResult | (AgentResult | WakeResult)[] | null
+export type TransformResult = OneResult | OneResult[] | null
+type OneResult = AgentResult | WakeResult | DeliverResult
 
 export type TransformFunction<Payload = JsonValue> = (
   input: TransformInput<Payload>,
@@ -127,6 +226,8 @@ export type TransformCall = {
   readonly syntax: BodySyntax
   /** True if the result becomes actions. Otherwise the call has no effects. */
   readonly serves?: true | undefined
+  /** The JSON of a value of the module; undefined if there is none. Absent: the memory is empty. */
+  readonly readState?: ((key: string) => Promise<string | undefined>) | undefined
 }
 
 /**
@@ -134,7 +235,7 @@ export type TransformCall = {
  * parse, or a payload that the schema of the transform refuses.
  */
 export type TransformOutcome =
-  | { kind: 'returned'; value: unknown; log: readonly string[] }
+  | { kind: 'returned'; value: unknown; log: readonly string[]; state?: readonly StateWrite[] }
   | { kind: 'refused'; problem: ProblemRecord; log: readonly string[] }
   | { kind: 'failed'; problem: ProblemRecord; log: readonly string[] }
 

@@ -1,5 +1,6 @@
 // Values that several schemas share.
 import { z } from 'zod'
+import { parseDurationMs } from '../base/time.ts'
 
 /** A text that is not blank. */
 export const nonBlank = z.string().refine((text) => text.trim() !== '', 'must not be blank')
@@ -32,6 +33,14 @@ export const httpUrl = z
   })
   .transform((text) => text.replace(/\/+$/, ''))
 
+const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
+
+/** URL of an API that gets a credential, which must not be sent in clear over a network. */
+export const apiUrl = httpUrl.refine(
+  (text) => text.toLowerCase().startsWith('https:') || loopbackHosts.test(new URL(text).hostname),
+  'must be an https URL, because the credential is sent to it',
+)
+
 /** URL of one request: http or https, with its query. */
 export const endpointUrl = z
   .string()
@@ -44,6 +53,9 @@ export const endpointUrl = z
 /** A name or a token that becomes part of a URL path and cannot change the rest of it. */
 export const pathPart = z.string().regex(/^(?!\.{1,2}$)[\w.:@~-]+$/, 'must be made of letters, digits and -._:@~')
 
+/** Senders show ids as numbers and as texts. */
+export const senderId = z.union([z.int().positive().transform(String), pathPart])
+
 const networks = [z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]
 
 /** An IP address, or a CIDR. */
@@ -54,18 +66,26 @@ export const network = z
     'must be an IP address or a CIDR such as 10.0.0.0/8',
   )
 
+/** A host name or an IP address, as in the header `Host`, without a port. */
+export const hostName = z
+  .string()
+  .regex(/^(?:[a-z\d_-]+(?:\.[a-z\d_-]+)*|\[[\da-f:.]+\])$/i, 'must be a host name without a port')
+
 /** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
 export const duration = z
   .union([z.string(), z.number().nonnegative()])
   .refine((given) => parseDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
   .transform((given) => parseDurationMs(given) ?? 0)
 
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** IANA time zone. */
+export const timezone = nonBlank.refine(isTimezone, 'must be a time zone such as Europe/Berlin')
 
-function parseDurationMs(given: string | number): number | undefined {
-  const [, amount, unit = 'm'] = /^(\d{1,6}(?:\.\d+)?)\s*([smhd])?$/.exec(String(given).trim()) ?? []
-  if (amount === undefined) return undefined
-  return Number(amount) * (unitMs[unit] ?? 0)
+function isTimezone(zone: string): boolean {
+  try {
+    return Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone !== ''
+  } catch {
+    return false
+  }
 }
 
 /** How long an outage may last. */

@@ -1,6 +1,6 @@
 // A verifier proves the sender of a request. It reads raw bytes and headers, and no input from a sender makes it throw.
 import type { ProblemRecord } from './problem.ts'
-import type { VerifySettings } from './verify.ts'
+import type { VerifySettings } from './config/verify.ts'
 
 /** A request whose sender must be verified. */
 export type VerifyRequest = {
@@ -57,7 +57,8 @@ export interface Verifier {
   readonly covers: Coverage
   /** Whether the headers have a proof of this scheme. Always true for a proof in the body. */
   isClaimed(headers: RequestHead['headers']): boolean
-  verify(request: VerifyRequest): Verified | Promise<Verified>
+  /** `at`: the time that signed times are compared with, in milliseconds since the epoch. Default: now. */
+  verify(request: VerifyRequest, at?: number): Verified | Promise<Verified>
   /** Whether this may be a handshake without a proof, so that its body is read. */
   isHandshakeHead(head: RequestHead): boolean
   /** Called before `verify` if `isHandshakeHead`, and again after a valid proof. Undefined: the request is not a handshake. */

@@ -1,13 +1,16 @@
 // Makes a mapping of the configuration ready to run: parses its templates, and attaches its transform and its verifier.
-import { JobKeys } from '../model/job-keys.ts'
-import type { Mapping } from '../model/mapping.ts'
-import type { KeyOrigin } from '../model/permission.ts'
+import type { Alternative } from '../model/config/match.ts'
+import { JobKeys } from '../model/config/job-keys.ts'
+import type { Mapping } from '../model/config/mapping.ts'
+import type { KeyOrigin } from '../model/config/permission.ts'
 import { Problem } from '../model/problem.ts'
 import type { SenderFacts } from '../model/sender.ts'
 import type { Transform } from '../model/transform.ts'
 import type { Verifier } from '../model/verifier.ts'
+import { compileFlow, type CompiledFlow } from './flow.ts'
 import { type Identity, toIdentity } from './identity.ts'
 import { compileResponse, type ResponseTemplate } from './response.ts'
+import { compileCancelTest, type MatchInput } from './match.ts'
 import { findSender } from './sources.ts'
 import { compileTemplate, type Template } from './template.ts'
 import { createVerifier, type VerifierTools } from './verify.ts'
@@ -36,6 +39,10 @@ export type CompiledMapping = {
   readonly response: ResponseTemplate | undefined
   /** A key template that begins with a placeholder lets the sender choose the namespace, so it counts as chosen by the request. */
   readonly keyOrigin: KeyOrigin
+  readonly flow: CompiledFlow | undefined
+  /** Conditions of requests that end the turns of their key: see `flow.cancelOn`. */
+  readonly cancelOn: Alternative | undefined
+  readonly isCancelledBy: (delivery: MatchInput) => boolean
   readonly transform: Transform | undefined
   /** Whether the payload is read before the transform runs, or there is no working transform. */
   readonly readsPayload: boolean
@@ -62,12 +69,15 @@ export function compileMapping(
   const identity = toIdentity(mapping)
   const name = template('name')
   const sessionKey = template('sessionKey')
-  const body = template(mapping.action === 'agent' ? 'messageTemplate' : 'textTemplate')
+  const body = template(mapping.action === 'wake' ? 'textTemplate' : 'messageTemplate')
   const verifier =
     verify && nameMappingInProblem(mapping, 'verify', () => createVerifier(verify, tools(identity.secretsName)))
   const isTransformOnly = transform !== undefined && transform.problem === undefined && forEach === undefined
   const response = settings && nameMappingInProblem(mapping, 'response.body', () => compileResponse(settings))
-  const readers = [body, name, sessionKey, response].filter((reader) => reader?.readsPayload === true)
+  const { cancelOn } = mapping.flow ?? {}
+  const settledFlow = mapping.flow
+  const flow = settledFlow && nameMappingInProblem(mapping, 'flow', () => compileFlow(settledFlow, identity.ring))
+  const readers = [body, name, sessionKey, response, flow].filter((reader) => reader?.readsPayload === true)
   return {
     id: mapping.id,
     identity,
@@ -80,6 +90,9 @@ export function compileMapping(
     sessionKey,
     response,
     keyOrigin: toKeyOrigin(sessionKey),
+    flow,
+    cancelOn,
+    isCancelledBy: compileCancelTest({ id: mapping.id, match, cancelOn }),
     transform,
     readsPayload:
       !isTransformOnly ||

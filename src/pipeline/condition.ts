@@ -2,7 +2,7 @@
 import { describeValueKind, type JsonValue } from '../base/json.ts'
 import { compileExpression } from '../base/expression.ts'
 import { cut } from '../base/text.ts'
-import type { Scalar, ValueTests, Wanted } from '../model/match.ts'
+import type { Scalar, ValueTests, Wanted } from '../model/config/match.ts'
 
 /** A longer text matches no expression, and no negated one: to compare it would take too long. */
 const maxComparedChars = 10_000

@@ -3,7 +3,7 @@ import type { PlannedAction } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { TraceEntry } from '../model/problem.ts'
 import { isJsonObject, type JsonObject } from '../base/json.ts'
-import { Mapping } from '../model/mapping.ts'
+import { Mapping } from '../model/config/mapping.ts'
 import { readPayload } from '../model/parse-body.ts'
 import type { Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
@@ -43,7 +43,7 @@ export async function explain(generation: Generation, delivery: Delivery, newId:
     origins: actions.map((planned, index) => {
       const fields =
         taken === undefined ? toRequestOrigins(planned, delivery) : toMappedOrigins(planned, taken, results[index])
-      return planned.kind === 'wake' ? fields : { ...toPolicyOrigins(defaultSessionKey), ...fields }
+      return planned.kind !== 'agent' ? fields : { ...toPolicyOrigins(defaultSessionKey), ...fields }
     }),
   }
 }
@@ -77,7 +77,9 @@ function toRequestOrigins(planned: PlannedAction, { body }: Delivery): FieldOrig
   return toOrigins(planned, (field) => {
     // no request decides on trust
     if (field === 'allowUnsafeExternalContent') {
-      return planned.action.allowUnsafeExternalContent ? 'config hooks.agent.allowUnsafeExternalContent' : 'default'
+      return 'allowUnsafeExternalContent' in planned.action && planned.action.allowUnsafeExternalContent
+        ? 'config hooks.agent.allowUnsafeExternalContent'
+        : 'default'
     }
     return hasField(given, field) ? 'request' : 'default'
   })

@@ -1,13 +1,14 @@
 // One consistent set of configuration, mappings, templates and transforms. A request keeps the one that it began with.
 import { createHash } from 'node:crypto'
-import { type Config, listHookTokens } from '../model/config.ts'
+import { type Config, listHookTokens } from '../model/config/config.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import { type CompiledMapping, compileMapping, type NamedMapping, offline } from './compile.ts'
+import { compileAgentFlow } from './flow.ts'
 import { createHooks, type Hook } from './hook.ts'
 import { createRouter, type Router } from './match.ts'
-import { createSecretSet } from './verifiers/proof.ts'
+import { createTokenSet, listConfigTokens, type TokenSet } from './tokens.ts'
 import type { VerifierTools } from './verify.ts'
 
 export type Generation = {
@@ -16,8 +17,8 @@ export type Generation = {
   readonly config: Config
   /** The `process.env` of its transforms. */
   readonly env: Readonly<Record<string, string>>
-  /** Whether a text is one of the hook tokens. */
-  readonly isHookToken: (given: string) => boolean
+  /** The tokens of the configuration. */
+  readonly tokens: TokenSet
   readonly hook: (path: string) => Hook
   /** Why each mapping of the configuration would or would not take a delivery, in order. */
   readonly explain: Router<CompiledMapping>['explain']
@@ -41,17 +42,19 @@ export function createGeneration(parts: {
   verifierTools?: ((secretsName: string) => VerifierTools) | undefined
 }): Generation {
   const { config, env = {}, mappings, transforms, verifiers = [], verifierTools = () => offline } = parts
-  const toTools = (secretsName: string) => ({ ...verifierTools(secretsName), defined: verifiers })
+  const buildTools = (secretsName: string) => ({ ...verifierTools(secretsName), defined: verifiers })
   const compiled = mappings.map((mapping) =>
-    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), toTools),
+    compileMapping(mapping, mapping.transform && transforms.get(toTransformKey(mapping.transform)), buildTools),
   )
   const router = createRouter(compiled)
+  const { flow } = config.hooks.agent
+  const agentFlow = flow && compileAgentFlow(flow)
   return {
     id: toGenerationId({ config, env, mappings, transforms, verifiers }),
     config,
     env,
-    isHookToken: createSecretSet(listHookTokens(config.hooks)),
-    hook: createHooks(compiled, router, config.server.maxBodyBytes),
+    tokens: createTokenSet(listConfigTokens(listHookTokens(config.hooks), config.tokens)),
+    hook: createHooks(compiled, router, { limit: config.server.maxBodyBytes, agentFlow }),
     explain: router.explain,
     mappings: compiled,
     transforms,

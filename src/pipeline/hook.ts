@@ -1,9 +1,10 @@
 // A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
 import { type Admitted, type Delivery, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
-import { normalizeHookName } from '../model/mapping-rules.ts'
+import { isRunsPath, normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
+import type { CompiledFlow } from './flow.ts'
 import type { Identity } from './identity.ts'
 import type { HookMappings, Router } from './match.ts'
 
@@ -31,6 +32,8 @@ export type Hook = {
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: HookMappings<CompiledMapping>['find']
   readonly tokenless: TokenlessRules
+  /** Of the runs of the built-in hook `agent`. */
+  readonly agentFlow?: CompiledFlow | undefined
 }
 
 /**
@@ -46,22 +49,22 @@ type TokenlessRules = {
 
 const noMappings: HookMappings<never> = { mappings: [], find: () => ({ mapping: undefined, trace: [] }) }
 
-/** `limit`: `server.maxBodyBytes`. */
+/** `limit`: `server.maxBodyBytes`. `agentFlow`: `hooks.agent.flow`. */
 export function createHooks(
   mappings: readonly CompiledMapping[],
   router: Router<CompiledMapping>,
-  limit: number,
+  { limit, agentFlow }: { readonly limit: number; readonly agentFlow: CompiledFlow | undefined },
 ): (path: string) => Hook {
   const rules = createTokenlessRules(mappings, router, limit)
-  const builtIn = buildHook('built-in', noMappings, limit, rules)
+  const builtIn = { ...buildHook('built-in', noMappings, limit, rules), agentFlow }
   // names that no mapping has share a hook, so the configuration limits the number of hooks
   const hooks = new Map<HookMappings<CompiledMapping>, Hook>()
-  // an empty or endless name is not a hook, even if a mapping takes every name
+  // an empty, endless or reserved name is not a hook, even if a mapping takes every name
   const nameless = buildHook('unknown', noMappings, limit, rules)
 
   return (path) => {
     if (path === 'wake' || path === 'agent') return builtIn
-    if (path === '' || path.length > maxHookChars) return nameless
+    if (path === '' || path.length > maxHookChars || isRunsPath(path)) return nameless
     const hookMappings = router.mappingsFor(path)
     const known = hooks.get(hookMappings)
     if (known !== undefined) return known

@@ -1,8 +1,8 @@
 // The names by which stored requests, secrets from handshakes and kept requests find their mapping again: its id, or what its sender
 // proves. Never its position, which an edit moves.
 import { hash, pbkdf2Sync } from 'node:crypto'
-import type { Mapping } from '../model/mapping.ts'
-import type { VerifySettings } from '../model/verify.ts'
+import type { Mapping } from '../model/config/mapping.ts'
+import type { VerifySettings } from '../model/config/verify.ts'
 
 export type Identity = {
   /** Stored with a request that proved its sender here: the id, or for each secret the scheme and a digest. */
@@ -27,7 +27,7 @@ type Named = Pick<Mapping, 'match' | 'verify'> & { readonly id: string; readonly
 /** The digests are computed when they are first needed: each takes 10 ms, and a save must be live sooner. */
 export function toIdentity(mapping: Named): Identity {
   const { id, match, verify, isUnnamed = false } = mapping
-  const { secrets, ...open } = toParts(verify)
+  const { secrets, ...open } = readParts(verify)
   const toContentName = (what: unknown) => `content:${hash('sha256', JSON.stringify([what, open]), 'hex').slice(0, 24)}`
   const contentName = toContentName(match.path)
   const readDigests = () => (secrets.length > 0 ? secrets.map((secret) => toDigest(open, secret)) : [contentName])
@@ -51,7 +51,7 @@ export function toIdentity(mapping: Named): Identity {
 type Open = { readonly scheme: string | undefined; readonly settings: object }
 
 /** The public settings, and the secrets. `also` is checked separately; `verifyToken` is only a secret of handshakes. */
-function toParts(verify: VerifySettings | undefined): Open & { readonly secrets: readonly string[] } {
+function readParts(verify: VerifySettings | undefined): Open & { readonly secrets: readonly string[] } {
   if (verify === undefined) return { scheme: undefined, settings: {}, secrets: [] }
   const { scheme, secret, secrets, also: _also, verifyToken: _verifyToken, ...settings } = verify
   const inOrder = Object.fromEntries(Object.entries(settings).toSorted(([one], [other]) => (one < other ? -1 : 1)))

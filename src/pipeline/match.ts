@@ -1,8 +1,8 @@
 // Chooses the mapping for a delivery: the first one in the order of the configuration whose conditions are all true.
 import type { Delivery } from '../model/delivery.ts'
-import type { Mapping } from '../model/mapping.ts'
-import type { Alternative, Match, Wanted } from '../model/match.ts'
-import { normalizeHookName } from '../model/mapping-rules.ts'
+import type { Mapping } from '../model/config/mapping.ts'
+import type { Alternative, Match, Wanted } from '../model/config/match.ts'
+import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
 import { compileComparison, quote } from './condition.ts'
@@ -36,11 +36,23 @@ export type Router<T> = {
 }
 
 /** The part of a mapping that decides whether it takes a delivery. */
-type Routable = { readonly id: string; readonly match: Match; readonly accept?: Mapping['accept'] }
+type Routable = {
+  readonly id: string
+  readonly match: Match
+  readonly accept?: Mapping['accept']
+  readonly cancelOn?: Alternative | undefined
+}
 
 /** Why a condition is false; undefined if it is true. */
 type Condition = (delivery: MatchInput) => string | undefined
-type Rule<T> = { mapping: T; path: string | undefined; conditions: readonly Condition[]; hit: TraceEntry }
+type Rule<T> = {
+  mapping: T
+  path: string | undefined
+  conditions: readonly Condition[]
+  /** The conditions of `flow.cancelOn`: the mapping also takes what they match. */
+  cancels: readonly Condition[] | undefined
+  hit: TraceEntry
+}
 
 /** Throws `config-invalid` with the mapping if a payload path does not parse. */
 export function createRouter<T extends Routable>(mappings: readonly T[]): Router<T> {
@@ -78,10 +90,14 @@ function buildHookMappings<T extends { readonly id: string }>(rules: readonly Ru
     mappings: rules.map(({ mapping }) => mapping),
     find(delivery, findClosure = () => undefined) {
       const trace: TraceEntry[] = []
-      for (const { mapping, conditions, hit } of rules) {
+      for (const { mapping, conditions, cancels, hit } of rules) {
         const why = findClosure(mapping) ?? findMiss(conditions, delivery)
         if (why === undefined) {
           trace.push(hit)
+          return { mapping, trace }
+        }
+        if (cancels !== undefined && findClosure(mapping) === undefined && findMiss(cancels, delivery) === undefined) {
+          trace.push({ mappingId: mapping.id, matched: true, why: 'flow.cancelOn matches' })
           return { mapping, trace }
         }
         trace.push({ mappingId: mapping.id, matched: false, why })
@@ -110,7 +126,21 @@ function compileRule<T extends Routable>(mapping: T): Rule<T> {
   }
   const why = reasons.length === 0 ? 'it has no conditions' : reasons.join(', ')
   const hit = Object.freeze({ mappingId: id, matched: true, why })
-  return { mapping, path, conditions: [createBodyCondition(mapping.accept), ...conditions], hit }
+  const cancels = compileCancels(mapping)
+  return { mapping, path, conditions: [createBodyCondition(mapping.accept), ...conditions], cancels, hit }
+}
+
+/** A cancelling request comes from the same sender: the source and the headers of the mapping count too. */
+function compileCancels({ id, match, cancelOn }: Routable): Condition[] | undefined {
+  if (cancelOn === undefined) return undefined
+  const { source, headers } = match
+  return [...compileConditions(id, { source, headers }).conditions, ...compileConditions(id, cancelOn).conditions]
+}
+
+/** Whether a delivery that the mapping takes ends the turns of its key. */
+export function compileCancelTest(mapping: Routable): (delivery: MatchInput) => boolean {
+  const conditions = compileCancels(mapping)
+  return (delivery) => conditions !== undefined && findMiss(conditions, delivery) === undefined
 }
 
 /** The conditions, and what is true of a delivery that they take. */

@@ -1,25 +1,41 @@
 // Joins the rendered fields of a mapping and the result of its code to one action, and checks it against one schema. Also builds what
 // templates, transforms and prompts see of a delivery.
+import { createHash } from 'node:crypto'
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
+import { readHops } from '../model/hops.ts'
 import { readBodyText, readPayload } from '../model/parse-body.ts'
-import { type TransformCall, AgentResult, WakeResult } from '../model/transform.ts'
+import { type OnceKey, type TransformCall, AgentResult, DeliverResult, WakeResult } from '../model/transform.ts'
 import { readCorrespondent } from './sources.ts'
 import type { TemplateScope } from './template.ts'
 import type { z } from 'zod'
-import { describeFirstIssue } from '../model/issue.ts'
-import { isJsonObject, describeValueKind } from '../base/json.ts'
+import { describeFirstIssue } from '../model/config/issue.ts'
+import { isJsonObject, type JsonObject, describeValueKind } from '../base/json.ts'
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
+import type { Flow } from '../model/config/flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { CompiledMapping } from './compile.ts'
-import type { KeyOrigin } from '../model/permission.ts'
+import type { KeyOrigin } from '../model/config/permission.ts'
 
 /** An action before the check, who chose its session key, and the answer that goes with it. */
 export type ActionDraft = {
-  readonly fields: { kind: 'wake' | 'agent' } & Record<string, unknown>
+  readonly fields: { kind: Action['kind'] } & Record<string, unknown>
   readonly keyOrigin: KeyOrigin
   readonly response: SenderResponse | undefined
+  readonly once?: OnceKey | undefined
+  /** The flow that code returned, in place of that of the mapping. */
+  readonly flow?: Flow | undefined
+}
+
+const results = { agent: AgentResult, wake: WakeResult, deliver: DeliverResult } as const
+const actionKinds = ['agent', 'wake', 'deliver'] as const satisfies readonly Action['kind'][]
+
+/** A draft whose recipient is a list of channels with recipients, as a draft for each of them. */
+export function splitTargets(draft: ActionDraft): ActionDraft[] {
+  const { to } = draft.fields
+  if (!Array.isArray(to)) return [draft]
+  return to.map((target: object) => ({ ...draft, fields: { ...draft.fields, to: undefined, ...target } }))
 }
 
 /** The action of the mapping, without its transform. */
@@ -33,12 +49,16 @@ export function renderDraft(compiled: CompiledMapping, scope: TemplateScope): Ac
     return { fields: { kind: 'wake', text: body, mode: wakeMode, allowUnsafeExternalContent }, keyOrigin, response }
   }
   const { agentId, deliver, channel, to, model, thinking, timeoutSeconds } = mapping
+  // a blank name counts as none; the schema refuses a blank key
+  const name = compiled.name?.render(scope).trim() || undefined
+  if (mapping.action === 'deliver') {
+    return { fields: { kind: 'deliver', message: body, name, channel, to }, keyOrigin, response }
+  }
   return {
     fields: {
       kind: 'agent',
       message: body,
-      // a blank name counts as none; the schema refuses a blank key
-      name: compiled.name?.render(scope).trim() || undefined,
+      name,
       sessionKey: compiled.sessionKey?.render(scope),
       agentId,
       wakeMode,
@@ -76,40 +96,50 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
   }
   const { fields } = draft
   const kind = result['kind'] === undefined ? fields.kind : result['kind']
-  if (kind !== 'wake' && kind !== 'agent') {
+  if (kind !== 'wake' && kind !== 'agent' && kind !== 'deliver') {
     throw new Problem(
       'transform-result-invalid',
-      `${module} returned a kind that is neither "wake" nor "agent". Leave it out to keep the kind of the mapping.`,
+      `${module} returned a kind that is not "agent", "wake" or "deliver". Leave it out to keep the kind of the mapping.`,
     )
   }
-  const parsed = (kind === 'wake' ? WakeResult : AgentResult).safeParse(result)
+  const parsed = results[kind].safeParse(result)
   if (!parsed.success) {
     throw new Problem('transform-result-invalid', `${module} returned ${describeFault(parsed.error, result, kind)}`)
   }
-  const { response = draft.response, ...changed } = parsed.data
+  const { response = draft.response, dedupe, ...others } = parsed.data
+  const { flow, ...changed } = 'flow' in others ? others : { ...others, flow: undefined }
   const given = Object.fromEntries(Object.entries(changed).filter(([, value]) => value !== undefined))
   const { allowUnsafeExternalContent } = fields
-  const base = kind === fields.kind ? fields : { allowUnsafeExternalContent }
+  // a recipient that code returns replaces a list
+  const own =
+    Array.isArray(fields['to']) && 'channel' in given && !('to' in given) ? { ...fields, to: undefined } : fields
+  const base = kind === fields.kind ? own : { allowUnsafeExternalContent }
   // the code belongs to the operator, so only the prefixes limit a key that it chose
   return {
     fields: { ...base, ...given, kind },
     keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'code' : draft.keyOrigin,
     response,
+    once: dedupe && toOnceKey(dedupe, module),
+    flow,
   }
 }
 
+/** A payload may have chosen the key, so the store gets its hash as a name. */
+function toOnceKey({ key, for: forMs }: { key: string; for: number }, module: string): OnceKey {
+  return { name: `${module}/${createHash('sha256').update(key).digest('hex')}`, key, forMs }
+}
+
 /** Why a result is invalid. An unknown field is a misspelling, or a field of the other action. */
-function describeFault(error: z.ZodError, result: unknown, kind: 'wake' | 'agent'): string {
+function describeFault(error: z.ZodError, result: unknown, kind: Action['kind']): string {
   const [issue] = error.issues
   if (issue?.code !== 'unrecognized_keys') return `${describeFirstIssue(error, result)}.`
   const [field = ''] = issue.keys
-  const fields = { wake: Object.keys(WakeResult.shape), agent: Object.keys(AgentResult.shape) }
-  const other = kind === 'wake' ? 'agent' : 'wake'
+  const known = Object.keys(results[kind].shape)
+  const other = actionKinds.find((name) => name !== kind && field in results[name].shape)
   const what = `the field ${JSON.stringify(field.slice(0, 60))}, which the action "${kind}" does not have`
-  if (fields[other].includes(field))
-    return `${what}. It is a field of the action "${other}": return kind: "${other}" too.`
-  const near = findNearest(field, fields[kind])
-  return near === undefined ? `${what}. It has ${fields[kind].join(', ')}.` : `${what}. Did you mean "${near}"?`
+  if (other !== undefined) return `${what}. It is a field of the action "${other}": return kind: "${other}" too.`
+  const near = findNearest(field, known)
+  return near === undefined ? `${what}. It has ${known.join(', ')}.` : `${what}. Did you mean "${near}"?`
 }
 
 /** Checks a draft. Throws `payload-invalid` with the field, what was expected, and the kind of value that was found. */
@@ -138,22 +168,57 @@ const nothing = new TextEncoder().encode('null')
 /** `isItem`: the delivery is one item of a `forEach`. Its body is made here, as JSON, whatever the content type says. */
 export function toTransformCall(
   delivery: Delivery,
-  { isItem, serves }: { isItem: boolean } & Pick<TransformCall, 'serves'>,
+  { isItem, serves, readState }: { isItem: boolean } & Pick<TransformCall, 'serves' | 'readState'>,
 ): TransformCall {
   const { headers, query, url, path, method, source, event, receivedAt, id, body } = delivery
   const head = { headers, query, url, path, method, source, event, receivedAt, deliveryId: id }
-  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json', serves }
+  if (isItem) return { head, body: Buffer.from(JSON.stringify(readPayload(body))), syntax: 'json', serves, readState }
   // an accepted empty body is the payload `null`
-  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax, serves }
+  return { head, body: body.bytes.byteLength === 0 ? nothing : body.bytes, syntax: body.syntax, serves, readState }
+}
+
+/** The maximum number of actions of one delivery. */
+export const mostActions = 200
+
+/** The delivery once, or once for each item of its `forEach` array, with that item alone in the array. */
+export function splitItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
+  if (forEach === undefined) return [delivery]
+  const payload = readPayload(delivery.body)
+  if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
+  const items = payload[forEach]
+  if (!Array.isArray(items)) return []
+  if (items.length > mostActions) {
+    throw new Problem(
+      'too-many-items',
+      `${forEach}: expected at most ${mostActions} items, found ${items.length}. Send fewer items at once.`,
+    )
+  }
+  return items.map((item): Delivery => {
+    const alone: JsonObject = { ...payload, [forEach]: [item] }
+    return { ...delivery, body: { ...delivery.body, parsed: alone } }
+  })
 }
 
 export function toOrigin(delivery: Delivery): Origin {
-  const { path, source, sender } = delivery
+  const { path, source, sender, headers } = delivery
+  const hops = readHops(headers)
   const { from, subject } = sender === undefined ? {} : readCorrespondent(sender, delivery)
   return {
     hook: path,
     ...(source === undefined ? {} : { source }),
     ...(from === undefined ? {} : { from }),
     ...(subject === undefined ? {} : { subject }),
+    ...(hops === 0 ? {} : { hops }),
   }
+}
+
+/** The schema names only the field. The sender does not know the template, so this message names it. */
+export function requireText({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
+  const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
+  const text = fields[field]
+  if (typeof text !== 'string' || text.trim() !== '') return
+  throw new Problem(
+    'payload-invalid',
+    `${field}: the ${template} of the mapping is blank for this payload: the fields that it reads are missing.`,
+  )
 }

@@ -1,32 +1,36 @@
 // Makes a decision from a delivery. It reads only its arguments; only the transform may take time.
 import { type PlannedAction, type Action, AgentRequest, WakePayload } from '../model/action.ts'
 import { Problem, type TraceEntry } from '../model/problem.ts'
-import type { Config } from '../model/config.ts'
+import type { Config } from '../model/config/config.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { describeFirstIssue } from '../model/issue.ts'
-import { JobKeys } from '../model/job-keys.ts'
-import { isJsonObject, type JsonObject, describeValueKind } from '../base/json.ts'
+import { describeFirstIssue } from '../model/config/issue.ts'
+import { JobKeys } from '../model/config/job-keys.ts'
+import { isJsonObject, describeValueKind } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
-import type { Retain } from '../model/mapping.ts'
-import type { Transform } from '../model/transform.ts'
+import type { Retain } from '../model/config/mapping.ts'
+import type { OnceKey, Transform } from '../model/transform.ts'
 import type { CompiledMapping } from './compile.ts'
 import { findMapping, type Hook } from './hook.ts'
 import {
   type ActionDraft,
+  mostActions,
   mergeResult,
   renderDraft,
+  requireText,
+  splitItems,
+  splitTargets,
   parseAction,
-  toOrigin,
   toTemplateScope,
   toTransformCall,
 } from './merge.ts'
+import { isAboutOwnComment } from './forges.ts'
+import { agentHookRing, cancelReason, type FlowingPlan, type FlowKey, planFlow, readCancel } from './flow.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { parseResponse } from './response.ts'
+import { createDecisionState, type DecisionState, type StateChange, type StateReader } from './state.ts'
 import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
-/** The most actions of one delivery. */
-const mostActions = 200
-/** The most text of all items of one delivery, in UTF-16 units. */
+/** The maximum length of the text of all items of one delivery, in UTF-16 units. */
 const mostText = 4_000_000
 
 /** The built-in hooks have no mapping. */
@@ -41,6 +45,8 @@ type DecisionInput = {
   readonly newId: NewId
   /** Set if the decision is carried out. If it is absent, the code learns that it serves no delivery. */
   readonly serves?: true
+  /** Reads the memory of the transform. Absent: it is empty. */
+  readonly readState?: StateReader | undefined
 }
 
 /**
@@ -56,13 +62,15 @@ export function decide(delivery: Delivery, deciding: DecisionInput): Decision | 
   return { kind: 'skip', isByCode: false, why: 'no mapping matched', ...reasons }
 }
 
-function decideBuiltIn(delivery: Delivery, { config, newId }: DecisionInput): Decision {
+function decideBuiltIn(delivery: Delivery, { hook, config, newId }: DecisionInput): Decision {
   const reasons = { mappingId: undefined, transformHash: undefined, retain: undefined, trace: [], log: [] }
   try {
     const { action, jobKeys } = parseBuiltInAction(delivery, config)
-    const planned = applyPolicy(action, config, { keyOrigin: 'request', origin: toOrigin(delivery), jobKeys, newId })
-    requireUsable(planned, config)
-    return { kind: 'accept', actions: [planned], response: undefined, ...reasons }
+    const allowed = applyPolicy(action, config, { keyOrigin: 'request', delivery, jobKeys, newId })
+    requireUsable(allowed, config)
+    const from = { flow: hook.agentFlow, ring: agentHookRing, scope: toTemplateScope(delivery), config }
+    const planned = allowed.kind === 'agent' ? { ...allowed, flow: planFlow(allowed, from) } : allowed
+    return { kind: 'accept', actions: [planned], response: undefined, once: undefined, ...reasons }
   } catch (error) {
     if (error instanceof Problem) return { kind: 'refuse', problem: error, ...reasons }
     throw error
@@ -84,10 +92,10 @@ function parseBuiltInAction({ path, body }: Delivery, config: Config): { action:
     return { action: { kind: 'wake', ...parsed.data, allowUnsafeExternalContent: false }, jobKeys: noJobKeys }
   }
   const { sessionMode: _, ...fields } = parsed.data
-  const { instructions, allowUnsafeExternalContent } = config.hooks.agent
+  const { allowUnsafeExternalContent, flow: __, ...keys } = config.hooks.agent
   return {
     action: { kind: 'agent', ...fields, allowUnsafeExternalContent },
-    jobKeys: { ...noJobKeys, instructions, sessionMode: chooseSessionMode(parsed.data, config, noJobKeys.sessionMode) },
+    jobKeys: { ...noJobKeys, ...keys, sessionMode: chooseSessionMode(parsed.data, config, noJobKeys.sessionMode) },
   }
 }
 
@@ -100,9 +108,18 @@ function decideMapped(
   const { id: mappingId, mapping, transform } = compiled
   const log: string[] = []
   const reasons: Reasons = { mappingId, transformHash: transform?.hash, retain: mapping.retain, trace, log }
+  if (compiled.isCancelledBy(delivery)) {
+    const cancel = readCancel(compiled, toTemplateScope(delivery))
+    if (cancel instanceof Problem) return { kind: 'refuse', problem: cancel, ...reasons }
+    return { kind: 'skip', isByCode: true, why: cancelReason, ...reasons, log: [cancelReason], cancel }
+  }
+  if (isAboutOwnComment(delivery))
+    return { kind: 'skip', isByCode: true, why: ownComment, ...reasons, log: [ownComment] }
   const plans = createPlans(compiled, deciding)
-  if (transform !== undefined)
-    return decideByTransform(delivery, { compiled, transform, serves: deciding.serves, plans, log, reasons })
+  if (transform !== undefined) {
+    const state = createDecisionState(transform.module, deciding.readState)
+    return decideByTransform(delivery, { compiled, transform, serves: deciding.serves, state, plans, log, reasons })
+  }
   try {
     const items = splitItems(delivery, mapping.forEach)
     for (const item of items) {
@@ -117,10 +134,13 @@ function decideMapped(
   }
 }
 
+const ownComment = 'The request is about a comment that Hookloom posted.'
+
 type TransformRun = {
   readonly compiled: CompiledMapping
   readonly transform: Transform
   readonly serves: true | undefined
+  readonly state: DecisionState
   readonly plans: Plans
   /** Gets the lines that the code logs. */
   readonly log: string[]
@@ -128,11 +148,11 @@ type TransformRun = {
 }
 
 async function decideByTransform(delivery: Delivery, code: TransformRun): Promise<Decision> {
-  const { compiled, transform, plans, reasons } = code
+  const { compiled, transform, state, plans, reasons } = code
   try {
     const items = splitItems(delivery, compiled.mapping.forEach)
     for (const item of items) plans.add(item, await runTransform(item, code), items.length)
-    return plans.toDecision(items.length, reasons)
+    return { ...plans.toDecision(items.length, reasons), state: state.changes() }
   } catch (error) {
     if (!(error instanceof Problem)) throw error
     // an invalid result of code is the operator's fault; an invalid body or payload is the sender's
@@ -143,19 +163,29 @@ async function decideByTransform(delivery: Delivery, code: TransformRun): Promis
 }
 
 /** The actions of a delivery, item by item, and their limits. */
-function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config, newId }: DecisionInput) {
+function createPlans(
+  { mapping, jobKeys, transform, flow, identity }: CompiledMapping,
+  { config, newId }: DecisionInput,
+) {
   const { forEach } = mapping
   const actions: PlannedAction[] = []
   let response: SenderResponse | undefined
+  let once: OnceKey | undefined
   let written = 0
+  const withFlow = (planned: FlowingPlan, item: Delivery, { flow: returned }: ActionDraft): PlannedAction => ({
+    ...planned,
+    flow: planFlow(planned, { flow, returned, ring: identity.ring, scope: toTemplateScope(item), config }),
+  })
   return {
     add(item: Delivery, drafts: readonly ActionDraft[], items: number): void {
-      for (const draft of drafts) {
-        const input = { keyOrigin: draft.keyOrigin, origin: toOrigin(item), jobKeys, newId }
-        const planned = applyPolicy(parseAction(draft), config, input)
+      for (const draft of drafts.flatMap(splitTargets)) {
+        const input = { keyOrigin: draft.keyOrigin, delivery: item, jobKeys, newId }
+        const allowed = applyPolicy(parseAction(draft), config, input)
+        const planned = allowed.kind === 'wake' ? allowed : withFlow(allowed, item, draft)
         written += planned.kind === 'wake' ? planned.action.text.length : planned.action.message.length
         actions.push(planned)
         response = draft.response
+        once = draft.once
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
       if (items > 1 && written > mostText) {
@@ -171,13 +201,14 @@ function createPlans({ mapping, jobKeys, transform }: CompiledMapping, { config,
         )
       }
     },
-    toDecision(items: number, reasons: Reasons): Decision {
+    toDecision(items: number, reasons: Reasons): Extract<Decision, { kind: 'accept' | 'skip' }> {
       if (actions.length > 0) {
         const isOnly = actions.length === 1 && forEach === undefined
         return {
           kind: 'accept',
           actions,
           response: isOnly ? response && parseResponse(response) : undefined,
+          once,
           ...reasons,
         }
       }
@@ -193,60 +224,33 @@ type Plans = ReturnType<typeof createPlans>
 /** The sender's fault, found in the transform's thread: an invalid body, or a payload that does not match the transform's schema. */
 class SenderFault extends Problem {}
 
-/** The delivery once, or once for each item of its `forEach` array, with that item alone in the array. */
-function splitItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
-  if (forEach === undefined) return [delivery]
-  const payload = readPayload(delivery.body)
-  if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
-  const items = payload[forEach]
-  if (!Array.isArray(items)) return []
-  if (items.length > mostActions) {
-    throw new Problem(
-      'too-many-items',
-      `${forEach}: expected at most ${mostActions} items, found ${items.length}. Send fewer items at once.`,
-    )
-  }
-  return items.map((item): Delivery => {
-    const alone: JsonObject = { ...payload, [forEach]: [item] }
-    return { ...delivery, body: { ...delivery.body, parsed: alone } }
-  })
-}
-
 async function runTransform(
   delivery: Delivery,
-  { compiled, transform, serves, log }: TransformRun,
+  { compiled, transform, serves, state, log }: TransformRun,
 ): Promise<ActionDraft[]> {
   const draft = renderDraft(compiled, toTemplateScope(delivery))
-  const outcome = await transform.run(
-    toTransformCall(delivery, { isItem: compiled.mapping.forEach !== undefined, serves }),
-  )
+  const isItem = compiled.mapping.forEach !== undefined
+  const outcome = await transform.run(toTransformCall(delivery, { isItem, serves, readState: state.readState() }))
   log.push(...outcome.log)
   if (outcome.kind !== 'returned') {
     const { code, detail, frame } = outcome.problem
     const Kind = outcome.kind === 'refused' ? SenderFault : Problem
     throw new Kind(code, detail, frame === undefined ? {} : { frame })
   }
+  if (outcome.state !== undefined) state.add(outcome.state)
   if (outcome.value === null) return []
   const results = Array.isArray(outcome.value) ? outcome.value : [outcome.value]
   const isOnly = results.length === 1 && compiled.mapping.forEach === undefined
-  if (!isOnly && results.some((result) => isJsonObject(result) && result['response'] !== undefined)) {
+  const field = ['response', 'dedupe'].find((name) =>
+    results.some((result) => isJsonObject(result) && result[name] !== undefined),
+  )
+  if (!isOnly && field !== undefined) {
     throw new Problem(
       'transform-result-invalid',
-      `${transform.module} returned a response with one of several actions. Only a delivery with exactly one action has one: leave it out.`,
+      `${transform.module} returned a ${field} with one of several actions. Only a delivery with exactly one action has one: leave it out.`,
     )
   }
   return results.map((result: unknown) => mergeResult(draft, result, transform.module))
-}
-
-/** The schema names only the field. The sender does not know the template, so this message names it. */
-function requireText({ mapping }: CompiledMapping, { fields }: ActionDraft): void {
-  const [field, template] = mapping.action === 'wake' ? ['text', 'textTemplate'] : ['message', 'messageTemplate']
-  const text = fields[field]
-  if (typeof text !== 'string' || text.trim() !== '') return
-  throw new Problem(
-    'payload-invalid',
-    `${field}: the ${template} of the mapping is blank for this payload: the fields that it reads are missing.`,
-  )
 }
 
 function toOperatorProblem(problem: Problem, transform: Transform): Problem {
@@ -272,8 +276,19 @@ export type Decision =
       readonly kind: 'accept'
       readonly actions: readonly PlannedAction[]
       readonly response: SenderResponse | undefined
+      /** The key of the only action; undefined if its transform set none. */
+      readonly once: OnceKey | undefined
+      readonly state?: readonly StateChange[]
     })
   /** `isByCode`: a transform returned null. Otherwise the mappings skip it: no conditions are true, or `forEach` finds nothing. */
-  | (Reasons & { readonly kind: 'skip'; readonly isByCode: boolean; readonly why: string })
+  | (Reasons & {
+      readonly kind: 'skip'
+      readonly isByCode: boolean
+      readonly why: string
+      /** Set if the request ends the turns of a key. */
+      readonly cancel?: FlowKey | undefined
+      /** What the code changes in the memory of its module. */
+      readonly state?: readonly StateChange[]
+    })
   | (Reasons & { readonly kind: 'park'; readonly problem: Problem; readonly waitsFor: string | undefined })
   | (Reasons & { readonly kind: 'refuse'; readonly problem: Problem })

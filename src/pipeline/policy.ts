@@ -1,18 +1,20 @@
 // Limits what any action may do: session keys, agents, models. Runs last, after templates and transforms.
+import { hash } from 'node:crypto'
 import { cut } from '../base/text.ts'
 import {
   type Action,
   type AgentAction,
   type AgentRequest,
+  type DeliverAction,
   isOwnChannel,
   mainSessionKey,
   type Origin,
   type PlannedAction,
   toChannelKey,
 } from '../model/action.ts'
-import { isChannelConfigured, isForwarded, findModelFault } from '../model/agents-rules.ts'
-import { type Config, findDefaultAgentId } from '../model/config.ts'
-import type { JobKeys, SessionMode } from '../model/job-keys.ts'
+import { isChannelConfigured, isForwarded, findModelFault } from '../model/config/agents-rules.ts'
+import { type Config, findDefaultAgentId } from '../model/config/config.ts'
+import type { JobKeys, SessionMode } from '../model/config/job-keys.ts'
 import {
   isAgentAllowed,
   isModelAllowed,
@@ -20,12 +22,15 @@ import {
   isSessionKeyAllowed,
   type KeyOrigin,
   resolveModelName,
-} from '../model/permission.ts'
+} from '../model/config/permission.ts'
 import { Problem } from '../model/problem.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { readPlace } from './forges.ts'
+import { toOrigin } from './merge.ts'
 
 type PolicyInput = {
   readonly keyOrigin: KeyOrigin
-  readonly origin: Origin
+  readonly delivery: Delivery
   readonly jobKeys: JobKeys
   /** Makes the unique part of a default key. */
   readonly newId: () => string
@@ -57,14 +62,25 @@ export function chooseSessionMode(
 
 /** Returns the action with its final agent and key. Throws `session-key-denied`, `agent-denied` or `model-denied`. */
 export function applyPolicy(action: Action, config: Config, input: PolicyInput): PlannedAction {
-  const { origin, jobKeys } = input
+  const { delivery, jobKeys } = input
+  const origin = toOrigin(delivery)
   if (action.kind === 'wake') {
     return { kind: 'wake', action, agentId: findDefaultAgentId(config), sessionKey: mainSessionKey, origin }
+  }
+  if (action.kind === 'deliver') {
+    return {
+      kind: 'deliver',
+      action,
+      agentId: findDefaultAgentId(config),
+      sessionKey: toRecipientKey(action),
+      origin: { ...origin, ...findPlace({ ...action, deliver: true }, config, input) },
+      startedBy: delivery.admitted.tokenId,
+    }
   }
   const agentId = resolveAgent(action, config)
   const model = resolveModel(action, config)
   const { sessionKey, sharesSession } = resolveSession(action, config, input)
-  // a run that only falls back to this key is no turn of the main session
+  // a run that only falls back to this key is not a turn of the main session
   const sessionMode = sessionKey === mainSessionKey && !sharesSession ? 'persistent' : jobKeys.sessionMode
   return {
     kind: 'agent',
@@ -75,8 +91,29 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
     sharesSession: sharesSession && sessionMode === 'isolated',
     ...jobKeys,
     sessionMode,
-    origin,
+    origin: { ...origin, ...findPlace(action, config, input) },
+    startedBy: delivery.admitted.tokenId,
   }
+}
+
+/** The place of the event, if the reply or the message may go to the channel of its sender and names no recipient, or if a status is set there. */
+function findPlace(
+  { deliver, channel, to }: Pick<AgentAction, 'deliver' | 'channel' | 'to'>,
+  { channels }: Config,
+  { delivery, jobKeys }: PolicyInput,
+): Pick<Origin, 'place'> {
+  const asked = channel === 'last' ? channels.default?.channel : channel
+  const isReply = deliver && to === undefined && asked !== undefined && asked === delivery.source
+  if (!isReply && jobKeys.status === undefined) return {}
+  const place = readPlace(delivery)
+  return place === undefined ? {} : { place }
+}
+
+/** Code may take the recipient from a payload, so a key of another form is a hash. */
+function toRecipientKey({ channel, to }: DeliverAction): string {
+  if (to === undefined) return `deliver:${channel}`
+  const key = `deliver:${channel}:${to}`
+  return isPlainSessionKey(key) ? key : `deliver:${channel}:${hash('sha256', to).slice(0, 16)}`
 }
 
 /** Throws `payload-invalid` if a direct call names a model or a channel that cannot be used. The message quotes nothing of the request. */

@@ -1,7 +1,7 @@
 // Renders the answer to the sender. A value from the payload must not change the structure of the answer: strangers write it, and
 // TwiML, for example, can place calls that the operator pays for.
 import { tryParseJson } from '../base/json.ts'
-import { describeFirstIssue } from '../model/issue.ts'
+import { describeFirstIssue } from '../model/config/issue.ts'
 import { Problem } from '../model/problem.ts'
 import { SenderResponse } from '../model/response.ts'
 import { compileTemplate, type TemplateScope } from './template.ts'

@@ -1,7 +1,7 @@
 // Templates. They are parsed once and rendered in linear time. Text in a value is never rendered again.
 import { cut } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
-import { type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
+import { type Path, type PathFault, parsePath, readPath, toExcerpt } from './path.ts'
 import type { JsonValue } from '../base/json.ts'
 
 /** The values that a template can read. */
@@ -84,6 +84,24 @@ export function compileTemplate(text: string): Template {
   }
 }
 
+/** A path in the payload that a placeholder reads. `hasDefault`: a missing value is expected. */
+export type ReadPath = { readonly text: string; readonly path: Path; readonly hasDefault: boolean }
+
+/** The paths in the payload that a template reads. `{{body}}` is left out: it may be the whole text. Throws as `compileTemplate` does. */
+export function listReadPaths(text: string): ReadPath[] {
+  const found: ReadPath[] = []
+  for (let open = text.indexOf('{{'); open >= 0;) {
+    const { expression, start, filters, end } = parsePlaceholder(text, open)
+    const toFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
+    if (expression !== 'body' && parseHeadExpression(expression, toFault) === undefined) {
+      const hasDefault = filters.some((filter) => filter('') !== '')
+      found.push({ text: expression, path: parsePayloadPath(expression, toFault), hasDefault })
+    }
+    open = text.indexOf('{{', end)
+  }
+  return found
+}
+
 function toText(value: JsonValue | undefined): string {
   if (typeof value === 'string') return value
   if (value === undefined || value === null) return ''
@@ -118,11 +136,15 @@ function parseHeadExpression(expression: string, toFault: PathFault): Read | und
 }
 
 function parsePayloadExpression(expression: string, toFault: PathFault): Read {
-  const path = parsePath(expression, toFault)
-  const inside = path[0] === 'payload' ? path.slice(1) : path
+  const inside = parsePayloadPath(expression, toFault)
   // a field of JSON, or the whole text of a body that has no fields
   if (expression === 'body') return (scope) => scope.bodyText?.() ?? readPath(scope.payload(), inside)
   return (scope) => readPath(scope.payload(), inside)
+}
+
+function parsePayloadPath(expression: string, toFault: PathFault): Path {
+  const path = parsePath(expression, toFault)
+  return path[0] === 'payload' ? path.slice(1) : path
 }
 
 function readHeader(header: string): Read {

@@ -2,7 +2,7 @@
 import { findNearest } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
 import type { DefinedVerifier, PinnedFetch, Verifier } from '../model/verifier.ts'
-import type { VerifySettings } from '../model/verify.ts'
+import type { VerifySettings } from '../model/config/verify.ts'
 import { createAsymmetricProof } from './verifiers/asymmetric.ts'
 import { createBodyHmacProof } from './verifiers/body-hmac.ts'
 import { createClientStateProof } from './verifiers/client-state.ts'

@@ -26,6 +26,8 @@ export type LiveStatus = {
   readonly held: boolean
   readonly problems: readonly LiveProblem[]
   readonly lastReloadAt: number
+  /** The files of the last save that changed one, by their path below the config directory. */
+  readonly lastSave: { readonly files: readonly string[]; readonly at: number } | undefined
   /** The last moment at which all saved files were live. */
   readonly lastGoodAt: number | undefined
 }

@@ -1,9 +1,9 @@
 // Counts the recent kept deliveries that a new generation would change, for the log of a reload and for saves that may have to wait.
+import type { KeptQuery } from '../store/queries.ts'
 import { isSameJson } from '../base/json.ts'
 import { configFile, envFile } from '../config/text.ts'
 import type { Log } from '../model/log.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import type { KeptQuery } from '../store/records.ts'
 import type { Candidate } from './candidate.ts'
 import type { Replay } from '../replay/replay.ts'
 

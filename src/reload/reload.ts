@@ -14,6 +14,7 @@ import {
   logProblems,
   logReload,
   logSettings,
+  type SavedFile,
   toConfigProblem,
   toModuleProblems,
   listSavedFiles,
@@ -61,10 +62,11 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   const closing = new AbortController()
   const inOrder = createSerial()
   let state: State = { kind: 'empty' }
-  let health: Pick<LiveStatus, 'problems' | 'lastReloadAt' | 'lastGoodAt'> = {
+  let health: Pick<LiveStatus, 'problems' | 'lastReloadAt' | 'lastGoodAt' | 'lastSave'> = {
     problems: [],
     lastReloadAt: 0,
     lastGoodAt: undefined,
+    lastSave: undefined,
   }
   let inputs: readonly BuildInput[] = []
   /** A reload that has not begun. */
@@ -122,7 +124,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     const saved = listFreshFiles()
     saves.clear()
     const before = health.problems
-    recordProblems(built)
+    recordProblems(built, saved)
     const candidate = built instanceof Problem || signal.aborted ? undefined : built
     const modules = candidate?.modules ?? []
     const parked = await countParked(parkedFor, modules)
@@ -151,7 +153,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
   const compare = (before: Candidate, after: Candidate, limitMs: number) =>
     compareRecent(compareKept, { before, after, limitMs })
 
-  function recordProblems(built: Candidate | Problem): void {
+  function recordProblems(built: Candidate | Problem, saved: readonly SavedFile[] = []): void {
     const known = health.problems
     const lastReloadAt = clock()
     // with an invalid configuration, the modules are not loaded, so their problems are unchanged
@@ -163,7 +165,12 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
       const { since = lastReloadAt } = known.find((other) => isSameProblem(other, problem)) ?? {}
       return { ...problem, since }
     })
-    health = { problems, lastReloadAt, lastGoodAt: problems.length === 0 ? lastReloadAt : health.lastGoodAt }
+    health = {
+      problems,
+      lastReloadAt,
+      lastGoodAt: problems.length === 0 ? lastReloadAt : health.lastGoodAt,
+      lastSave: saved.length === 0 ? health.lastSave : { files: saved.map(({ label }) => label), at: lastReloadAt },
+    }
   }
 
   function reload(): Promise<ReloadReport> {

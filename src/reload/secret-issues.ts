@@ -1,7 +1,7 @@
 // Refuses secrets of mappings that are too short, with their places in the configuration.
 import { listLeaves } from '../config/warnings.ts'
-import type { Config } from '../model/config.ts'
-import { toDottedPath } from '../model/issue.ts'
+import type { Config } from '../model/config/config.ts'
+import { toDottedPath } from '../model/config/issue.ts'
 import { Problem } from '../model/problem.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'

@@ -1,7 +1,7 @@
 // Builds the newest complete state of the directory. A build is repeated if a file is saved while it runs.
-import type { BuildInput } from '../transforms/read.ts'
+import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import type { Saved } from './watch.ts'
-import { type Problem, toProblem } from '../model/problem.ts'
+import { Problem, toProblem } from '../model/problem.ts'
 import type { Log } from '../model/log.ts'
 import type { Candidate } from './candidate.ts'
 import type { SavedFile } from './reload-log.ts'
@@ -25,13 +25,19 @@ export async function buildStable(options: {
     await saves.idle()
     const begunAt = Date.now()
     const built = await build().catch(toProblem)
-    const isWhole = !inputs().some((input) => isSavedSince(input, begunAt)) || round >= mostRounds
+    // a build that ended with a problem may not have read the files again
+    const hasRead = !(built instanceof Problem)
+    const isMixed = inputs().some((input) => isSavedSince(input, begunAt) || (hasRead && hasChanged(input)))
+    const isWhole = !isMixed || round >= mostRounds
     const isNewest = !saves.hasNew() || round >= mostOldRounds
     if (isClosed() || (isWhole && isNewest)) return built
   }
 }
 
-/** Whether a file was saved while the build ran. Other files of the same save may have been read before it. */
+/**
+ * Whether a file was saved while the build ran. Other files of the same save may not be written yet. What was read before it was saved has
+ * changed, whatever the clock of the file system says: on a busy machine it is further behind.
+ */
 function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs
 }

@@ -3,7 +3,7 @@ import { realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import type { ChokidarOptions, FSWatcher } from 'chokidar'
 import type { Log } from '../model/log.ts'
-import type { BuildInput } from '../transforms/read.ts'
+import { type BuildInput, hasChanged } from '../transforms/read.ts'
 import { isInside } from '../transforms/root.ts'
 
 /** `fresh`: the changed files whose current state was not reported yet. */
@@ -119,8 +119,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     for (const folder of newFolders) void watching.then((watcher) => watcher.add(folder))
     newFolders.clear()
     for (const [path, stamp] of seen) if (readStamp(path) !== stamp) touch(path)
-    for (const input of inputs())
-      if (!isPackageInput(input) && !seen.has(input.file) && !isAsRead(input)) touch(input.file)
+    for (const input of inputs()) if (!seen.has(input.file) && hasChanged(input)) touch(input.file)
   }
 
   function settle(): void {
@@ -220,6 +219,8 @@ async function openChokidar(path: string, options: ChokidarOptions): Promise<FSW
 function isSource(root: string, path: string): boolean {
   if (!isInside(root, path)) return false
   const parts = relative(root, path).split(sep)
+  // types have no code: "hookloom types" writes such files while the gateway runs
+  if (path.endsWith('.d.ts')) return false
   return !parts.some((part) => part === 'node_modules' || part.startsWith('.') || part.endsWith('~'))
 }
 
@@ -243,16 +244,6 @@ function readStamp(path: string): string {
   } catch {
     return ''
   }
-}
-
-/** Whether the file still has the state in which it was read. */
-function isAsRead({ file, mtimeNs, size }: BuildInput): boolean {
-  return readStamp(file).startsWith(`${mtimeNs} ${size} `)
-}
-
-/** Packages have thousands of files, which are not watched. The next build checks them. */
-function isPackageInput({ file }: BuildInput): boolean {
-  return file.includes(`${sep}node_modules${sep}`)
 }
 
 /** The state of an empty file. */

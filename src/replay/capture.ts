@@ -2,23 +2,27 @@
 // nothing.
 import { join } from 'node:path'
 import { type Actual, largestFixture, parseFixture, updateFixture, writeFixture } from './fixture-files.ts'
-import { listConfigSecrets } from '../model/config-secrets.ts'
+import { listConfigSecrets } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { readPayload } from '../model/parse-body.ts'
 import { Problem } from '../model/problem.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { explain } from '../pipeline/explain.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
-import { type Redacted, shortestSecret, withoutSecrets } from './redact.ts'
-import type { CapturedFields } from '../model/api-replay-types.ts'
+import { type Redacted, shortestSecret, redactRequest } from './redact.ts'
+import type { CapturedFields } from '../model/api/replay.ts'
 import { buildDelivery } from '../deliveries/delivery.ts'
 import type { DeliveryRecord, KeptRequest } from '../store/records.ts'
 import { type Parts, runFixture } from './fixtures.ts'
 
-export type Stored = { readonly record: DeliveryRecord; readonly request: KeptRequest }
+/** A request of the store, or a typed one. */
+export type Stored = {
+  readonly record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>
+  readonly request: KeptRequest
+}
 
 export type Kept = {
-  readonly record: DeliveryRecord
+  readonly record: Stored['record']
   readonly delivery: Delivery
   /** The request without its secrets. */
   readonly safe: Redacted
@@ -36,7 +40,7 @@ export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'trans
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = buildDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
-  const safe = withoutSecrets({ ...delivery, payload: readPayload(delivery.body) }, listConfigSecrets(config, mappings))
+  const safe = redactRequest({ ...delivery, payload: readPayload(delivery.body) }, listConfigSecrets(config, mappings))
   return { record, delivery, safe, mappings, generation }
 }
 

@@ -1,5 +1,5 @@
 // Compares the outcomes of deliveries before and after an edit, and sorts the changes into classes and groups. Pure.
-import type { Retain } from '../model/mapping.ts'
+import type { Retain } from '../model/config/mapping.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { type Change, type Outcome, listChanges } from './outcome.ts'
@@ -79,23 +79,23 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
 }
 
 /** Deliveries of one class with changes at the same paths. `paths` have no indexes of actions. */
-type Group<Example> = {
+type Group<One> = {
   readonly class: Class
   readonly paths: readonly string[]
-  readonly count: number
-  readonly example: Example
+  /** In the order in which they were given. The first is the example. */
+  readonly members: readonly [One, ...One[]]
 }
 
-/** Sorts the largest group first. The example is the first delivery of its group. */
+/** Sorts the largest group first. */
 export function groupChanges<One extends Pick<Compared, 'class' | 'changes'>>(compared: readonly One[]): Group<One>[] {
   const groups = new Map<string, Group<One>>()
   for (const one of compared) {
     const paths = listPaths(one.changes)
     const key = JSON.stringify([one.class, paths, one.class === 'now parks' ? findReason(one.changes) : ''])
     const known = groups.get(key)
-    groups.set(key, { class: one.class, paths, count: (known?.count ?? 0) + 1, example: known?.example ?? one })
+    groups.set(key, { class: one.class, paths, members: known === undefined ? [one] : [...known.members, one] })
   }
-  return [...groups.values()].toSorted((one, other) => other.count - one.count)
+  return [...groups.values()].toSorted((one, other) => other.members.length - one.members.length)
 }
 
 /** Deliveries with different reasons for their failure are in different groups. */

@@ -3,7 +3,7 @@ import { mkdir, readdir, realpath } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { applyEdits, modify } from 'jsonc-parser'
 import { z } from 'zod'
-import { describeFirstIssue } from '../model/issue.ts'
+import { describeFirstIssue } from '../model/config/issue.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { SenderResponse } from '../model/response.ts'
 import { Problem } from '../model/problem.ts'
@@ -27,6 +27,8 @@ export const Fixture = z.strictObject({
     query: z.record(z.string(), z.string()).default({}),
     payload: z.json(),
   }),
+  /** What `context.state` has before the call, by key. */
+  state: z.record(z.string(), z.json()).optional(),
   /** Without a decision the fixture fails until `hookloom test -u` adds one. */
   expect: z
     .strictObject({

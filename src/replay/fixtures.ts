@@ -1,12 +1,14 @@
 // Runs a fixture through the pipe, and compares the decision with the expected one.
+import { readFile, stat } from 'node:fs/promises'
 import { cut } from '../base/text.ts'
-import type { Actual, Fixture, FixtureFile } from './fixture-files.ts'
-import { AgentAction, type PlannedAction, WakeAction } from '../model/action.ts'
-import type { Config } from '../model/config.ts'
+import { writeFileAtomic } from '../config/config-file.ts'
+import { type Actual, type Fixture, type FixtureFile, updateFixture } from './fixture-files.ts'
+import { AgentAction, DeliverAction, type PlannedAction, WakeAction } from '../model/action.ts'
+import type { Config } from '../model/config/config.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { isSameJson, type JsonValue } from '../base/json.ts'
-import { Mapping } from '../model/mapping.ts'
-import { normalizeHookName } from '../model/mapping-rules.ts'
+import { Mapping } from '../model/config/mapping.ts'
+import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { type ProblemRecord, toProblemRecord } from '../model/problem.ts'
 import { type Transform, toTransformKey } from '../model/transform.ts'
 import type { DefinedVerifier } from '../model/verifier.ts'
@@ -14,6 +16,7 @@ import type { NamedMapping } from '../pipeline/compile.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { Hook } from '../pipeline/hook.ts'
+import type { StateReader } from '../pipeline/state.ts'
 import { buildDelivery, toLocalHead } from '../deliveries/delivery.ts'
 
 /** The parts of a candidate for the next generation, or of a running one. */
@@ -54,8 +57,14 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
     const path = normalizeHookName(file.fixture.request.path)
     const hook = buildOwnGeneration(parts, module, path).hook(path)
     const delivery = buildFixtureDelivery(file.fixture, path, { hook, prefix: parts.config.hooks.path })
-    const decision = await decide(delivery, { hook, config: parts.config, newId: () => `${idPrefix}${++ids}` })
-    const actual = toActual(decision)
+    const newId = () => `${idPrefix}${++ids}`
+    const decision = await decide(delivery, {
+      hook,
+      config: parts.config,
+      newId,
+      readState: createReader(file.fixture),
+    })
+    const actual = readActual(decision)
     const diff = compareExpected(file.fixture.expect, actual, decision)
     return diff.length === 0
       ? { ok: true, actual }
@@ -63,6 +72,25 @@ export async function runFixture(parts: Parts, module: string, file: FixtureFile
   } catch (error) {
     return { ok: false, diff: [error instanceof Error ? error.message : 'it cannot run'], actual: undefined }
   }
+}
+
+/** Writes the result of a fixture that fails as its expectation. Resolves with the new text; undefined if nothing was written. */
+export async function rewriteFixture(file: FixtureFile, outcome: FixtureOutcome): Promise<string | undefined> {
+  if (file.kind === 'unusable' || outcome.ok || outcome.actual === undefined) return undefined
+  // an exception must be fixed: as an expectation, it would never be noticed again
+  if (outcome.actual.decision === 'park' && file.fixture.expect.decision !== 'park') return undefined
+  const before = (await readFile(file.file, 'utf8')).replace(/^\uFEFF/, '')
+  const text = updateFixture(before, outcome.actual)
+  await writeFileAtomic(file.file, text, (await stat(file.file)).mode & 0o777)
+  return text
+}
+
+function createReader({ state }: Fixture): StateReader | undefined {
+  if (state === undefined) return undefined
+  return async ({ key }) => ({
+    stored: undefined,
+    json: Object.hasOwn(state, key) ? JSON.stringify(state[key]) : undefined,
+  })
 }
 
 /** The configuration with only the mappings of this module. A module without a mapping gets one without conditions. */
@@ -106,7 +134,7 @@ function buildFixtureDelivery(
   return buildDelivery(head, Buffer.from(JSON.stringify(payload)), { hook, id: `${idPrefix}delivery`, receivedAt })
 }
 
-function toActual(decision: Decision): Actual {
+function readActual(decision: Decision): Actual {
   switch (decision.kind) {
     case 'accept':
       return { decision: 'accept', actions: decision.actions.map(listFields), response: decision.response }
@@ -119,14 +147,17 @@ function toActual(decision: Decision): Actual {
   }
 }
 
-const agentDefaults: Record<string, unknown> = AgentAction.parse({ kind: 'agent', message: 'x' })
-const wakeDefaults: Record<string, unknown> = WakeAction.parse({ kind: 'wake', text: 'x' })
+const defaultsOf: Readonly<Record<PlannedAction['kind'], Readonly<Record<string, unknown>>>> = {
+  agent: AgentAction.parse({ kind: 'agent', message: 'x' }),
+  wake: WakeAction.parse({ kind: 'wake', text: 'x' }),
+  deliver: DeliverAction.parse({ kind: 'deliver', message: 'x' }),
+}
 
 /** The text, the session if one was chosen, and the fields that differ from the defaults of an action. */
 function listFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = { kind }
   if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
-  const defaults = kind === 'agent' ? agentDefaults : wakeDefaults
+  const defaults = defaultsOf[kind]
   for (const [field, value] of Object.entries(action)) {
     const isText = field === 'message' || field === 'text'
     if (field !== 'sessionKey' && value !== undefined && (isText || value !== defaults[field])) fields[field] = value

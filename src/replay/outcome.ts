@@ -2,6 +2,7 @@
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { isJsonObject, isSameJson } from '../base/json.ts'
 import type { PlannedAction } from '../model/action.ts'
+import type { PlannedFlow } from '../model/config/flow.ts'
 import type { Problem, ProblemRecord } from '../model/problem.ts'
 import type { SenderResponse } from '../model/response.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
@@ -60,9 +61,32 @@ const newKey = 'hook:<new>'
 /** The action with its final agent and session, and all keys of the mapping that go into the job. Undefined fields are left out. */
 export function toComparedAction(planned: PlannedAction): JsonObject {
   if (planned.kind === 'wake') return omitUndefined({ ...planned.action, agentId: planned.agentId })
-  const { kind: _, action, agentId, sessionKey, sharesSession: __, origin: ___, ...jobKeys } = planned
+  if (planned.kind === 'deliver') return omitUndefined({ ...planned.action, ...compareFlow(planned.flow) })
+  const {
+    kind: _,
+    action,
+    agentId,
+    sessionKey,
+    sharesSession: __,
+    origin: ___,
+    startedBy: ____,
+    flow,
+    ...jobKeys
+  } = planned
   const isNew = action.sessionKey === undefined && uniqueKey.test(sessionKey)
-  return omitUndefined({ ...action, agentId, sessionKey: isNew ? newKey : sessionKey, ...jobKeys })
+  return omitUndefined({
+    ...action,
+    agentId,
+    sessionKey: isNew ? newKey : sessionKey,
+    ...jobKeys,
+    ...compareFlow(flow),
+  })
+}
+
+function compareFlow(flow: PlannedFlow | undefined): JsonObject {
+  if (flow === undefined) return {}
+  const isNew = uniqueKey.test(flow.key)
+  return { flow: { key: isNew ? newKey : flow.key, onNew: flow.settings.onNew } }
 }
 
 function omitUndefined(fields: Readonly<Record<string, JsonValue | undefined>>): JsonObject {

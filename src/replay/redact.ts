@@ -1,6 +1,6 @@
 // Makes a request safe for a repository: secrets are removed, and everything else stays unchanged.
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { isSecretName } from '../model/config-secrets.ts'
+import { isSecretName } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { schemes } from '../pipeline/senders.ts'
 import { recogniseSender } from '../pipeline/sources.ts'
@@ -44,52 +44,52 @@ const secretPaths: readonly RegExp[] = [
 export const shortestSecret = 6
 
 /** `secrets`: known secrets, which are removed everywhere. */
-export function withoutSecrets(request: KeepableRequest, secrets: readonly string[]): Redacted {
+export function redactRequest(request: KeepableRequest, secrets: readonly string[]): Redacted {
   // the longest first: a secret may begin with another one
   const known = secrets
     .filter((secret) => secret.length >= shortestSecret)
     .toSorted((one, other) => other.length - one.length)
   const removed: string[] = []
   const removeSecrets = (text: string) =>
-    replaceTokens(cleanUrls(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
-  const cleanText = (text: string, path: string): string => {
-    const clean = removeSecrets(text)
-    if (clean !== text) removed.push(path)
-    return clean
+    replaceTokens(redactUrls(known.reduce((rest, secret) => rest.replaceAll(secret, removedMark), text)), removedMark)
+  const redactText = (text: string, path: string): string => {
+    const redactValue = removeSecrets(text)
+    if (redactValue !== text) removed.push(path)
+    return redactValue
   }
-  const clean = (value: JsonValue, path: string): JsonValue => {
-    if (typeof value === 'string') return cleanText(value, path)
-    if (Array.isArray(value)) return value.map((item, index) => clean(item, `${path}[${index}]`))
+  const redactValue = (value: JsonValue, path: string): JsonValue => {
+    if (typeof value === 'string') return redactText(value, path)
+    if (Array.isArray(value)) return value.map((item, index) => redactValue(item, `${path}[${index}]`))
     if (!isJsonObject(value)) return value
     const entries = Object.entries(value).map(([key, item]): [string, JsonValue] => {
       const name = removeSecrets(key)
       const at = `${path}.${name}`
       if (name !== key) removed.push(at)
-      if (!isSecret(key, item)) return [name, clean(item, at)]
+      if (!isSecret(key, item)) return [name, redactValue(item, at)]
       removed.push(at)
       return [name, removedMark]
     })
     // fromEntries defines its keys: `__proto__` stays data
     return Object.fromEntries(entries)
   }
-  const headers = cleanHeaders(request, removed)
+  const headers = redactHeaders(request, removed)
   const named = Object.entries(request.query).map(([key, value]): [string, string] => {
     const name = removeSecrets(key)
     if (name !== key) removed.push(`query.${name}`)
-    if (!isSecret(key, value)) return [name, cleanText(value, `query.${name}`)]
+    if (!isSecret(key, value)) return [name, redactText(value, `query.${name}`)]
     removed.push(`query.${name}`)
     return [name, removedMark]
   })
   return {
-    headers: Object.fromEntries(headers.map(([name, value]) => [name, cleanText(value, `headers.${name}`)])),
+    headers: Object.fromEntries(headers.map(([name, value]) => [name, redactText(value, `headers.${name}`)])),
     query: Object.fromEntries(named),
-    payload: clean(request.payload, 'payload'),
+    payload: redactValue(request.payload, 'payload'),
     removed,
   }
 }
 
 /** Removes user and password, parameters with names of secrets, and a token in the path. */
-function cleanUrl(url: string, depth: number): string {
+function redactUrl(url: string, depth: number): string {
   return secretPaths
     .reduce((rest, pattern) => rest.replace(pattern, `$1${removedMark}`), url)
     .replace(/^((?:https?|wss?):\/\/)[^/?#]*@/i, `$1${removedMark}@`)
@@ -108,11 +108,11 @@ function isSecretParameter(name: string): boolean {
 function hasSecretUrl(value: string, depth: number): boolean {
   if (!value.includes('://')) return false
   // a sender may nest URLs as deep as a body is long
-  return depth > deepestUrl || cleanUrls(value, depth) !== value
+  return depth > deepestUrl || redactUrls(value, depth) !== value
 }
 
-function cleanUrls(text: string, depth = 0): string {
-  return text.replace(urlInText, (url) => cleanUrl(url, depth))
+function redactUrls(text: string, depth = 0): string {
+  return text.replace(urlInText, (url) => redactUrl(url, depth))
 }
 
 function decodeText(text: string): string {
@@ -124,7 +124,7 @@ function decodeText(text: string): string {
 }
 
 /** If a sender is recognised only by its signature header, the name of the header stays, without its value. */
-function cleanHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
+function redactHeaders({ headers, verifiedBy }: KeepableRequest, removed: string[]): [string, string][] {
   const all = Object.entries(headers).filter(([name]) => !connectionHeader.test(name))
   const bare = all.filter(([name]) => !isProof(name))
   removed.push(...all.flatMap(([name]) => (isProof(name) ? [`headers.${name}`] : [])))

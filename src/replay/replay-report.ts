@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { type Class, classes, type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
-import type * as api from '../model/api-replay-types.ts'
+import type * as api from '../model/api/replay.ts'
 import type { Parts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, Replayed } from './replay.ts'
@@ -11,6 +11,7 @@ const GroupFields = z.object({
   paths: z.array(z.string()),
   count: z.number(),
   percent: z.number(),
+  deliveryIds: z.array(z.string()),
   example: z.object({
     deliveryId: z.string(),
     hook: z.string(),
@@ -22,9 +23,9 @@ const GroupFields = z.object({
   }),
 })
 
-/** The schema of `ReplayReport` in `model/api-replay-types.ts`. */
+/** The schema of `ReplayReport` in `model/api/replay.ts`. */
 export const ReplayReportSchema = z.object({
-  compared: z.enum(['live', 'recorded']),
+  compared: z.enum(['live', 'recorded', 'base']),
   total: z.number(),
   counts: z.record(z.enum(classes), z.number()),
   groups: z.array(GroupFields.extend({ class: z.enum(classes) })),
@@ -69,18 +70,9 @@ export function toReplayReport(
     compared,
     total,
     counts: countClasses(deliveries),
-    groups: groupChanges(changed).map(({ example, ...group }) => ({
-      ...group,
-      percent: toPercent(group.count, total),
-      example: toExample(example),
-    })),
+    groups: groupChanges(changed).map((group) => ({ class: group.class, ...toGroup(group, total) })),
     unstable: countPaths(deliveries),
-    drift: groupChanges(drifted).map(({ paths, count, example }) => ({
-      paths,
-      count,
-      percent: toPercent(count, total),
-      example: toExample(example),
-    })),
+    drift: groupChanges(drifted).map((group) => toGroup(group, total)),
     tooLarge,
     notRun,
     problems: listProblems(transforms, notLoaded),
@@ -120,6 +112,16 @@ function countPaths(deliveries: readonly Replayed[]): ReplayReportSchema['unstab
   return [...counts].map(([path, count]) => ({ path, count }))
 }
 
+function toGroup(
+  { paths, members }: ReturnType<typeof groupChanges<Replayed>>[number],
+  total: number,
+): api.GroupFields {
+  const [example] = members
+  const deliveryIds = members.map(({ deliveryId }) => deliveryId)
+  const percent = toPercent(members.length, total)
+  return { paths, count: members.length, percent, deliveryIds, example: toExample(example) }
+}
+
 /** A percentage with at most one decimal. */
 function toPercent(count: number, total: number): number {
   return total === 0 ? 0 : Math.round((count / total) * 1_000) / 10
@@ -133,12 +135,12 @@ function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
 /** Cuts long texts to a part that begins shortly before their first difference. */
 function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
   const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
-  const toShown = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
+  const toDisplayed = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
   return {
     path,
-    before: toShown(before),
-    after: toShown(after),
-    ...(recorded === undefined ? {} : { recorded: toShown(recorded) }),
+    before: toDisplayed(before),
+    after: toDisplayed(after),
+    ...(recorded === undefined ? {} : { recorded: toDisplayed(recorded) }),
   }
 }
 

@@ -1,4 +1,5 @@
 // Runs kept requests through two versions of the code and compares the outcomes. Stores and sends nothing.
+import type { KeptQuery } from '../store/queries.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { within } from '../base/time.ts'
@@ -11,8 +12,8 @@ import { isHookOpen } from '../pipeline/hook.ts'
 import { type Outcome, toComparedAction, toOutcome, toRefusedOutcome } from './outcome.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import { checkBody, buildDelivery } from '../deliveries/delivery.ts'
-import type { KeptDelivery, KeptQuery, KeptRequest, StoredAnswer } from '../store/records.ts'
-import type { StoreReader } from '../store/store.ts'
+import type { KeptDelivery, KeptRequest, StoredAnswer } from '../store/records.ts'
+import type { RecordedDelivery } from './recording.ts'
 
 /** A kept delivery and the result of its comparison. */
 export type Replayed = Compared &
@@ -35,10 +36,10 @@ export type Replay = {
 export const emptyReplay: Replay = { deliveries: [], tooLarge: [], notRun: 0, notLoaded: [] }
 
 type ReplayInput = {
-  readonly store: Pick<StoreReader, 'kept'>
+  readonly store: { kept(query: KeptQuery): Promise<readonly Replayable[]> }
   readonly query: KeptQuery
   /** Runs the live code on a page of deliveries. Undefined: the records are compared instead. */
-  readonly before: ((page: readonly KeptDelivery[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
+  readonly before: ((page: readonly Replayable[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
   readonly after: Generation
   /** Returns the id after the edit for the id of a mapping in `before`. */
   readonly toAfterId?: ((id: string) => string) | undefined
@@ -46,10 +47,15 @@ type ReplayInput = {
   readonly limitMs: number
 }
 
+/** A kept delivery, or a request of a recording, which has no record of its outcome. */
+type Replayable = KeptDelivery | RecordedDelivery
+
 /** The number of requests in memory at a time. */
 const pageSize = 25
 /** The pause between two runs of an edit if the live code does not run between them, so that clocks differ. */
 const pauseMs = 3
+
+export const pauseBetweenRuns = (): Promise<void> => sleep(pauseMs)
 
 /** Never changes the store. Throws `store-unavailable`. */
 export async function replay(input: ReplayInput): Promise<Replay> {
@@ -83,15 +89,16 @@ export async function replay(input: ReplayInput): Promise<Replay> {
  * Runs the edit before and after the live code. If both runs agree, the clock had no influence, so a difference from the live code comes
  * from the edit.
  */
-async function replayPage(page: readonly KeptDelivery[], input: ReplayInput): Promise<Replayed[]> {
+async function replayPage(page: readonly Replayable[], input: ReplayInput): Promise<Replayed[]> {
   const { after: edited, newId, toAfterId = (id) => id } = input
   const first = await runAll(edited, page, { newId })
-  if (input.before === undefined) await sleep(pauseMs)
+  if (input.before === undefined) await pauseBetweenRuns()
   const live = await input.before?.(page)
   const second = await runAll(edited, page, { newId })
   return page.flatMap((kept) => {
-    const { deliveryId, receivedAt, hook, source, event, mappingId } = kept
-    const recorded = readRecorded(kept)
+    const { deliveryId, receivedAt, hook, source, event } = kept
+    const { mappingId = undefined } = 'state' in kept ? kept : {}
+    const recorded = 'state' in kept ? readRecorded(kept) : undefined
     const before = live === undefined ? recorded : live.get(deliveryId)
     const [one, other] = [first.get(deliveryId), second.get(deliveryId)]
     if (before === undefined || one === undefined || other === undefined) return []
@@ -113,10 +120,10 @@ type Runs = { readonly newId: () => string }
 /** The outcomes of kept deliveries in a generation, by delivery id. */
 export async function runAll(
   generation: Generation,
-  page: readonly KeptDelivery[],
+  page: readonly Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'request'>[],
   runs: Runs,
 ): Promise<Map<string, Outcome>> {
-  const run = async ({ deliveryId, receivedAt, request }: KeptDelivery) =>
+  const run = async ({ deliveryId, receivedAt, request }: (typeof page)[number]) =>
     request && ([deliveryId, await runKept(generation, { deliveryId, receivedAt, request }, runs)] as const)
   return new Map((await Promise.all(page.map(run))).flatMap((one) => (one === undefined ? [] : [one])))
 }
@@ -164,9 +171,7 @@ export function readRecorded({
   if (state === 'parked')
     return { ...nothing, decision: 'park', problem: problem && { code: problem.code, detail: problem.detail } }
   if (state !== 'accepted') return undefined
-  const planned = jobs.flatMap((job): PlannedAction[] =>
-    job.planned.kind === 'wake' || job.planned.kind === 'agent' ? [job.planned] : [],
-  )
+  const planned = jobs.flatMap((job): PlannedAction[] => ('action' in job.planned ? [job.planned] : []))
   return { ...nothing, decision: 'accept', actions: planned.map(toComparedAction), response: readResponse(answer) }
 }
 

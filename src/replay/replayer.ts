@@ -1,23 +1,27 @@
 // Runs replays and makes fixtures of kept requests in a gateway. One task runs at a time, in its own threads.
+import type { KeptQuery } from '../store/queries.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createSerial } from '../base/serial.ts'
 import type { Outcome } from './outcome.ts'
-import type { KeptDelivery, KeptQuery } from '../store/records.ts'
-import type { CapturedFields } from '../model/api-replay-types.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import type { CapturedFields, UpdatedFixtures } from '../model/api/replay.ts'
 import type { StoreReader } from '../store/store.ts'
 import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
+import { readFixtures } from './fixture-files.ts'
+import { rewriteFixture, runFixture } from './fixtures.ts'
 import { emptyReplay, type Replay, replay, runAll, matchMappings, withTransforms } from './replay.ts'
 import { type ReplayReportSchema, toReplayReport } from './replay-report.ts'
 
-type Replayer = {
+export type Replayer = {
   /**
    * Compares the live code with the files on disk. If both are the same code, the records are the base instead. Throws `config-invalid` if
-   * the configuration on disk is invalid, and `conflict` if the client has left before the replay begins.
+   * the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`: only these deliveries,
+   * at most `mostNamed`.
    */
-  replay(query: KeptQuery, isWanted?: () => boolean): Promise<ReplayReportSchema>
+  replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */
   decideLive(ids: readonly string[]): Promise<Readonly<Record<string, Outcome>>>
   /**
@@ -25,9 +29,13 @@ type Replayer = {
    * on disk is invalid.
    */
   capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
+  /** Runs the fixtures of a module with the files on disk, and writes their results as what they expect, as `hookloom test -u` does. */
+  updateFixtures(module: string): Promise<UpdatedFixtures>
   /** Compares two generations on the newest kept deliveries, for the log line of a reload. */
   between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
 }
+
+type Named = { readonly ids?: readonly string[] | undefined }
 
 /** A command waits a minute for the answer. */
 const limitMs = 40_000
@@ -57,11 +65,12 @@ export function createReplayer(parts: {
     }
   }
 
-  function compare(before: Generation | undefined, after: Generation, query: KeptQuery & { limitMs: number }) {
+  function compare(before: Generation | undefined, after: Generation, query: KeptQuery & Named & { limitMs: number }) {
     return withThreads((withOwnThreads) => {
       const live = before && withOwnThreads(before)
+      const { ids } = query
       return replay({
-        store,
+        store: ids === undefined ? store : { kept: () => findAllKept(store, ids) },
         query,
         before: live && ((page) => runAll(live, page, { newId })),
         after: withOwnThreads(after),
@@ -83,8 +92,7 @@ export function createReplayer(parts: {
       return toReplayReport(done, { compared: isLive ? 'recorded' : 'live', transforms: disk.transforms })
     },
     async decideLive(ids) {
-      const found = await Promise.all(ids.map((id) => findKept(store, id)))
-      const page = found.flatMap((kept) => kept ?? [])
+      const page = await findAllKept(store, ids)
       const outcomes = await inOrder(() =>
         withThreads((withOwnThreads) => runAll(withOwnThreads(current()), page, { newId })),
       )
@@ -108,6 +116,30 @@ export function createReplayer(parts: {
         return capture(kept, { name, module, root, parts: own, env }).finally(() => threads.close())
       })
     },
+    updateFixtures(module) {
+      const { config, transforms, verifiers, ...disk } = edited()
+      const mappings = disk.mappings.map(({ mapping }) => mapping)
+      return inOrder(async () => {
+        const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+        return withThreads(async (withOwnThreads) => {
+          const own = withOwnThreads(edited()).transforms
+          if (![...transforms.values()].some((transform) => transform.module === module)) {
+            throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
+          }
+          const parts = { config, mappings, verifiers, transforms: own }
+          const updated: string[] = []
+          const failing: { name: string; why: string }[] = []
+          for (const file of await readFixtures(root, module)) {
+            const outcome = await runFixture(parts, module, file)
+            if (outcome.ok) continue
+            const isWritten = (await rewriteFixture(file, outcome)) !== undefined
+            if (isWritten) updated.push(file.name)
+            else failing.push({ name: file.name, why: (outcome.diff[0] ?? 'it fails').slice(0, longestWhy) })
+          }
+          return { module, updated, failing }
+        })
+      })
+    },
     async between(before, after, query) {
       // threads add 50 ms to a save, and most gateways keep no requests
       const [newest] = await store.kept({ ...query, limit: 1 })
@@ -116,10 +148,16 @@ export function createReplayer(parts: {
   }
 }
 
-async function findKept(
-  store: Pick<StoreReader, 'delivery' | 'request'>,
-  id: string,
-): Promise<KeptDelivery | undefined> {
+const longestWhy = 2_000
+
+async function findAllKept(store: Kept, ids: readonly string[]): Promise<KeptDelivery[]> {
+  const found = await Promise.all(ids.map((id) => findKept(store, id)))
+  return found.flatMap((kept) => kept ?? [])
+}
+
+type Kept = Pick<StoreReader, 'delivery' | 'request'>
+
+async function findKept(store: Kept, id: string): Promise<KeptDelivery | undefined> {
   const [record, request] = await Promise.all([store.delivery(id), store.request(id)])
   return record && request && { ...record, request }
 }

@@ -1,20 +1,31 @@
 // The runner that calls a model over HTTP with the AI SDK. One request for each run: the worker retries.
 import type { LanguageModelUsage } from 'ai'
 import type { Thinking } from '../model/action.ts'
-import type { ModelsConfig } from '../model/agents-config.ts'
-import type { Usage } from '../model/job.ts'
-import type { JsonObject } from '../base/json.ts'
-import { permanentFailure, retryableFailure, type Runner, type RunResult } from '../model/runner.ts'
+import { firstByteDefaults, type ModelsConfig, type ProviderConfig } from '../model/config/agents.ts'
+import type { Usage, VerdictForm } from '../model/job.ts'
+import { isJsonObject, type JsonObject } from '../base/json.ts'
+import {
+  permanentFailure,
+  retryableFailure,
+  type RunIO,
+  type Runner,
+  type RunRequest,
+  type RunResult,
+  unavailableFailure,
+} from '../model/runner.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
-import { callModel, type ModelReply, toConversation } from './ai/call.ts'
-import { describeCutConnection, toModelFailure } from './ai/failure.ts'
+import { type AnswerForm, readVerdictReply } from './ai/answer.ts'
+import { callModel, type ModelReply, parseIncompleteJson, toConversation } from './ai/call.ts'
+import { describeCutConnection, isFormRefused, toModelFailure } from './ai/failure.ts'
 import { chooseModel, openModel, optionNames, probeProviders, type Provider, toShownName } from './ai/providers.ts'
-import { limitFetch, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
+import { limitFetch, limitSilence, type Fetch, keepPlainAnswer, patientFetch } from './ai/fetch.ts'
 import { toThinkingOptions } from './ai/thinking.ts'
 
 /** Enough for the longest reply of any model with its reasoning, at a few hundred bytes of stream for each word. */
 const maxAnswerBytes = 67_108_864
+/** A model that reasons may write nothing for minutes. */
+const betweenBytesMs = 300_000
 /** The same limit as for a command. */
 const maxReplyBytes = 1_048_576
 
@@ -25,60 +36,129 @@ type AiRunnerParts = {
   readonly now?: () => number
 }
 
+/** The forms of a reply with a verdict, in the order in which they are tried. Every model can write a last line. */
+const answerForms = ['structured-output', 'tool-call', 'last-line'] as const satisfies readonly VerdictForm[]
+
 export function createAiRunner({ models, fetch = patientFetch, now = Date.now }: AiRunnerParts): Runner {
   return {
     id: 'ai',
 
-    async run(request, { signal, log }) {
+    async run(request, io) {
       const choice = chooseModel(request.model, models)
       if (!choice.ok) return permanentFailure(choice.reason)
-      const { provider, model } = choice
-      const bounded = limitFetch(fetch, maxAnswerBytes)
-      const { stream } = provider.config
-      const call = async (through: Fetch, how: { stream: boolean }) =>
-        await callModel(
-          {
-            model: await openModel(provider, model, through),
-            system: request.system,
-            messages: toConversation(request.history, request.prompt),
-            providerOptions: { [optionNames[provider.config.kind]]: toProviderOptions(choice, request.thinking) },
-            signal,
-          },
-          how,
+      const { verdicts: words } = request
+      const question = { ...choice, request, io, fetch, now }
+      if (words === undefined) return (await ask(question, undefined)).result
+      let asked = await ask(question, { form: answerForms[0], words })
+      for (const form of answerForms.slice(1)) {
+        if (!asked.refusesForm) break
+        io.log(
+          `${choice.provider.name} does not give a verdict in this form. It is asked by ${form.replace('-', ' ')}.`,
         )
-      const kept = keepPlainAnswer(bounded.fetch)
-      const first = await call(stream ? kept.fetch : bounded.fetch, { stream })
-      const again = kept.repeat()
-      const plain = again === undefined ? undefined : await call(again, { stream: false })
-      if (plain?.kind === 'reply') {
-        log(`${provider.name} does not stream its replies. Set models.providers.${provider.name}.stream to false.`)
+        asked = await ask(question, { form, words })
       }
-      const answer = plain?.kind === 'reply' ? plain : first
-      if (answer.kind === 'failed') {
-        if (signal.aborted) return toStoppedFailure(signal)
-        if (bounded.isOver()) return toTooLongFailure(provider, maxAnswerBytes)
-        return toModelFailure(answer.thrown, { provider, model, begun: answer.begun }, now())
-      }
-      // without the name of the model, which a request may have chosen
-      for (const warning of answer.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))
-      if (answer.finish === 'length') log(`${provider.name}: the reply reached its maximum length and is incomplete.`)
-      return toRunResult(answer, provider)
+      return asked.result
     },
 
     probe: (signal) => probeProviders({ models, fetch, signal }),
   }
 }
 
-/** OpenAI must not store the run, because Hookloom keeps the transcript. */
+type Question = {
+  readonly provider: Provider
+  readonly model: string
+  readonly request: RunRequest
+  readonly io: RunIO
+  readonly fetch: Fetch
+  readonly now: () => number
+}
+
+/** `refusesForm`: nothing was done, because the provider or the model does not support the form of the answer. */
+type Asked = { readonly result: RunResult; readonly refusesForm: boolean }
+
+async function ask(question: Question, answer: AnswerForm | undefined): Promise<Asked> {
+  const { provider, model, io, fetch, now } = question
+  const { signal, log } = io
+  const { stream, kind, firstByteSeconds = firstByteDefaults[kind] } = provider.config
+  // a reply that is not streamed begins when it is complete
+  const limits = { firstMs: firstByteSeconds * 1_000, betweenMs: betweenBytesMs }
+  const watched = stream ? limitSilence(fetch, limits) : { fetch, silence: () => undefined }
+  const bounded = limitFetch(watched.fetch, maxAnswerBytes)
+  const kept = keepPlainAnswer(bounded.fetch)
+  const first = await call(question, answer, { fetch: stream ? kept.fetch : bounded.fetch, stream })
+  const again = kept.repeat()
+  const plain = again === undefined ? undefined : await call(question, answer, { fetch: again, stream: false })
+  if (plain?.kind === 'reply') {
+    log(`${provider.name} does not stream its replies. Set models.providers.${provider.name}.stream to false.`)
+  }
+  const reply = plain?.kind === 'reply' ? plain : first
+  if (reply.kind === 'failed') {
+    const fail = (result: RunResult): Asked => ({ result, refusesForm: false })
+    if (signal.aborted) return fail(toStoppedFailure(signal))
+    if (bounded.isOver()) return fail(toTooLongFailure(provider, maxAnswerBytes))
+    const silence = watched.silence()
+    if (silence !== undefined) return fail(toSilenceFailure(provider, { silence, firstByteSeconds }))
+    const result = toModelFailure(reply.thrown, { provider, model, begun: reply.begun }, now())
+    return { result, refusesForm: answer !== undefined && isFormRefused(reply.thrown) }
+  }
+  // without the name of the model, which a request may have chosen
+  for (const warning of reply.warnings) log(cut(toLine(`${provider.name}: ${warning}`), 300))
+  if (reply.finish === 'length') log(`${provider.name}: the reply reached its maximum length and is incomplete.`)
+  return { result: await readRunResult(reply, provider, answer), refusesForm: false }
+}
+
+async function call(
+  { provider, model, request, io: { signal } }: Question,
+  answer: AnswerForm | undefined,
+  { fetch, stream }: { fetch: Fetch; stream: boolean },
+) {
+  const options = toProviderOptions({ provider, model }, request.thinking)
+  return await callModel(
+    {
+      model: await openModel(provider, model, fetch),
+      system: request.system,
+      messages: toConversation(request.history, request.prompt),
+      providerOptions: { [optionNames[provider.config.kind]]: options },
+      maxOutputTokens: toCallLimit(request.maxOutputTokens, provider.config, options),
+      answer,
+      signal,
+    },
+    { stream },
+  )
+}
+
+/** The AI SDK adds Anthropic's thinking budget to the limit that it is given; elsewhere, the limit includes the reasoning. */
+function toCallLimit(most: number | undefined, { kind }: ProviderConfig, { thinking }: JsonObject): number | undefined {
+  const budget = kind === 'anthropic' && isJsonObject(thinking) ? thinking['budgetTokens'] : undefined
+  return most === undefined || typeof budget !== 'number' ? most : Math.max(1, most - budget)
+}
+
+/** OpenAI must not store the run, because Hookloom keeps the transcript. Anthropic's package must not choose a tool by itself. */
 function toProviderOptions(
   { provider: { config }, model }: { provider: Provider; model: string },
   level: Thinking | undefined,
 ): JsonObject {
   const thinking = level === undefined ? {} : toThinkingOptions({ provider: config, model, level })
+  if (config.kind === 'anthropic') return { structuredOutputMode: 'outputFormat', ...thinking }
   return config.kind === 'openai' ? { store: false, ...thinking } : thinking
 }
 
-function toRunResult({ text, finish, model, usage }: ModelReply, { name, config }: Provider): RunResult {
+async function readRunResult(
+  reply: ModelReply,
+  provider: Provider,
+  answer: AnswerForm | undefined,
+): Promise<RunResult> {
+  const text = provider.config.kind === 'openai-compatible' ? removeThoughts(reply.text) : reply.text
+  const { toolInput } = reply
+  const said =
+    answer === undefined ? { text } : await readVerdictReply({ text, toolInput }, answer, parseIncompleteJson)
+  const result = judgeReply({ ...reply, text: said.text }, provider)
+  if (result.status === 'forwarded') return result
+  const verdict = 'verdict' in said && result.status === 'ok' ? { verdict: said.verdict } : {}
+  return { ...result, ...toUsage(reply.usage), ...verdict }
+}
+
+function judgeReply({ text: said, finish, model }: ModelReply, { name }: Provider): RunResult {
   if (finish === 'none') return retryableFailure(describeCutConnection(name))
   if (finish === 'error')
     return retryableFailure(`${name} ended its reply with an error. If this continues, look at its log.`)
@@ -87,13 +167,12 @@ function toRunResult({ text, finish, model, usage }: ModelReply, { name, config 
       `${name} withheld its reply (finish reason ${finish}). Change what the mapping asks for, or choose another model.`,
     )
   }
-  const said = config.kind === 'openai-compatible' ? removeThoughts(text) : text
   if (said.trim() === '') {
     const detail = `${name} gave an empty reply (finish reason ${finish}). ${describeRemedy(finish)}`
     return finish === 'stop' ? retryableFailure(detail) : permanentFailure(detail)
   }
   if (Buffer.byteLength(said) > maxReplyBytes) return toTooLongFailure({ name }, maxReplyBytes)
-  return { status: 'ok', text: said, model: `${name}/${toShownName(model)}`, ...toUsage(usage) }
+  return { status: 'ok', text: said, model: `${name}/${toShownName(model)}` }
 }
 
 function describeRemedy(finish: ModelReply['finish']): string {
@@ -111,13 +190,14 @@ function toUsage({ inputTokens, outputTokens, inputTokenDetails, outputTokenDeta
   usage?: Usage
 } {
   if (inputTokens === undefined && outputTokens === undefined) return {}
-  const { cacheReadTokens } = inputTokenDetails
+  const { cacheReadTokens, cacheWriteTokens } = inputTokenDetails
   const { reasoningTokens } = outputTokenDetails
   return {
     usage: {
       inputTokens: inputTokens ?? 0,
       outputTokens: outputTokens ?? 0,
       ...(cacheReadTokens === undefined ? {} : { cachedInputTokens: cacheReadTokens }),
+      ...(cacheWriteTokens === undefined || cacheWriteTokens === 0 ? {} : { cacheWriteTokens }),
       ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
     },
   }
@@ -127,6 +207,19 @@ function toTooLongFailure({ name }: Pick<Provider, 'name'>, maxBytes: number): R
   return permanentFailure(
     `${name} answered with more than ${maxBytes / 1_048_576} MB and was stopped. Ask it for less, or choose another model.`,
   )
+}
+
+/** Without a first byte, the model is as unavailable as one that cannot be reached. */
+function toSilenceFailure(
+  { name }: Pick<Provider, 'name'>,
+  { silence, firstByteSeconds }: { silence: 'no answer' | 'stopped'; firstByteSeconds: number },
+): RunResult {
+  if (silence === 'stopped')
+    return retryableFailure(`${name} sent nothing for ${betweenBytesMs / 1_000} s in the middle of its reply.`)
+  const failure = unavailableFailure(
+    `${name} sent nothing for ${firstByteSeconds} s. If it only needs longer, raise models.providers.${name}.firstByteSeconds; if it cannot stream, set stream to false.`,
+  )
+  return { ...failure, mayCost: true }
 }
 
 function toStoppedFailure({ reason }: AbortSignal): RunResult {

@@ -2,12 +2,18 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { z } from 'zod'
-import type { CommandRunnerConfig } from '../model/agents-config.ts'
+import type { CommandRunnerConfig } from '../model/config/agents.ts'
 import type { Probe } from '../model/channel.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 import type { RunIO, Runner, RunRequest, RunResult } from '../model/runner.ts'
 import { inWorkspace } from './workspace.ts'
-import { type ArgumentValues, type CommandSpec, fillArguments, hasPlaceholder, toCommandSpec } from './command/spec.ts'
+import {
+  type ArgumentValues,
+  type CommandSpec,
+  fillArguments,
+  hasPlaceholder,
+  buildCommandSpec,
+} from './command/spec.ts'
 import { type ChildEnd, runChild } from './command/child.ts'
 import {
   isSessionGone,
@@ -21,9 +27,9 @@ import {
 } from './command/failure.ts'
 import { type PrintedResult, PrintedUsage, toTurnUsage } from './command/printed.ts'
 
-/** The most bytes of a reply, or of the document with the reply. */
+/** The maximum number of bytes of a reply, or of the document with the reply. */
 const maxReplyBytes = 1_048_576
-/** The most bytes of events, which include every file that was read. */
+/** The maximum number of bytes of events, which include every file that was read. */
 const maxEventBytes = 16 * maxReplyBytes
 const probeMs = 5_000
 
@@ -53,7 +59,7 @@ export function createCommandRunner(
   config: CommandRunnerConfig,
   { env }: { readonly env: Readonly<Record<string, string | undefined>> },
 ): Runner {
-  const spec = toCommandSpec(id, config, env)
+  const spec = buildCommandSpec(id, config, env)
   return {
     id,
     run: (request, io) => inWorkspace(request.workspace, (folder) => run({ spec, request, io, folder })),
@@ -65,9 +71,9 @@ async function run(turn: Turn): Promise<RunResult> {
   const { spec, request, io } = turn
   const state = keepsSessions(turn) ? SessionState.safeParse(request.state).data : undefined
   const execution = await execute(turn, state)
-  if (state === undefined || !hasLostSession(execution)) return toRunResult(execution, turn)
+  if (state === undefined || !hasLostSession(execution)) return buildRunResult(execution, turn)
   io.log(`runners.${spec.id}: the command no longer knows this session; a new one starts`)
-  return toRunResult(await execute(turn, undefined), turn)
+  return buildRunResult(await execute(turn, undefined), turn)
 }
 
 function keepsSessions({ spec, request }: Turn): boolean {
@@ -133,7 +139,7 @@ function chooseMaxBytes({ output }: CommandSpec): number {
   return output === 'jsonl' ? maxEventBytes : maxReplyBytes
 }
 
-function toRunResult(execution: Execution, turn: Turn): RunResult {
+function buildRunResult(execution: Execution, turn: Turn): RunResult {
   const { end, printed } = execution
   const { spec, io, folder } = turn
   if (end.kind === 'not-started')

@@ -1,6 +1,7 @@
 // Uses a running OpenClaw gateway as a runner: it accepts the turn, performs it and delivers its reply. It reports only the acceptance.
 import { type AgentAction, type ChannelName, isOwnChannel } from '../model/action.ts'
-import type { OpenClawRunnerConfig } from '../model/agents-config.ts'
+import type { OpenClawRunnerConfig } from '../model/config/agents.ts'
+import { hopsHeader } from '../model/hops.ts'
 import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
 import { readLimitedBody, readRetryAfterMs, toRetryWait } from '../base/http.ts'
 import {
@@ -17,12 +18,14 @@ import { cut, toPrintableLine } from '../base/text.ts'
 import { findErrorCode } from '../base/exceptions.ts'
 
 const maxNameChars = 500
-/** The most bytes of an answer, which is a run id or a sentence. */
+/** The maximum number of bytes of an answer, which is a run id or a sentence. */
 const maxAnswerBytes = 65_536
+
+const unknownToOpenClaw: readonly ChannelName[] = ['webhook', 'console', 'github']
 
 /** Whether OpenClaw lacks this channel. */
 function isUnknownToOpenClaw(channel: ChannelName): boolean {
-  return channel === 'webhook' || channel === 'console' || isOwnChannel(channel)
+  return unknownToOpenClaw.includes(channel) || isOwnChannel(channel)
 }
 
 /**
@@ -36,14 +39,14 @@ export function createOpenClawRunner(
 ): Runner {
   async function post(
     path: '/agent' | '/wake',
-    { body, runId, signal }: { body: JsonObject; runId?: string; signal: AbortSignal },
+    { body, run, signal }: { body: JsonObject; run?: Pick<RunRequest, 'runId' | 'hops'>; signal: AbortSignal },
   ): Promise<OpenClawAnswer> {
     const response = await fetch(config.baseUrl + path, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${config.token}`,
         'content-type': 'application/json',
-        ...(runId === undefined ? {} : { 'idempotency-key': runId }),
+        ...(run && { 'idempotency-key': run.runId, [hopsHeader]: String(run.hops) }),
       },
       body: JSON.stringify(body),
       // a redirect would send the token to another place, or drop the body
@@ -56,14 +59,14 @@ export function createOpenClawRunner(
   return {
     id,
     async run(request, { signal }) {
-      const { runId, action, prompt } = request
+      const { action, prompt } = request
       const call =
         action === undefined
           ? ({ path: '/wake', body: { text: prompt, mode: 'now' } } as const)
           : ({ path: '/agent', body: buildAgentBody(request, action) } as const)
       let answered: OpenClawAnswer
       try {
-        answered = await post(call.path, { body: call.body, runId, signal })
+        answered = await post(call.path, { body: call.body, run: request, signal })
       } catch (thrown) {
         return toNetworkFailure(id, config, { thrown, isStopped: signal.aborted })
       }

@@ -9,7 +9,7 @@ import { findErrorCode } from '../base/exceptions.ts'
 /** AGENTS.md is added to the system text. HEARTBEAT.md lists the tasks of a heartbeat. */
 type WorkspaceFile = 'AGENTS.md' | 'HEARTBEAT.md'
 
-/** The most bytes of such a file that are read. */
+/** The maximum number of bytes of such a file that are read. */
 const maxBytes = 65_536
 
 /** Creates the folder and its parents, readable by the owner only. A failure is ignored here: the command in the folder then fails. */

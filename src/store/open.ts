@@ -7,7 +7,7 @@ import { createSqliteReader, createSqliteStore } from './sqlite/sqlite.ts'
 import type { OpenedStore, StoreReader } from './store.ts'
 
 type OpenOptions = {
-  /** The most bytes that may wait, read for each delivery. */
+  /** The maximum number of bytes that may wait, read for each delivery. */
   readonly maxWaitingBytes: () => number
   readonly log: Log
 }

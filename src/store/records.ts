@@ -1,7 +1,9 @@
 // The records that go into a store and come out of it. The calls and their promises are in store.ts.
-import type { Alert, Heartbeat, PlannedAction } from '../model/action.ts'
+import type { Alert, CallbackPlan, CommitStatusPlan, Heartbeat, PlannedAction } from '../model/action.ts'
+import type { PlannedFlow } from '../model/config/flow.ts'
+import type { SettledTurn } from './budgets.ts'
 import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
-import type { Job, Message, Post, Recipient, Step, SystemEvent } from '../model/job.ts'
+import type { Job, Message, Recipient, Step, StoredPost, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { ProblemRecord, TraceEntry } from '../model/problem.ts'
 
@@ -35,16 +37,27 @@ export type KeptRequest = { readonly head: DeliveryHead; readonly body: Uint8Arr
 export type NewEvent = Pick<SystemEvent, 'agentId' | 'sessionKey' | 'text' | 'source' | 'trusted' | 'wakes'>
 type NewMessage = Pick<Message, 'role' | 'text'>
 
+/** Ends the unfinished jobs of a key. `reason`: a sentence for the operator. */
+export type FlowCancel = Pick<PlannedFlow, 'ring' | 'key'> & { readonly reason: string }
+
 /** A job to store. */
 export type NewJob = {
   readonly id: string
-  readonly planned: PlannedAction
+  readonly planned: PlannedAction | CommitStatusPlan | CallbackPlan
+  /**
+   * If it is set, the job is a task: it belongs to no delivery, so it is not dropped with this one, and runs even if all slots are full.
+   */
+  readonly standsFor?: string | undefined
   /** Jobs in one lane run one at a time, in arrival order. A job without a lane waits for no other job. */
   readonly lane: string | undefined
   /** `done` if storing the job completes it: every step is in `steps`. */
   readonly state: 'queued' | 'done'
   /** Steps that are complete when the job is stored. */
   readonly steps: readonly Step[]
+  /** The names by which holds find the job: see `toLabels` in jobs/plan.ts. Default: none. */
+  readonly labels?: readonly string[] | undefined
+  /** How the job takes turns with others. It is then no plain job of its lane: it enters the lane when it is claimed. */
+  readonly flow?: PlannedFlow | undefined
   /** Events of these steps, written with the job. */
   readonly events: readonly NewEvent[]
 }
@@ -52,13 +65,35 @@ export type NewJob = {
 /** A job that no delivery caused, such as a heartbeat. */
 export type NewTask = {
   readonly id: string
-  readonly planned: Heartbeat | Alert
+  readonly planned: Heartbeat | Alert | CommitStatusPlan | CallbackPlan
   readonly lane: string
   /** The purpose of the task. While a task with the same purpose is queued, no second one is added. */
   readonly standsFor: string
+  /** The names by which holds find it. Default: none, so that no hold keeps it back. */
+  readonly labels?: readonly string[]
   /** No task is added either if one with the same `standsFor` was added within this time: another owner was first. Default 0. */
   readonly unlessWithinMs?: number
 }
+
+/**
+ * Keeps jobs back that have the label, until it is removed or its time is over. A job that runs is not stopped. Each label has at most one
+ * hold of each kind.
+ */
+export type Hold = {
+  /** `mapping:<ring>`, `source:<source>`, `agent:<id>`, `limit:<name>`, `budget:<name>`, `session:<lane>` or `all`. */
+  readonly label: string
+  /** `pause`: an operator's. `turns`: too many turns in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up. */
+  readonly kind: 'pause' | 'turns' | 'provider' | 'budget'
+  /** A sentence for the operator. */
+  readonly reason: string
+  /** Who made it; undefined if the gateway did. */
+  readonly author: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  /** Milliseconds until it ends; undefined if only `unhold` ends it. */
+  readonly forMs: number | undefined
+}
+export type NewHold = Omit<Hold, 'at'>
 
 /** The outcome of processing a delivery. */
 export type Settlement = {
@@ -86,6 +121,8 @@ export type Settlement = {
   readonly ring?: number | undefined
   /** The name of that mapping among rings. Default: its id. An id that is a position changes with an edit. */
   readonly ringOf?: string | undefined
+  /** The next claim ends what this key has from deliveries that arrived before. */
+  readonly cancel?: FlowCancel | undefined
 }
 
 /** A delivery to store. */
@@ -97,13 +134,9 @@ export type NewDelivery = Settlement & {
   readonly event: string | undefined
   readonly dedupe: DedupeKey | undefined
   readonly answer: StoredAnswer
+  /** True: the gateway fetched it from its sender, because no request brought it. */
+  readonly recovered?: boolean | undefined
 }
-
-/**
- * A step of a cursor: a position in an external sequence, such as the history id of a mailbox. It is stored with the deliveries
- * read up to it. `from`: the value from which they were read; undefined if the cursor was never set.
- */
-export type CursorMove = { readonly name: string; readonly from: string | undefined; readonly to: string }
 
 /** `duplicate`: nothing was stored, because the dedupe key is taken. `first` is the answer to the delivery that has the key. */
 export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered }
@@ -111,10 +144,10 @@ export type Appended = { kind: 'stored' } | { kind: 'duplicate'; first: Answered
 /** A worker's report on a job that it has leased. All parts of a report are written in one transaction. */
 export type JobReport = {
   /**
-   * A step that is complete. If the job already has a step of this name, that step is unchanged, and the events, messages,
-   * `consumed`, `runnerState` and `recipient` of this report are ignored.
+   * The steps that are complete, in order. If the job already has a step of one of these names, its steps are unchanged, and the events,
+   * messages, `consumed`, `runnerState` and `recipient` of this report are ignored: an earlier commit of the report had an unknown result.
    */
-  readonly step?: Step
+  readonly steps?: readonly Step[]
   readonly events?: readonly NewEvent[]
   /** Messages to append to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
@@ -124,13 +157,15 @@ export type JobReport = {
   readonly runnerState?: JsonValue
   /** The recipient that `last` means from now on. It is stored with the main session of the job's agent. */
   readonly recipient?: Recipient
-  /** The current state of all messages of the reply. It replaces the stored posts, even if `step` is already recorded. */
-  readonly posts?: readonly Post[]
+  /** The current state of all messages of the reply. It replaces the stored posts, even if its `steps` are already recorded. */
+  readonly posts?: readonly StoredPost[]
   /**
    * True: the job has no lane from now on, so that no later job of the lane waits for it. A queued task without a lane does not prevent
    * a new one of the same `standsFor`.
    */
   readonly leavesLane?: boolean
+  /** What the turn used of the budgets that it reserved. A second report of the same turn adds nothing. */
+  readonly settled?: readonly SettledTurn[]
   /** Without an outcome: the lease ends this many milliseconds from now. Absent: the end of the lease does not change. */
   readonly leaseMs?: number
   /**
@@ -176,6 +211,8 @@ export type DeliveryRecord = {
   readonly repeatedAt: number | undefined
   /** True: a repetition had a different body. */
   readonly bodyDiffered: boolean
+  /** True: the gateway fetched it from its sender, because no request brought it. */
+  readonly recovered: boolean
   /** The gateway that stored it; undefined if that gateway had not joined, or if the delivery was copied from another store. */
   readonly node: string | undefined
   /** When it was accepted, skipped or dropped; undefined while it waits. */
@@ -186,17 +223,6 @@ export type DeliveryRecord = {
   readonly trace: readonly TraceEntry[]
   readonly log: readonly string[]
   readonly jobs: readonly Job[]
-}
-
-/** Filters of `deliveries`. A delivery must match every filter that is given. */
-export type DeliveriesQuery = {
-  readonly limit: number
-  readonly state?: DeliveryState | undefined
-  readonly hook?: string | undefined
-  readonly source?: string | undefined
-  readonly text?: string | undefined
-  readonly before?: string | undefined
-  readonly from?: string | undefined
 }
 
 /** The unfinished jobs of a lane. `since`: when the first of them was stored. */
@@ -233,18 +259,6 @@ export type OpenDelivery = {
 
 /** A delivery whose request is stored. Undefined: the request was too large. */
 export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
-
-export type KeptQuery = {
-  readonly limit: number
-  /** The id of a delivery: only those that arrived before it; none if the store has no such id. */
-  readonly before?: string | undefined
-  readonly hook?: string | undefined
-  readonly source?: string | undefined
-  /** Only those that were received then or later. */
-  readonly since?: number | undefined
-  /** Ids of mappings: only deliveries that one of them took. */
-  readonly mappings?: readonly string[] | undefined
-}
 
 export type StoreHealth = {
   readonly engine: string

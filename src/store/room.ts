@@ -35,7 +35,7 @@ export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log:
   const setFull = () => {
     if (isFull()) return
     full = { bytes, limit: maxBytes() }
-    log.error({ waitingBytes: bytes }, toFullText(maxBytes()))
+    log.error({ waitingBytes: bytes }, describeFullStore(maxBytes()))
   }
 
   return {
@@ -44,7 +44,7 @@ export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log:
       if (bytes >= maxBytes()) return setFull()
       if (isFull()) return
       if (full !== undefined) log.info({ waitingBytes: bytes }, 'The store takes deliveries again.')
-      const warning = toWaitingText(bytes, maxBytes())
+      const warning = describeFillLevel(bytes, maxBytes())
       if (warning !== undefined && !isTight && full === undefined) log.warn({ waitingBytes: bytes }, warning)
       isTight = warning !== undefined
       full = undefined
@@ -55,13 +55,13 @@ export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log:
       if (bytes >= shares.warn * maxBytes()) setFull()
       return new Problem('store-full', 'The store is full. Send the request again later.', { retryAfterSeconds })
     },
-    trouble: () => (isFull() ? toFullText(maxBytes()) : undefined),
-    warning: () => (isFull() ? undefined : toWaitingText(bytes, maxBytes())),
+    trouble: () => (isFull() ? describeFullStore(maxBytes()) : undefined),
+    warning: () => (isFull() ? undefined : describeFillLevel(bytes, maxBytes())),
   }
 }
 
 /** The warning for this many bytes; undefined while there is enough room. */
-export function toWaitingText(bytes: number, maxBytes: number): string | undefined {
+export function describeFillLevel(bytes: number, maxBytes: number): string | undefined {
   const share = bytes / maxBytes
   if (share < shares.warn) return undefined
   return (
@@ -70,7 +70,7 @@ export function toWaitingText(bytes: number, maxBytes: number): string | undefin
   )
 }
 
-function toFullText(maxBytes: number): string {
+function describeFullStore(maxBytes: number): string {
   return (
     `The store is full: parked deliveries and queued jobs use all of store.maxWaitingBytes (${maxBytes}). New deliveries ` +
     'are answered 503. "hookloom list --state parked" shows the parked ones, "hookloom drop" cancels one.'

@@ -1,5 +1,5 @@
 // Rows as records. All engines name their columns alike: texts, numbers (0 and 1 for false and true), bytes, and JSON as text.
-import type { JobState } from '../model/api-types.ts'
+import type { JobState } from '../model/api/answers.ts'
 import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
 import {
   jobStates,
@@ -8,20 +8,26 @@ import {
   type Message,
   type Recipient,
   type Session,
+  type Step,
+  toPosts,
   type SystemEvent,
 } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
+import type { Spending } from '../model/spending.ts'
+import type { Account } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
 import type {
   Answered,
   StoredAnswer,
   DeliveryRecord,
+  Hold,
   KeptDelivery,
   KeptRequest,
   LaneLoad,
   OpenDelivery,
   WaitingEvents,
 } from './records.ts'
+import type { QuarantinedRequest, SealedRequest } from './quarantine.ts'
 import { storeUnavailable } from './rules.ts'
 
 export type SqlValue = string | number | Uint8Array | null
@@ -76,6 +82,7 @@ export function toAnswered(row: Row): Answered {
 }
 
 export function toJob(row: Row): Job {
+  const steps: readonly Step[] = json(row, 'steps')
   return {
     id: column(row, 'id'),
     deliveryId: optional<string>(row, 'delivery_id'),
@@ -86,16 +93,35 @@ export function toJob(row: Row): Job {
     runAt: column(row, 'run_at'),
     lockedUntil: optional<number>(row, 'locked_until'),
     lastError: optional<string>(row, 'last_error'),
+    endedBy: optional<string>(row, 'ended_by'),
     failingSince: optional<number>(row, 'failing_since'),
-    steps: json(row, 'steps'),
-    posts: json(row, 'posts'),
+    steps,
+    posts: toPosts(json(row, 'posts'), steps),
   }
 }
 
 export function toClaimedJob(row: Row, now: number): ClaimedJob {
   const job = toJob(row)
   const failingForMs = job.failingSince === undefined ? undefined : Math.max(0, now - job.failingSince)
-  return { ...job, fence: column(row, 'fence'), lapsed: optional<number>(row, 'lapsed'), failingForMs }
+  return {
+    ...job,
+    hasFlow: optional(row, 'flow') !== undefined,
+    fence: column(row, 'fence'),
+    lapsed: optional<number>(row, 'lapsed'),
+    failingForMs,
+  }
+}
+
+export function toHold(row: Row, now: number): Hold {
+  const until = optional<number>(row, 'until')
+  return {
+    label: column(row, 'label'),
+    kind: column<Hold['kind']>(row, 'kind'),
+    reason: column(row, 'reason'),
+    author: optional<string>(row, 'author'),
+    at: column(row, 'at'),
+    forMs: until === undefined ? undefined : Math.max(0, until - now),
+  }
 }
 
 export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional<string>(row, 'node')): DeliveryRecord {
@@ -113,6 +139,7 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional
     repeats: optional<number>(row, 'repeats') ?? 0,
     repeatedAt: optional<number>(row, 'repeated_at'),
     bodyDiffered: row['body_differed'] === 1,
+    recovered: row['recovered'] === 1,
     settledAt: optional<number>(row, 'settled_at'),
     answer: readAnswer(row),
     problem: optionalJson(row, 'problem'),
@@ -219,6 +246,10 @@ export function toNodeRecord(row: Row): NodeRecord {
   }
 }
 
+export function toCursor(row: Row): { name: string; value: string } {
+  return { name: column(row, 'name'), value: column(row, 'value') }
+}
+
 /** Turns `{state, count}` rows into a record with every state. */
 export function toDeliveryCounts(rows: readonly Row[]): Record<DeliveryState, number> {
   return toCounts(deliveryStates, rows)
@@ -232,4 +263,38 @@ function toCounts<State extends string>(states: readonly State[], rows: readonly
   const counts = new Map(rows.map((row) => [row['state'], row['count']]))
   // as: fromEntries forgets which keys it was given
   return Object.fromEntries(states.map((state) => [state, counts.get(state) ?? 0])) as Record<State, number>
+}
+
+export function toQuarantinedRequest(row: Row): QuarantinedRequest {
+  return {
+    place: column(row, 'seq'),
+    requestId: column(row, 'id'),
+    receivedAt: column(row, 'received_at'),
+    hook: column(row, 'hook'),
+    refusal: column(row, 'refusal'),
+    keyId: column(row, 'key_id'),
+  }
+}
+
+/** The values of `quarantineColumns`. */
+export function toQuarantineValues(request: SealedRequest): SqlValue[] {
+  const { requestId, receivedAt, hook, hookLabel, network, isKnown, refusal, keyId, sealed } = request
+  const bytes = sealed.byteLength + refusal.length
+  return [requestId, receivedAt, hook, hookLabel, network, isKnown ? 1 : 0, bytes, keyId, refusal, sealed]
+}
+/** An account, with columns that are null where it does not exist or nothing is reserved. */
+export function toAccount(row: Row): Account {
+  const read = (prefix: string): Spending => ({
+    nanos: Number(row[`${prefix}nanos`] ?? 0),
+    tokens: Number(row[`${prefix}tokens`] ?? 0),
+    turns: Number(row[`${prefix}turns`] ?? 0),
+  })
+  return {
+    name: column<string>(row, 'name'),
+    startsAt: column<number>(row, 'starts_at'),
+    spent: read(''),
+    reserved: read('held_'),
+    raised: read('raised_'),
+    waiting: Number(row['waiting'] ?? 0),
+  }
 }

@@ -34,3 +34,17 @@ export const rowDamaged =
 
 /** A retry further ahead than this is due at once: no retry waits for more than a day, so the clock was set back. */
 export const clockSetBackMs = 2 * 86_400_000
+
+/** How the labels of sessions begin. */
+export const sessionMark = 'session:'
+
+const resumedMark = 'resumed:'
+
+/** The label of a hold that keeps nothing back: it says since when the turns of a session count again. */
+export function toResumedLabel(label: string): string {
+  return `${resumedMark}${label}`
+}
+
+export function isResumedLabel(label: string): boolean {
+  return label.startsWith(resumedMark)
+}

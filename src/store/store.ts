@@ -13,11 +13,17 @@
 //
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
+import type { DeliveriesQuery, KeptQuery, SearchStep } from './queries.ts'
+import type { SharedLimits } from '../model/config/flow.ts'
 import type { DeliveryState } from '../model/delivery.ts'
-import type { JobState } from '../model/api-types.ts'
-import type { ClaimedJob, Job, Message, Session, SystemEvent } from '../model/job.ts'
+import type { JobState } from '../model/api/answers.ts'
+import type { ClaimedJob, Ending, Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
+import type { QuarantineBounds, QuarantinedRequest, QuarantineQuery, SealedRequest } from './quarantine.ts'
+import type { AccountReader, BudgetKeeper } from './budgets.ts'
+import type { ProgressReader } from './progress.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
+import type { WaitReader } from './waits.ts'
 import type {
   DedupeKey,
   Answered,
@@ -25,37 +31,36 @@ import type {
   NewTask,
   Settlement,
   NewDelivery,
-  CursorMove,
   Appended,
   JobReport,
   DeliveryRecord,
-  DeliveriesQuery,
+  Hold,
+  NewHold,
   Repetition,
   LaneLoad,
   WaitingEvents,
   OpenDelivery,
   KeptDelivery,
-  KeptQuery,
   StoreHealth,
 } from './records.ts'
+import type { CursorMoves } from './cursors.ts'
 
 /** The part of the store that a read-only process has. */
-export interface StoreReader {
+export interface StoreReader extends AccountReader, ProgressReader, WaitReader {
   /**
-   * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived
-   * before it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only
-   * those whose id begins with it, or whose hook, source, event or mapping contains it. The case of ASCII letters does not
-   * matter. No filter reads a request or a job.
+   * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before
+   * it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source, event, mapping, stored body, problem, message or session key,
+   * or in the error or reply of a run; of a long text, the beginning is searched (`searchedBytes`). The case of ASCII letters does not
+   * matter. A search for a text or a time reads each row between `from` and `before`, so the caller decides how long it takes.
    */
   deliveries(query: DeliveriesQuery): Promise<DeliveryRecord[]>
   /**
-   * The id of the delivery that arrived about `rows` deliveries before `before`, or before all; undefined if there are none older. A
-   * search takes steps of this length: `from` of one step is `before` of the next.
+   * The delivery that arrived about `rows` deliveries before `before`, or before all; undefined if none is older. A search takes such
+   * steps: `from` of one step is `before` of the next.
    */
-  stepBack(query: { readonly before?: string | undefined; readonly rows: number }): Promise<string | undefined>
-  /** Finds a delivery by its id or by the id of one of its jobs. */
+  stepBack(query: { readonly before?: string | undefined; readonly rows: number }): Promise<SearchStep | undefined>
+  /** Finds a delivery by its id or by the id of one of its jobs. `request`: undefined if it is not stored, or no longer. */
   delivery(id: string): Promise<DeliveryRecord | undefined>
-  /** Finds the request of a delivery by the same ids; undefined if it is not stored, or no longer. */
   request(id: string): Promise<KeptRequest | undefined>
   /** The newest `limit` deliveries whose request is stored, newest first. Those that are pending are left out. */
   kept(query: KeptQuery): Promise<KeptDelivery[]>
@@ -88,20 +93,28 @@ export interface StoreReader {
   taskAgeMs(standsFor: string): Promise<number | undefined>
   /** The value of a cursor; undefined if it was never set. */
   cursor(name: string): Promise<string | undefined>
+  /** The cursors whose names begin with a text, in the order of the names (by code point). */
+  cursors(prefix: string): Promise<{ name: string; value: string }[]>
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
   messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
-  /** The lanes with unfinished jobs, those with the most jobs first. */
+  /**
+   * The newest `limit` turns in the transcript of a session that ended within `withinMs`: for each, the milliseconds since its end, the
+   * newest first.
+   */
+  turnAgesMs(query: { agentId: string; sessionKey: string; limit: number; withinMs: number }): Promise<number[]>
+  /** The lanes with unfinished jobs, those with the maximum number of jobs first. */
   lanes(query: { limit: number }): Promise<LaneLoad[]>
+  /** The oldest `limit` unfinished jobs of all sessions and flows with this key, in arrival order. It reads all unfinished jobs. */
+  unfinished(query: { key: string; limit: number }): Promise<Job[]>
+  /** The holds that apply now, in the order of their labels. */
+  holds(): Promise<Hold[]>
   /** The number of deliveries and of jobs in each state, for `hookloom doctor` and /metrics. */
   counts(): Promise<{ deliveries: Record<DeliveryState, number>; jobs: Record<JobState, number> }>
   /** The number of deliveries in a state. Reads an index, of this state only. */
   inState(state: DeliveryState): Promise<number>
   /** The number of parked deliveries that wait for a module, or for `someMapping`. Reads no requests. */
   parkedFor(name: string): Promise<number>
-  /**
-   * The modules that pending and parked deliveries wait for, and `someMapping`, each name once. Reads as many index entries as there are
-   * names.
-   */
+  /** The modules that pending and parked deliveries wait for, and `someMapping`, each once. Reads one index entry for each name. */
   waitedFor(): Promise<string[]>
   /** The bytes that wait: the requests of parked and pending deliveries, and unfinished jobs. An owner reads no rows for it. */
   waitingBytes(): Promise<number>
@@ -112,6 +125,10 @@ export interface StoreReader {
    * with one owner has at most one: the last that joined and did not leave.
    */
   nodes(): Promise<NodeRecord[]>
+  /** Sealed requests without their content, oldest first: those that follow `after`, or without it the newest `limit`. */
+  quarantined(query: QuarantineQuery): Promise<QuarantinedRequest[]>
+  /** The encrypted content of a sealed request; undefined if the store does not have it. */
+  sealed(requestId: string): Promise<Uint8Array | undefined>
   close(): Promise<void>
 }
 
@@ -125,7 +142,7 @@ export interface StoreReader {
  * order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have one order, the same for every
  * reader, but not necessarily that of their requests.
  */
-export interface Store extends StoreReader {
+export interface Store extends StoreReader, BudgetKeeper {
   /**
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
    * and returns the first answer.
@@ -134,19 +151,29 @@ export interface Store extends StoreReader {
    */
   append(delivery: NewDelivery): Promise<Appended>
   /**
-   * Appends deliveries in order, each as `append` does, and moves the cursor, all in one transaction. Returns `moved`, and
-   * writes nothing, if the value of the cursor is not `from`: another owner moved it.
+   * Appends deliveries in order, each as `append` does, and moves the cursors, all in one transaction. Returns `moved`, and
+   * writes nothing, if the value of a cursor is not `from`: another owner moved it.
    */
-  appendAll(deliveries: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
+  appendAll(deliveries: readonly NewDelivery[], moves: CursorMoves): Promise<Appended[] | 'moved'>
   /** The answer to the delivery that has this key; undefined if none has it. */
   answered(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<Answered | undefined>
   /** Adds to the repetitions of deliveries. Those that the store does not have are left out. */
   noteRepeats(repeats: readonly Repetition[]): Promise<void>
   /**
-   * Stores the outcome of a pending or parked delivery, with its jobs. The outcome may park it, or park it again.
-   * The stored answer does not change. Returns false, and writes nothing, if the delivery is no longer pending or parked.
+   * Stores sealed requests, and deletes those beyond the bounds: `selectBeyond` says which. A request that is stored already is not
+   * changed. Sealed requests do not count as waiting bytes.
    */
-  settle(deliveryId: string, settlement: Settlement): Promise<boolean>
+  quarantine(requests: readonly SealedRequest[], bounds: QuarantineBounds): Promise<void>
+  /** Replaces why sealed requests are refused. Those that the store does not have are left out. */
+  noteRefusals(refusals: readonly Pick<QuarantinedRequest, 'requestId' | 'refusal'>[]): Promise<void>
+  /** Deletes sealed requests. Returns how many there were. */
+  release(requestIds: readonly string[]): Promise<number>
+  /**
+   * Stores the outcome of a pending or parked delivery, with its jobs. The outcome may park it, or park it again.
+   * The stored answer does not change. Returns false, and writes nothing, if the delivery is no longer pending or parked. With `moves`, the
+   * cursors move in the same transaction. Returns `moved`, and writes nothing, if the value of one is not `from`.
+   */
+  settle(deliveryId: string, settlement: Settlement, moves?: CursorMoves): Promise<boolean | 'moved'>
   /** Removes a dedupe key. A redelivery with this key is then a new delivery. */
   forget(key: Pick<DedupeKey, 'hook' | 'key'>): Promise<void>
   /**
@@ -173,8 +200,11 @@ export interface Store extends StoreReader {
    * When a lease expires, the job is due again and the attempt counts. No other lease is touched. An engine with one owner ends
    * the leases of the previous owner when it is opened, because its lock proves that this owner is dead. So the attempts of a
    * job that crashes its gateway grow with each crash, and the worker can end such a job as dead instead of starting it again.
+   *
+   * Jobs with a flow start in the order of flow.ts instead, when they are due and have room in `limits` and in their own settings. A claim
+   * with the limit 0 starts nothing, and only ends what newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
    */
-  claim(query: { limit: number; leaseMs: number }): Promise<ClaimedJob[]>
+  claim(query: { limit: number; leaseMs: number; limits?: SharedLimits; only?: 'tasks' }): Promise<ClaimedJob[]>
   /**
    * Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. Returns true, and writes
    * nothing, if it ended under this fence with this outcome: an earlier commit of the same report had an unknown result.
@@ -183,8 +213,8 @@ export interface Store extends StoreReader {
   /** Sets leases to end `leaseMs` from now. Returns the ids of the jobs that are still leased under their fence. */
   extend(jobs: readonly { id: string; fence: number }[], leaseMs: number): Promise<string[]>
   /**
-   * Milliseconds until the next queued job is due; 0 or less if it is due now. Jobs that wait for an earlier job of their lane do not
-   * count. Undefined if there is no such job.
+   * Milliseconds until the next queued job is due, or until the next hold ends; 0 or less if it is due now. Jobs that wait for an earlier job
+   * of their lane or for a hold do not count. Undefined if there is neither.
    */
   nextDueInMs(): Promise<number | undefined>
   /**
@@ -192,14 +222,29 @@ export interface Store extends StoreReader {
    * was added within `unlessWithinMs`. A running task does not prevent a new one: the running task may not see what the new one is for.
    */
   addTask(task: NewTask): Promise<boolean>
+  /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. False if there is none. */
+  hasten(standsFor: string): Promise<boolean>
   /**
    * Queues a dead job again, with zero attempts. Its steps are kept, and of its posts those that were sent; if none was
    * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.
    */
   requeue(jobId: string): Promise<boolean>
+  /**
+   * Ends an unfinished job before its time. `ended`: it was queued. `ending`: it is running, and its owner must stop it. From then on, its
+   * reports return false and write only its posts; a report with any outcome, or the end of its lease, ends it. The first reason counts.
+   * Undefined, and nothing is written, if the job has ended.
+   */
+  end(jobId: string, ending: Ending): Promise<'ended' | 'ending' | undefined>
+  /** The jobs whose messages a job reads (`gather`), oldest first: the first `limit` of them, and the number of all. */
+  gathered(jobId: string, limit: number): Promise<{ readonly jobs: readonly Job[]; readonly count: number }>
+  /** The running jobs that must end. */
+  endings(): Promise<{ readonly id: string; readonly fence: number }[]>
+  /** Keeps jobs back, from the next claim on. Replaces a hold of the same label and kind. */
+  hold(hold: NewHold): Promise<void>
+  /** Removes a hold. False if there is none. */
+  unhold(hold: Pick<Hold, 'label' | 'kind'>): Promise<boolean>
   /** Drops a delivery that is pending, parked, or has queued or dead jobs, and these jobs, but no running job. False if nothing changed. */
   drop(deliveryId: string): Promise<boolean>
-
   /**
    * Takes the free ones of the named leases, each for `leaseMs` and under a new, random fence, and returns them. A lease that expired is
    * free. An engine with one owner begins without leases, because its lock proves that the previous owner is dead.

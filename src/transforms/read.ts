@@ -1,9 +1,9 @@
 // Reads files of the transforms directory. The file that was checked is always the file that is read: a symlink that is swapped in between
 // is never followed. A hard link to an outside file looks like any other file, and is read.
-import { constants } from 'node:fs'
+import { constants, statSync } from 'node:fs'
 import { open, readlink, realpath, stat } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { dirname, sep } from 'node:path'
 import { isInside } from './root.ts'
 
 /** One file of the import graph of a module, with its state when it was read. */
@@ -13,6 +13,20 @@ export type BuildInput = {
   /** When the file with this name got its current bytes, by a write or a rename. */
   readonly ctimeNs: bigint
   readonly size: bigint
+}
+
+/**
+ * Whether the file no longer has the state in which it was read. Files of packages count as unchanged: there are thousands of them, and
+ * the next build checks them.
+ */
+export function hasChanged({ file, mtimeNs, size }: BuildInput): boolean {
+  if (file.includes(`${sep}node_modules${sep}`)) return false
+  try {
+    const stats = statSync(file, { bigint: true, throwIfNoEntry: false })
+    return stats?.mtimeNs !== mtimeNs || stats.size !== size
+  } catch {
+    return true
+  }
 }
 
 /** The size limit of a file in bytes: ten times the largest files in packages. */

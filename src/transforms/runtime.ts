@@ -2,7 +2,7 @@
 // and where it runs.
 import { createSerial } from '../base/serial.ts'
 import { type Log, silentLog } from '../model/log.ts'
-import type { TransformRef } from '../model/mapping.ts'
+import type { TransformRef } from '../model/config/mapping.ts'
 import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { ProblemRecord } from '../model/problem.ts'
 import { toTransformKey } from '../model/transform.ts'
@@ -22,7 +22,12 @@ export type RuntimeOptions = {
   /** Milliseconds since the epoch, for the time limits of the breakers. */
   readonly clock: () => number
   readonly log: Log
+  /** If it is set, the threads measure which code each call runs. That makes them slower. It is called before the call has its outcome. */
+  readonly onCovered?: ((covered: CoveredCode) => void) | undefined
 }
+
+/** `parts`: start and end of each part of the code that ran, as offsets. */
+export type CoveredCode = Pick<Bundle, 'code' | 'map'> & { readonly module: string; readonly parts: readonly number[] }
 
 export type TransformRuntime = {
   /**
@@ -87,8 +92,15 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   let nextId = 1
   const inOrder = createSerial()
 
+  const { onCovered } = options
   const pools = createPools({
     log,
+    onCovered:
+      onCovered &&
+      ((id, parts) => {
+        const [module, checked] = [...good].find(([, { post }]) => post.id === id) ?? []
+        if (module !== undefined && checked !== undefined) onCovered({ module, ...checked.bundle, parts })
+      }),
     onStopped: (id) => {
       const module = [...good].find(([, { post }]) => post.id === id)?.[0]
       if (module !== undefined) breakers.recordEnd({ module, version: id }, { stopped: true, isTrial: false })

@@ -12,7 +12,7 @@ export type Figure = {
 
 /** A measurement with its own method, in a child process that runs for all rounds. */
 export type Probe = {
-  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres' | 'cost'
+  readonly name: 'verify' | 'micro' | 'isolation' | 'queue' | 'reload' | 'runaway' | 'postgres' | 'cost' | 'flow'
   /** Measured once, because it has its own rounds. */
   readonly once?: boolean
   readonly figures: readonly Figure[]
@@ -34,6 +34,8 @@ export const runawayTimeoutMs = 200
 export const queuedRuns = 1000
 export const claimedSessions = 2000
 export const backlogJobs = 1_000_000
+export const flowJobs = 100_000
+export const flowKeys = 10_000
 
 /**
  * The budget of each stage: its processor time, in JSON.parses of the same body so that it is the same on any machine, and the bytes that
@@ -142,6 +144,25 @@ export const probes: readonly Probe[] = [
       { key: 'series transform', title: 'p99 of another transform, loop after loop / without' },
       { key: 'series template', title: 'p99 of a template, loop after loop / without' },
     ],
+  },
+  {
+    name: 'flow',
+    once: true,
+    figures: (['SQLite', 'Postgres'] as const).flatMap((engine) => {
+      const name = engine.toLowerCase()
+      return [
+        { key: `${name} p50`, title: `a claim with ${flowJobs} jobs of ${flowKeys} keys queued, ${engine}, p50 ms` },
+        { key: `${name} p99`, title: 'the same, p99 ms', most: engine === 'SQLite' ? 2 : 5 },
+        { key: `${name} processor`, title: 'the same, processor time of the gateway, ms' },
+        {
+          key: `${name} turns`,
+          title: `turns until a quiet mapping is served, beside a full one / alone, ${engine}`,
+          most: 2,
+        },
+        { key: `${name} accept`, title: `a batch of runs stored, with a flow / without, ${engine}` },
+        { key: `${name} hot`, title: `a batch of runs stored, of one key / without a flow, ${engine}` },
+      ]
+    }),
   },
   {
     name: 'postgres',

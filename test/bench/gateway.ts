@@ -133,6 +133,20 @@ function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['
         benchMapping,
         { ...benchMapping, match: { path: 'bench-github' }, verify: { scheme: 'github', secret: token } },
         { match: { path: 'bench-agent' }, action: 'agent', messageTemplate: fields, channel: 'console' },
+        {
+          match: { path: 'bench-flow' },
+          action: 'agent',
+          messageTemplate: fields,
+          channel: 'console',
+          flow: { key: 'issue:{{issue.number}}', limits: ['model'] },
+        },
+        {
+          match: { path: 'bench-hot' },
+          action: 'agent',
+          messageTemplate: fields,
+          channel: 'console',
+          flow: { key: 'one' },
+        },
         ...modules.map((module) => ({
           match: { path: basename(module, '.ts') },
           action: 'wake',
@@ -142,5 +156,6 @@ function toConfig(token: string, { files, limits }: NonNullable<GatewayOptions['
       ],
     },
     channels: { default: { channel: 'console' } },
+    limits: { model: { total: 8 } },
   }
 }

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads'
 import { newId } from '../../src/base/id.ts'
 import type { JsonValue } from '../../src/base/json.ts'
-import { Config } from '../../src/model/config.ts'
-import { Mapping } from '../../src/model/mapping.ts'
+import { Config } from '../../src/model/config/config.ts'
+import { Mapping } from '../../src/model/config/mapping.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { createGeneration } from '../../src/pipeline/generation.ts'
 import { decide } from '../../src/pipeline/pipeline.ts'
+import { createAccess } from '../../src/http/access.ts'
 import { createAdmission } from '../../src/http/admission.ts'
 import { readBody } from '../../src/http/body.ts'
 import { buildDelivery, buildAdmittedHead } from '../../src/deliveries/delivery.ts'
@@ -17,11 +18,15 @@ import { readDedupe } from '../../src/deliveries/duplicates.ts'
 import { createHandshakeSecrets } from '../../src/http/handshake-secrets.ts'
 import { createMetrics } from '../../src/http/metrics.ts'
 import { createReceiver } from '../../src/http/receive.ts'
+import { createSenderWatch } from '../../src/deliveries/senders/watch.ts'
+import { createShapeLearner } from '../../src/deliveries/shapes/learner.ts'
+import { createQuarantine } from '../../src/deliveries/refused/quarantine.ts'
+import { createSealKeys } from '../../src/deliveries/refused/seal.ts'
 import { createRepeats } from '../../src/deliveries/repeats.ts'
 import { createRefusalLog, Refusals } from '../../src/http/refusals.ts'
 import { Rerunner } from '../../src/deliveries/rerun.ts'
 import { createHookApp } from '../../src/http/server.ts'
-import { toAcceptedAnswer, toDeliveryRow, toSettlement } from '../../src/deliveries/settlement.ts'
+import { toDeliveryRow, toFirstAnswer, toSettlement } from '../../src/deliveries/settlement.ts'
 import { createThrottle } from '../../src/http/throttle.ts'
 import { runBatch } from '../../src/store/sqlite/batch.ts'
 import type { Operation } from '../../src/store/sqlite/operations.ts'
@@ -63,7 +68,9 @@ export async function createStages(folder: string): Promise<Stage[]> {
   const mapping = { ...Mapping.parse(benchMapping), id: 'bench' }
   const generation = createGeneration({ config, mappings: [mapping], transforms: new Map() })
   const hook = generation.hook('bench')
+  const access = createAccess({ clock })
   const { checkHead, ...admission } = createAdmission({
+    access,
     tokens: createThrottle({ clock }),
     signers: createThrottle({ clock }),
   })
@@ -94,7 +101,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
   }
   const toPlanned = ({ delivery, decision }: Awaited<ReturnType<typeof toDecision>>) => {
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault: false })
-    const answer = toAcceptedAnswer(delivery.id, decision.actions, settlement.jobs)
+    const answer = toFirstAnswer(decision, delivery.id, settlement, false)
     return { row: toDeliveryRow(delivery, { settlement, answer, dedupe: undefined }), answer }
   }
   const toRows = async (count: number) => {
@@ -223,10 +230,28 @@ export async function createStages(folder: string): Promise<Stage[]> {
     const stored = { ...createMemoryStore({ clock }), append: async () => ({ kind: 'stored' }) as const }
     const kept = { store: stored, keepByDefault: false }
     const shared = { generation: () => generation, acquire: () => () => {}, ...kept, clock, newId, log: silentLog }
-    const { meter } = createMetrics({ store: stored, clock })
+    const { meter } = createMetrics({ store: stored, config: () => generation.config, clock })
     const accepted = () => {}
+    const quarantine = createQuarantine({
+      store: stored,
+      generation: () => generation,
+      keys: createSealKeys(),
+      clock,
+      log: silentLog,
+    })
     return createReceiver({
       ...shared,
+      access,
+      quarantine,
+      senders: createSenderWatch({
+        store: stored,
+        generation: shared.generation,
+        clock,
+        duty: { isHeld: () => true },
+        tell: async () => true,
+        log: silentLog,
+      }),
+      shapes: createShapeLearner({ store: stored, development: false, log: silentLog }),
       admission: { checkHead, ...admission },
       handed: createHandshakeSecrets({ file: join(dir, 'handed.json'), clock }),
       refusals: new Refusals(false),
@@ -234,9 +259,10 @@ export async function createStages(folder: string): Promise<Stage[]> {
       rerunner: new Rerunner({ ...shared, onAccepted: accepted }),
       repeats: createRepeats({ store: stored, clock, meter, log: silentLog }),
       onAccepted: accepted,
+      lookForJobs: accepted,
       development: false,
       meter,
-    })
+    }).receive
   }
 
   function post(port: MessagePort, message: unknown): void {
@@ -244,8 +270,8 @@ export async function createStages(folder: string): Promise<Stage[]> {
     port.postMessage(message)
   }
 
-  async function take({ req }: Received): Promise<void> {
-    const { status } = await receive({ req, requestId: 'bench', continueNow: () => {} })
+  async function take({ req, res }: Received): Promise<void> {
+    const { status } = await receive({ req, res, requestId: 'bench', continueNow: () => {} })
     if (status !== 200) throw new Error(`The pipe of the bench answered ${status}.`)
   }
 }

@@ -23,7 +23,7 @@ const leaseMs = 60_000
 const warmSeconds = 3
 
 type Server = { readonly port: number; readonly child: Child<ServerRequest, number> }
-type Schema = { readonly url: string; query(sql: string): Promise<void>; drop(): Promise<void> }
+export type Schema = { readonly url: string; query(sql: string): Promise<void>; drop(): Promise<void> }
 
 export async function createPostgresProbe({ folder, built, seconds }: ProbeOptions): Promise<RunningProbe> {
   const database = process.env['HOOKLOOM_TEST_POSTGRES']
@@ -129,7 +129,7 @@ async function addBacklog(store: Store, schema: Schema): Promise<void> {
   await schema.query('VACUUM ANALYZE job_parts')
 }
 
-function toDelivery(job: ReturnType<typeof newJob>): NewDelivery {
+export function toDelivery(job: ReturnType<typeof newJob>): NewDelivery {
   const [id, answer] = [newId(), { status: 200, body: '{"ok":true}' }]
   return {
     id,
@@ -143,7 +143,7 @@ function toDelivery(job: ReturnType<typeof newJob>): NewDelivery {
   }
 }
 
-async function createSchema(database: string): Promise<Schema> {
+export async function createSchema(database: string): Promise<Schema> {
   const schema = `hookloom_bench_${randomBytes(6).toString('hex')}`
   const client = new Client({ connectionString: database })
   await client.connect()

@@ -1,5 +1,6 @@
 // A process that measures one probe, once for each round that it is asked for.
 import { createCostProbe } from './probe-cost.ts'
+import { createFlowProbe } from './probe-flow.ts'
 import { createIsolationProbe } from './probe-isolation.ts'
 import { createMicroProbe } from './probe-micro.ts'
 import { createPostgresProbe } from './probe-postgres.ts'
@@ -31,6 +32,8 @@ async function create(options: ProbeOptions): Promise<RunningProbe> {
       return createIsolationProbe(options)
     case 'cost':
       return createCostProbe(options)
+    case 'flow':
+      return createFlowProbe(options)
     case 'queue':
       return createQueueProbe(options)
     case 'postgres':

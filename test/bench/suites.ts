@@ -18,7 +18,7 @@ export type Variant = {
 export type Load = { readonly connections: number; readonly bytes: number }
 
 export type Suite = {
-  readonly name: 'accept' | 'slow' | 'agent' | 'signed' | 'isolation' | 'peers'
+  readonly name: 'accept' | 'slow' | 'agent' | 'flow' | 'signed' | 'isolation' | 'peers'
   readonly variants: readonly Variant[]
   readonly loads: readonly Load[]
 }
@@ -62,6 +62,9 @@ const waiting: Variant = {
   server: { kind: 'sqlite', delayMs: 0, waits: true },
   path: '/hooks/bench-agent',
 }
+/** The same with a flow, whose keys are the numbers of the issues, or one key for all requests. */
+const flows: Variant = { ...waiting, name: 'gateway, runs of a flow wait', path: '/hooks/bench-flow' }
+const hot: Variant = { ...waiting, name: 'gateway, runs of one key wait', path: '/hooks/bench-hot' }
 const signed: Variant = { ...gateway('gateway, signed by GitHub'), path: '/hooks/bench-github', signed: true }
 
 /** The template of the benched hook as code. */
@@ -99,6 +102,7 @@ export const suites: readonly Suite[] = [
   },
   { name: 'slow', variants: [fast, slow2, slow5, single2, insert2], loads: [many] },
   { name: 'agent', variants: [wakes, agents, waiting], loads: [many] },
+  { name: 'flow', variants: [waiting, flows, hot], loads: [many] },
   { name: 'signed', variants: [wakes, signed], loads: [many, large] },
   {
     name: 'isolation',
@@ -188,6 +192,26 @@ export const comparisons: readonly Comparison[] = [
     suite: 'agent',
     as: 'processor',
     title: 'processor time of an accepted run / wake',
+  },
+  { ...ratio(flows, waiting, many, 0.9), suite: 'flow' },
+  {
+    ...ratio(flows, waiting, many, 1.1),
+    suite: 'flow',
+    as: 'latency',
+    title: 'p50 of an accepted run, with a flow / without',
+  },
+  {
+    ...ratio(flows, waiting, many, 1.1),
+    suite: 'flow',
+    as: 'processor',
+    title: 'processor time of an accepted run, with a flow / without',
+  },
+  { ...ratio(hot, waiting, many, 0.9), suite: 'flow' },
+  {
+    ...ratio(hot, waiting, many, 1.1),
+    suite: 'flow',
+    as: 'processor',
+    title: 'processor time of an accepted run, of one key / without a flow',
   },
   // 15 µs and the hash, which takes about 3 µs for 1 kB and 10 µs for 10 kB
   { ...ratio(signed, wakes, many, 18), ...signature },

@@ -128,7 +128,7 @@ function toRow(group: readonly Sample[]): Row[] {
 /** Suites in their order, loads from light to heavy. */
 function toRank({ suite, load }: Row): number {
   return (
-    ['accept', 'slow', 'agent', 'signed', 'isolation', 'peers'].indexOf(suite) * 1e12 +
+    ['accept', 'slow', 'agent', 'flow', 'signed', 'isolation', 'peers'].indexOf(suite) * 1e12 +
     load.bytes * 1e4 +
     load.connections
   )

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { hookToken, writeFiles } from '../e2e/gateway.ts'
 import { onFileEnd } from '../file-end.ts'
 import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
-import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, transform, usual } from './stage.ts'
+import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage, transform, usual } from './stage.ts'
 
 const wait = { timeout: 15_000 }
 const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
@@ -302,6 +302,23 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
+    test('a refusal during a cut of the stream appears when the stream is back', async () => {
+      const other = await stage.open()
+      await other.clock.install()
+      await other.reload()
+      await other.getByText('live', { exact: true }).waitFor(wait)
+      await other.route('**/api/stream', (route) => route.abort())
+      await other.clock.fastForward(41_000)
+      await other.getByText('not connected').waitFor(wait)
+      expect((await fetch(`${stage.gateway.url}/during-the-cut`, { method: 'POST' })).status).toBe(401)
+      expect(await other.locator('.row.refused', { hasText: 'during-the-cut' }).count()).toBe(0)
+      await other.unroute('**/api/stream')
+      await other.clock.fastForward(60_000)
+      await other.locator('.row.refused', { hasText: 'during-the-cut' }).waitFor(wait)
+      await other.context().close()
+      stage.errors.splice(0)
+    })
+
     describe('a delivery', () => {
       test('a delivery and its row show how often it was repeated, as soon as that is counted', async () => {
         const twice = { 'idempotency-key': 'twice' }
@@ -318,26 +335,29 @@ describe.skipIf(!hasBrowser)(
         const detail = page.locator('#detail')
         await detail.getByText('seen Fix the login').waitFor(wait)
         const text = await detail.innerText()
-        for (const part of [
-          'the hook token',
-          'path is "review"',
-          'review.ts',
-          'hook:review',
-          'summary',
-          'Answer to the sender: 200',
-        ]) {
+        for (const part of ['the hook token', 'path is "review"', 'review.ts', 'hook:review', 'summary']) {
           expect(text).toContain(part)
         }
-        await detail.getByText('Prompt, as it was built').click()
+        await shoot(page, 'delivery-light')
+        await openTab(page, 'Answer')
+        await detail.getByText('Answer to the sender: 200').waitFor(wait)
+        await openTab(page, 'Prompt and reply')
+        await detail.getByText('from outside', { exact: true }).waitFor(wait)
+        expect(await detail.getByLabel('Text from outside').innerText()).toContain('Review Fix the login')
+        await detail.getByText('the whole prompt').click()
         await detail
           .getByText(/untrusted/i)
           .first()
           .waitFor(wait)
+        await openTab(page, 'Request')
         expect(await detail.getByText('labels').isVisible()).toBe(true)
         await detail.getByText('9 headers').click()
         await detail.getByText('application/json').first().waitFor(wait)
-        await shoot(page, 'delivery-light')
+        // the tab is remembered for the next delivery, and the arrow keys choose another one
         await show(page, `id=${await stage.post('plain', { text: 'x' })}`)
+        await detail.locator('.tree').waitFor(wait)
+        await page.getByRole('tab', { name: 'Request' }).focus()
+        await page.keyboard.press('ArrowLeft')
         await detail.getByText('Say {{text}}').waitFor(wait)
         expect(await detail.locator('.tried li').allInnerTexts()).toEqual([
           expect.stringMatching(/^· skips payload\.skip/),
@@ -362,12 +382,14 @@ describe.skipIf(!hasBrowser)(
         expect(await page.evaluate('window.opened')).toContain('review.ts:3')
       })
 
-      test('a delivery is copied as a curl command without a token, which a shell runs and which is no duplicate', async () => {
+      test('a delivery is copied as a curl command without a token, which a shell runs and which is not a duplicate', async () => {
         const payload = { title: 'it\'s $(id) `id` \\ " !!\n', bad: true }
         const github = { 'x-github-event': 'push', 'x-github-delivery': 'sent-once' }
         const first = await stage.post('review', payload, github)
         await show(page, `id=${first}`)
+        await openTab(page, 'Request')
         await page.locator('#detail .string', { hasText: 'it' }).first().waitFor(wait)
+        await openTab(page, 'Trace')
         await page.keyboard.press('c')
         await page.getByText('The curl command is in the clipboard.').waitFor(wait)
         const curl = await page.evaluate<string>('navigator.clipboard.readText()')
@@ -429,6 +451,7 @@ describe.skipIf(!hasBrowser)(
       test('numbers are shown and sent again as they came', async () => {
         const body = '{"title":"numbers","big":12345678901234567890,"price":1.50,"at":1770000000}'
         await show(page, `id=${await stage.post('review', body)}`)
+        await openTab(page, 'Request')
         const tree = page.locator('#detail .tree')
         await tree.getByText('12345678901234567890').waitFor(wait)
         expect(await tree.innerText()).toContain('price: 1.50')
@@ -437,6 +460,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByRole('button', { name: 'edit and send' }).click()
         await page.getByRole('button', { name: 'send as a new delivery' }).click()
         await page.getByText('The new delivery is accepted.').waitFor(wait)
+        await openTab(page, 'Trace')
         const { body: sent } = await stage.ask(`/api/deliveries/${await chosen()}/request`)
         expect(String(sent).replaceAll(/\s/g, '')).toBe(body)
       })
@@ -445,6 +469,7 @@ describe.skipIf(!hasBrowser)(
         const detail = page.locator('#detail')
         const body = '{ "text":"x", "user": {"login":"ada","tags":[{"name":"first"}]},  "n": 1.0 }'
         await show(page, `id=${await stage.post('plain', body)}`)
+        await openTab(page, 'Request')
         const tree = detail.locator('.tree')
         await tree.getByText('"ada"').waitFor(wait)
         await detail.getByRole('button', { name: 'raw' }).click()
@@ -463,6 +488,7 @@ describe.skipIf(!hasBrowser)(
         await detail.getByRole('searchbox', { name: 'Search in the payload' }).fill('')
         await detail.getByRole('button', { name: 'expand all' }).click()
         await tree.getByText('"first"').waitFor(wait)
+        await openTab(page, 'Trace')
       })
 
       test('a parked delivery runs again and is dropped after some seconds, unless the drop is undone', async () => {
@@ -558,9 +584,30 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.event-line.waits').count()).toBeGreaterThanOrEqual(0)
     })
 
+    test('sessions of a single run are folded by hook, and on a phone the list and the chat take turns', async () => {
+      await stage.post('tells', { text: 'folded' })
+      await page.setViewportSize({ width: 360, height: 760 })
+      await show(page, 'view=sessions')
+      const folded = page.locator('.singles').filter({ has: page.locator('summary', { hasText: 'tells' }) })
+      await folded.waitFor(wait)
+      expect(await page.locator('.chat').isVisible()).toBe(false)
+      expect(await folded.locator('.session').first().isVisible()).toBe(false)
+      await folded.locator('summary').click()
+      await folded.locator('.session').first().click()
+      await page.locator('.message.assistant').first().waitFor(wait)
+      expect(await page.getByRole('navigation', { name: 'Sessions' }).isVisible()).toBe(false)
+      await page.getByRole('button', { name: '← sessions' }).click()
+      await page.getByRole('navigation', { name: 'Sessions' }).waitFor(wait)
+      await page.setViewportSize({ width: 1440, height: 900 })
+    })
+
     test('health shows at once a saved file that is not live, with its code frame, and that it was fixed', async () => {
       await show(page, 'view=health')
       await page.getByText('All saved files are live.').waitFor(wait)
+      const outlets = page.getByRole('region', { name: 'Models and channels', exact: true })
+      const telegram = outlets.locator('tr').filter({ has: page.getByRole('cell', { name: 'telegram', exact: true }) })
+      await telegram.getByRole('button', { name: /must write to the bot first/ }).waitFor(wait)
+      expect((await telegram.locator('td').allInnerTexts()).slice(2, 4)).toEqual([expect.stringMatching(/^\d/), '1'])
       writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': 'export default (\n' })
       await page.getByText('A saved file is not live.').waitFor(wait)
       await page.locator('.health .problem pre').waitFor(wait)
@@ -590,6 +637,7 @@ describe.skipIf(!hasBrowser)(
           constructor: { prototype: markup },
         })
         await show(page, `id=${id}`)
+        await openTab(page, 'Request')
         await page.locator('#detail .string', { hasText: '<img src=x' }).first().waitFor(wait)
         expect(await page.evaluate('window.owned')).toBeUndefined()
         expect(await page.locator('#detail img, #detail script, #detail a[href^="javascript"]').count()).toBe(0)
@@ -630,36 +678,6 @@ describe.skipIf(!hasBrowser)(
         expect(await page.locator('#detail .branch > details').count()).toBeLessThan(10)
       })
     })
-
-    test(
-      'axe-core finds nothing serious and nothing is wider than the window, in light and dark, narrow and wide',
-      { timeout: 120_000 },
-      async () => {
-        for (const [colorScheme, width] of [
-          ['light', 1440],
-          ['dark', 1440],
-          ['light', 360],
-          ['dark', 3840],
-        ] as const) {
-          await page.emulateMedia({ colorScheme })
-          await page.setViewportSize({ width, height: 900 })
-          for (const [name, hash, sign] of [
-            ['list', '', '.rows .row'],
-            ['empty', 'q=nothing+has+this', '.empty'],
-            ['delivery', `id=${ids.done}`, '#detail .stage'],
-            ['sessions', 'view=sessions&session=main/main', '.event-line'],
-            ['health', 'view=health', '.plot'],
-          ] as const) {
-            await show(page, hash)
-            await page.locator(sign).first().waitFor(wait)
-            await shoot(page, `${name}-${colorScheme}-${width}`)
-            if (width !== 3840) expect(await findBarriers(page), `${name} ${colorScheme} ${width}`).toEqual([])
-            const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-            expect(overflow, `${name} ${width}`).toBeLessThanOrEqual(0)
-          }
-        }
-      },
-    )
 
     test('a key that has ended leads back to hookloom open, and nothing wrote an error to the console before', async () => {
       expect(stage.errors).toEqual([])

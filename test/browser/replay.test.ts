@@ -1,4 +1,6 @@
 // The replay on the page: it follows each save, shows what would change, and publishes a save that waits.
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
@@ -90,12 +92,12 @@ describe.skipIf(!hasBrowser)(
       await says('A save is not live. 10 requests, 10 would differ.')
       const changed = page.locator('.group.changed').filter({ hasText: '8 requests' })
       const names = await changed.locator('figcaption').allInnerTexts()
-      expect(names.slice(0, 2)).toEqual(['live code', 'files on disk'])
+      expect(names.slice(0, 2)).toEqual(['before: live code', 'after: files on disk'])
       const field = page.locator('.change', { hasText: 'recorded when it came' }).first()
       await field.waitFor(wait)
       expect(await field.locator('figcaption').allInnerTexts()).toEqual([
-        'live code',
-        'files on disk',
+        'before: live code',
+        'after: files on disk',
         'recorded when it came',
       ])
       await page
@@ -111,7 +113,7 @@ describe.skipIf(!hasBrowser)(
       await hook.press('y')
       await page.getByText('No kept request fits these filters.').waitFor(wait)
       expect(new URL(page.url()).hash).toBe('#view=replay&last=20&hook=y')
-      // its template has the time of the request, which is no difference
+      // its template has the time of the request, which is not a difference
       await stage.post('y', { n: 1 })
       await page.reload()
       await says('1 request, no difference.')
@@ -158,7 +160,7 @@ describe.skipIf(!hasBrowser)(
       await page.locator('.group .id').first().click()
       await page.locator('#detail .id', { hasText: id }).waitFor(wait)
       await page.keyboard.press('Escape')
-      await page.keyboard.press('2')
+      await page.keyboard.press('3')
       await says('10 requests, 10 would differ.')
     })
 
@@ -203,6 +205,66 @@ describe.skipIf(!hasBrowser)(
         expect(stage.errors).toEqual([])
       },
     )
+
+    test('each delivery of a group has its own difference, and a class filters the groups and the requests', async () => {
+      await show(page, 'view=replay')
+      save(second)
+      const group = page.locator('.group.changed').first()
+      await group.locator('ins', { hasText: 'green' }).waitFor(wait)
+      await group.getByText(/^1 of \d+$/).waitFor(wait)
+      const first = await group.locator('.id').innerText()
+      await group.getByRole('button', { name: 'next' }).click()
+      await group.getByText(/^2 of \d+$/).waitFor(wait)
+      await expect.poll(() => group.getByText('Replaying …').count(), wait).toBe(0)
+      expect(await group.locator('.id').innerText()).not.toBe(first)
+      await group.locator('ins').first().waitFor(wait)
+      await group.getByRole('button', { name: 'previous' }).click()
+      await expect.poll(() => group.locator('.id').innerText(), wait).toBe(first)
+      await page.locator('.classes button', { hasText: 'same' }).click()
+      await expect.poll(() => page.locator('.group').count(), wait).toBe(0)
+      const count = Number(await page.locator('.classes .same b').innerText())
+      await expect.poll(() => report().locator('tbody tr').count(), wait).toBe(count)
+      await page.locator('.classes button', { hasText: 'same' }).click()
+      await group.waitFor(wait)
+    })
+
+    test('the replay says which file was saved when, and updates the fixtures of an edit that fails them', async () => {
+      const file = `export default ({ payload: { kind } }) => ({ message: 'Hello ' + kind })\n`
+      const old = {
+        request: { path: 'x', payload: { kind: 'a' } },
+        expect: { decision: 'accept', actions: [{ message: 'Hi a' }] },
+      }
+      writeFiles(stage.gateway.dir, { [fixture]: JSON.stringify(old) })
+      save(file)
+      const failing = page.getByRole('region', { name: 'Fixtures that fail' })
+      await failing.getByLabel('Failing fixtures').getByText('Hello a').waitFor(wait)
+      await page.locator('#last-save').getByText(/x\.ts/).waitFor(wait)
+      expect(await page.locator('#last-save').innerText()).toMatch(/saved \d+ s ago\.$/)
+      await failing.getByRole('button', { name: 'update fixtures' }).click()
+      await page.locator('#updated').getByText('keeps-it.json').waitFor(wait)
+      await failing.waitFor({ ...wait, state: 'hidden' })
+      const { expect: expected } = JSON.parse(readFileSync(join(stage.gateway.dir, fixture), 'utf8'))
+      expect(expected).toEqual({ decision: 'accept', actions: [{ message: 'Hello a' }] })
+      rmSync(join(stage.gateway.dir, fixture))
+    })
+
+    test('from a difference, its deliveries are opened, one becomes a fixture, and all of them run again after a second press', async () => {
+      await show(page, 'view=replay')
+      save(second)
+      const group = page.locator('.group.changed').first()
+      await group.locator('ins', { hasText: 'green' }).waitFor(wait)
+      await group.getByRole('button', { name: 'keep as fixture' }).click()
+      await group.getByText(/^Created .*\.json\. It expects the decision/).waitFor(wait)
+      const count = async () => ((await stage.ask('/api/deliveries?limit=500'))['deliveries'] as unknown[]).length
+      const before = await count()
+      const again = group.getByRole('button', { name: /^run these \d+ again$/ })
+      const ids = Number(/\d+/.exec(await again.innerText())?.[0])
+      await again.click()
+      expect(await count()).toBe(before)
+      await group.getByRole('button', { name: /^really run/ }).click()
+      await group.getByText(new RegExp(`^${ids} now accepted\\.$`)).waitFor(wait)
+      expect(await count()).toBe(before + ids)
+    })
 
     test('a save that waits because it would change recent deliveries is published', async () => {
       const held = await startStage({ config: config(true), files: { [file]: first } }, stage.browser)

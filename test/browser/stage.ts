@@ -92,7 +92,10 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
       })
       contexts.push(context)
       const page = await context.newPage()
-      page.on('console', (message) => void (isFault(message) && errors.push(message.text())))
+      page.on(
+        'console',
+        (message) => void (isFault(message) && errors.push(`${message.text()} ${message.location().url}`)),
+      )
       page.on('pageerror', (error) => void errors.push(String(error)))
       const { code } = await ask('/api/page/code', 'POST')
       await page.goto(`${gateway.adminUrl}/#k=${String(code)}`)
@@ -115,6 +118,11 @@ function isFault(message: ConsoleMessage): boolean {
 /** Another place of the same page. */
 export async function show(page: Page, hash: string): Promise<void> {
   await page.evaluate(`location.hash = ${JSON.stringify(hash)}`)
+}
+
+/** Chooses a part of the opened delivery. The page remembers it for the next one. */
+export async function openTab(page: Page, name: 'Trace' | 'Request' | 'Prompt and reply' | 'Answer'): Promise<void> {
+  await page.getByRole('tab', { name }).click()
 }
 
 export async function shoot(page: Page, name: string): Promise<void> {

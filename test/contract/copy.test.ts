@@ -76,6 +76,8 @@ async function readEverything(place: StorePlace) {
       lanes: await reader.lanes({ limit }),
       counts: await reader.counts(),
       cursor: await reader.cursor('mailbox'),
+      quarantined: await reader.quarantined({ limit }),
+      sealed: Buffer.from((await reader.sealed('refused')) ?? []).toString('hex'),
       parked: await reader.parkedFor('broken.ts'),
     }
   } finally {
@@ -88,6 +90,18 @@ async function fill(place: StorePlace): Promise<void> {
   await withStore(place, async (store) => {
     await store.join({ id: 'gateway', version: '1', generation: 'g1', address: 'http://127.0.0.1:8790/hooks' })
     await store.appendAll([newDelivery()], { name: 'mailbox', from: undefined, to: '17' })
+    const sealed = {
+      hookLabel: 'ci',
+      network: '192.0.2.0/24',
+      isKnown: true,
+      keyId: 'k',
+      sealed: new Uint8Array([0, 255]),
+    }
+    await store.quarantine([{ requestId: 'refused', receivedAt: 7, hook: 'ci', refusal: '{}', ...sealed }], {
+      maxRequests: 9,
+      maxBytes: 9_000,
+      olderThan: 0,
+    })
     await store.append(
       newDelivery({
         id: 'parked',
@@ -136,7 +150,7 @@ async function fill(place: StorePlace): Promise<void> {
     }
     const events = (await store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).events
     await report('job-done', {
-      step: { name: 'run', state: 'done', at: 1, result: 'yes' },
+      steps: [{ name: 'run', state: 'done', at: 1, result: 'yes' }],
       messages: [
         { role: 'user', text: 'question' },
         { role: 'assistant', text: 'answer' },
@@ -318,24 +332,30 @@ describe.skipIf(whyNoPostgres)(
       )
       const copied = new Set(copiedTables.map(({ name }) => name))
       const others = (names: string[]) => names.filter((name) => !copied.has(name)).toSorted()
-      // the catalog follows from the rows
+      // the catalog and the keys follow from the rows
       expect(others(ofSqlite)).toEqual([
         'catalog',
+        'flow_keys',
+        'flow_lines',
         'jobs_of',
         'listed',
         'nodes',
+        'reservations',
         'run_messages',
         'transcripts',
         'wake_ids',
       ])
       // requests and job_parts are copied with deliveries and jobs
       expect(others(rows.map(({ tablename }) => tablename))).toEqual([
+        'flow_keys',
+        'flow_lines',
         'hookloom_schema',
         'job_parts',
         'leases',
         'lockouts',
         'nodes',
         'requests',
+        'reservations',
         'task_names',
       ])
       // and so are all of their columns

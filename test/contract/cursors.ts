@@ -84,11 +84,89 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.delivery(one.id)).toBeUndefined()
     })
 
+    test('several cursors move together or not at all', async () => {
+      const { store, clock } = stage()
+      const values = async () => Promise.all(['state/a', 'state/b', 'state/c'].map((name) => store.cursor(name)))
+      await store.appendAll([], move(undefined, '1', 'state/b'))
+      const late = newDelivery({ at: clock() })
+      const moves = (from: string) => [
+        move(undefined, '2', 'state/c'),
+        move(from, '2', 'state/b'),
+        move(undefined, '2', 'state/a'),
+      ]
+      expect(await store.appendAll([late], moves('0'))).toBe('moved')
+      expect([await values(), await store.delivery(late.id)]).toEqual([[undefined, '1', undefined], undefined])
+      expect(await store.appendAll([late], moves('1'))).toEqual([{ kind: 'stored' }])
+      expect(await values()).toEqual(['2', '2', '2'])
+      // each of them takes both cursors, in another order
+      const both = ['state/a', 'state/b']
+      const races = Array.from({ length: 6 }, (_, index) =>
+        store.appendAll(
+          [],
+          (index % 2 ? both : both.toReversed()).map((name) => move('2', `3 ${index}`, name)),
+        ),
+      )
+      expect((await Promise.all(races)).filter((each) => each !== 'moved')).toHaveLength(1)
+      const [a, b] = await values()
+      expect(a).toBe(b)
+    })
+
+    test('a cursor that moves only with a new delivery does not move with a duplicate', async () => {
+      const { store, clock } = stage()
+      const only = (from: string | undefined, to: string) => ({ ...move(from, to, 'state/d'), ifStored: true as const })
+      await store.appendAll([newDelivery({ at: clock(), ...keyed('a') })], only(undefined, '1'))
+      const again = newDelivery({ at: clock(), ...keyed('a') })
+      const other = move(undefined, '9', 'other')
+      expect(await store.appendAll([again], [only('1', '2'), other])).toMatchObject([{ kind: 'duplicate' }])
+      expect([await store.cursor('state/d'), await store.cursor('other')]).toEqual(['1', '9'])
+      expect(await store.appendAll([newDelivery({ at: clock(), ...keyed('b') })], only('1', '2'))).toMatchObject([
+        { kind: 'stored' },
+      ])
+      expect(await store.cursor('state/d')).toBe('2')
+    })
+
     test('appendAll sets a cursor that no sweep deletes', async () => {
       const { store, clock } = stage()
       await store.appendAll([newDelivery({ at: clock() })], move(undefined, '7'))
       await store.sweep(-1)
       expect(await store.cursor('gmail/a@example.com')).toBe('7')
+    })
+  })
+
+  describe('settle with a cursor', () => {
+    const name = 'once/a.ts/k'
+    const settlement = (jobs = [newJob()]) => ({ ...newDelivery({ at: 0 }), state: 'accepted' as const, jobs })
+
+    test('a delivery is settled with the move of a cursor, or neither is done', async () => {
+      const { store, clock } = stage()
+      const [first, second] = [1, 2].map(() => newDelivery({ at: clock(), state: 'pending' }))
+      for (const delivery of [first, second]) if (delivery) await store.append(delivery)
+      expect(await store.settle(first?.id ?? '', settlement(), { name, from: undefined, to: '9 a' })).toBe(true)
+      expect(await store.settle(second?.id ?? '', settlement(), { name, from: undefined, to: '9 b' })).toBe('moved')
+      expect(await store.delivery(second?.id ?? '')).toMatchObject({ state: 'pending', jobs: [] })
+      expect(await store.cursor(name)).toBe('9 a')
+      // a settled delivery moves nothing
+      expect(await store.settle(first?.id ?? '', settlement(), { name, from: '9 a', to: '9 c' })).toBe(false)
+      expect(await store.cursor(name)).toBe('9 a')
+      expect(await store.settle(second?.id ?? '', settlement(), { name, from: '9 a', to: '9 b' })).toBe(true)
+    })
+
+    test('a sweep deletes the cursor of a key when its time is over, and no other cursor', async () => {
+      const { store, clock } = stage()
+      const values = {
+        [name]: `${clock() - 1} a`,
+        'state/a.ts\nk': '0 0 ',
+        'once/a.ts/l': `${clock() + 60_000} b`,
+        oncex: '1 c',
+      }
+      for (const [key, to] of Object.entries(values)) await store.appendAll([], { name: key, from: undefined, to })
+      await store.sweep(0)
+      expect(await Promise.all(Object.keys(values).map((key) => store.cursor(key)))).toEqual([
+        undefined,
+        undefined,
+        values['once/a.ts/l'],
+        '1 c',
+      ])
     })
   })
 }

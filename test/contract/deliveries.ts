@@ -139,6 +139,21 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
     })
 
+    test('a delivery is shown as recovered only if it was stored as such, also after it was settled', async () => {
+      const { store, clock } = stage()
+      const [asked, received] = [
+        newDelivery({ at: clock(), ...parked(), recovered: true }),
+        newDelivery({ at: clock(), ...parked() }),
+      ]
+      await store.append(received)
+      await store.appendAll([asked], { name: 'recover', from: undefined, to: '1' })
+      for (const { id } of [asked, received]) await store.settle(id, accepted())
+      expect(await store.deliveries({ limit: 9 })).toMatchObject([
+        { deliveryId: received.id, recovered: false },
+        { deliveryId: asked.id, recovered: true },
+      ])
+    })
+
     test('repetitions of an unknown delivery are ignored, and those of others are stored', async () => {
       const { store, clock } = stage()
       const known = newDelivery({ at: clock() })

@@ -94,7 +94,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
       return void (await store.report(job, { outcome }))
     }
     const isWritten = await store.report(job, {
-      step: { name: 'run', state: 'done', at: clock() },
+      steps: [{ name: 'run', state: 'done', at: clock() }],
       events: [newEvent({ sessionKey: 'effects', text: job.id })],
       consumed: shown,
       outcome: { kind: 'done' },
@@ -158,7 +158,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
 }
 
 /** The mulberry32 generator: the same numbers for the same seed. */
-function createRandom(seed: number): () => number {
+export function createRandom(seed: number): () => number {
   let state = seed
   return () => {
     state = (state + 0x6d2b79f5) | 0

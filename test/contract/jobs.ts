@@ -86,7 +86,7 @@ export function describeJobs(stage: () => Stage): void {
       const stale = await claimOne(store)
       clock.advance(leaseMs)
       const held = await claimOne(store)
-      const done = { step: ran(clock()), events: [newEvent()], outcome: { kind: 'done' } } as const
+      const done = { steps: [ran(clock())], events: [newEvent()], outcome: { kind: 'done' } } as const
       expect(await store.report(stale, done)).toBe(false)
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'running', steps: [] }] })
       expect(await store.events({ limit: 9 })).toEqual([])
@@ -95,7 +95,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.report(held, done)).toBe(true)
       expect(await store.report(stale, done)).toBe(false)
       expect(await store.report(held, { outcome: { kind: 'dead', error: 'no' } })).toBe(false)
-      expect(await store.report(held, { step: ran(clock()) })).toBe(false)
+      expect(await store.report(held, { steps: [ran(clock())] })).toBe(false)
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', attempts: 2, steps: [{}] }] })
       expect(await store.events({ limit: 9 })).toHaveLength(1)
     })
@@ -125,7 +125,7 @@ export function describeJobs(stage: () => Stage): void {
         { role: 'user', text: 'Review' },
         { role: 'assistant', text: 'All good' },
       ] as const
-      expect(await store.report(held, { step: ran(clock()), events: [newEvent({ trusted: true })], messages })).toBe(
+      expect(await store.report(held, { steps: [ran(clock())], events: [newEvent({ trusted: true })], messages })).toBe(
         true,
       )
       expect(await store.delivery(job.id)).toMatchObject({ jobs: [{ state: 'running', steps: [ran(clock())] }] })
@@ -148,7 +148,7 @@ export function describeJobs(stage: () => Stage): void {
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const held = await claimOne(store)
       clock.advance(leaseMs - 1)
-      expect(await store.report(held, { step: ran(1), leaseMs })).toBe(true)
+      expect(await store.report(held, { steps: [ran(1)], leaseMs })).toBe(true)
       clock.advance(leaseMs - 1)
       expect(await store.claim({ limit: 1, leaseMs })).toEqual([])
       clock.advance(1)
@@ -161,11 +161,23 @@ export function describeJobs(stage: () => Stage): void {
       await store.append(delivery)
       const held = await claimOne(store)
       const rows = { events: [newEvent()], messages: [{ role: 'assistant', text: 'All good' }] } as const
-      await store.report(held, { step: ran(1), ...rows })
-      await store.report(held, { step: ran(2), ...rows, outcome: { kind: 'done' } })
+      await store.report(held, { steps: [ran(1)], ...rows })
+      await store.report(held, { steps: [ran(2)], ...rows, outcome: { kind: 'done' } })
       expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done', steps: [ran(1)] }] })
       expect(await store.events({ limit: 9 })).toHaveLength(1)
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toHaveLength(1)
+    })
+
+    test('a report of several steps stores all of them, and its repetition none', async () => {
+      const { store, clock } = stage()
+      const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
+      await store.append(delivery)
+      const held = await claimOne(store)
+      const steps = [ran(1), { name: 'summary', state: 'done', at: 2 }] as const
+      await store.report(held, { steps, events: [newEvent()] })
+      await store.report(held, { steps, events: [newEvent()] })
+      expect((await store.delivery(delivery.id))?.jobs[0]?.steps).toEqual(steps)
+      expect(await store.events({ limit: 9 })).toHaveLength(1)
     })
 
     test('two different steps are both stored, in order', async () => {
@@ -173,8 +185,8 @@ export function describeJobs(stage: () => Stage): void {
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
       const held = await claimOne(store)
-      await store.report(held, { step: ran(1) })
-      await store.report(held, { step: { name: 'summary', state: 'skipped', at: 2, detail: 'an acknowledgement' } })
+      await store.report(held, { steps: [ran(1)] })
+      await store.report(held, { steps: [{ name: 'summary', state: 'skipped', at: 2, detail: 'an acknowledgement' }] })
       expect((await store.delivery(delivery.id))?.jobs[0]?.steps.map(({ name }) => name)).toEqual(['run', 'summary'])
     })
 
@@ -234,7 +246,7 @@ export function describeJobs(stage: () => Stage): void {
       const [job, other] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [job, other] }))
       const held = await claimOne(store)
-      await store.report(held, { step: ran(1), outcome: { kind: 'dead', error: 'no route' } })
+      await store.report(held, { steps: [ran(1)], outcome: { kind: 'dead', error: 'no route' } })
       expect(await store.delivery(job.id)).toMatchObject({
         jobs: [{ state: 'dead', attempts: 1, lastError: 'no route' }, {}],
       })

@@ -1,5 +1,6 @@
+import type { KeptQuery } from '../../src/store/queries.ts'
 import { describe, expect, test } from 'vitest'
-import type { KeptQuery, NewDelivery } from '../../src/store/records.ts'
+import type { NewDelivery } from '../../src/store/records.ts'
 import { accepted, newDelivery, parked, request } from './stage.ts'
 import type { Stage } from './store.ts'
 

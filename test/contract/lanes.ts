@@ -95,7 +95,7 @@ export function describeLanes(stage: () => Stage): void {
       const { store, clock, jobs, due } = await threeOfLane()
       const held = await claimOne(store)
       const step = { name: 'run', state: 'done', at: clock() } as const
-      expect(await store.report(held, { step, leavesLane: true })).toBe(true)
+      expect(await store.report(held, { steps: [step], leavesLane: true })).toBe(true)
       expect(await due()).toEqual([jobs[1].id])
       await store.report(held, { outcome: { kind: 'retry', afterMs: 500, error: 'busy' } })
       expect(await due()).toEqual([])

@@ -8,8 +8,11 @@ import { onFileEnd } from '../file-end.ts'
 export const databaseUrl = process.env['HOOKLOOM_TEST_POSTGRES'] ?? 'postgres://root@127.0.0.1:5432/test'
 const url = databaseUrl
 
-export async function withDatabase<Result>(work: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 2_000 })
+export async function withDatabase<Result>(
+  work: (client: Client) => Promise<Result>,
+  at: string = url,
+): Promise<Result> {
+  const client = new Client({ connectionString: at, connectionTimeoutMillis: 2_000 })
   await client.connect()
   try {
     return await work(client)
@@ -38,9 +41,14 @@ const free: Awaited<ReturnType<typeof newSchema>>[] = []
 
 /** Stores on the same empty schema. It is free again when the last one is closed, and dropped at the end of the test file. */
 export async function openStores(count: number, clock: Clock): Promise<Store[]> {
+  return (await openSchema(count, clock)).stores
+}
+
+/** As `openStores`, with the URL of the schema. */
+export async function openSchema(count: number, clock: Clock): Promise<{ stores: Store[]; url: string }> {
   const used = free.pop() ?? (await newFree())
   let open = count
-  return Array.from({ length: count }, () => {
+  const stores = Array.from({ length: count }, () => {
     const store = createPostgresStore({ url: used.url, now: () => `${clock()}::bigint` })
     return {
       ...store,
@@ -53,6 +61,7 @@ export async function openStores(count: number, clock: Clock): Promise<Store[]> 
       },
     }
   })
+  return { stores, url: used.url }
 }
 
 /** One store, whose calls go to these stores in turn. */

@@ -28,7 +28,7 @@ export function describePosts(stage: () => Stage): void {
       expect(await store.job(job.id)).toMatchObject({ state: 'running', steps: [] })
       expect((await store.job(job.id))?.posts).toEqual(waiting)
       const sent = waiting.map((post) => ({ ...post, state: 'sent' as const, id: `m-${post.part}` }))
-      await store.report(job, { posts: sent, step: delivered })
+      await store.report(job, { posts: sent, steps: [delivered] })
       expect((await store.job(job.id))?.posts).toEqual(sent)
       expect((await store.delivery(job.id))?.jobs[0]?.posts).toEqual(sent)
     })
@@ -36,10 +36,23 @@ export function describePosts(stage: () => Stage): void {
     test('posts are stored even if the step is already stored, and unchanged by a report without posts', async () => {
       const { store } = stage()
       const job = await claimed()
-      await store.report(job, { posts: [newPost(0)], step: delivered })
-      await store.report(job, { posts: [newPost(0, { state: 'unknown' })], step: delivered })
+      await store.report(job, { posts: [newPost(0)], steps: [delivered] })
+      await store.report(job, { posts: [newPost(0, { state: 'unknown' })], steps: [delivered] })
       await store.report(job, { outcome: { kind: 'retry', afterMs: 0, error: 'busy' } })
       expect(await claimOne(store)).toMatchObject({ steps: [delivered], posts: [{ state: 'unknown' }] })
+    })
+
+    test('a post that is stored without a text has the reply of the run, also after a requeue', async () => {
+      const { store } = stage()
+      const job = await claimed()
+      const { text: _, ...post } = newPost(0, { state: 'sent', id: 'm-0' })
+      const run: Step = { name: 'run', state: 'done', at: 1, result: 'A reply with a " and a \0' }
+      await store.report(job, { posts: [post, newPost(1)], steps: [run], outcome: { kind: 'dead', error: 'no route' } })
+      const whole = { ...post, text: run.result }
+      expect((await store.job(job.id))?.posts).toEqual([whole, newPost(1)])
+      expect((await store.delivery(job.id))?.jobs[0]?.posts).toEqual([whole, newPost(1)])
+      await store.requeue(job.id)
+      expect((await claimOne(store)).posts).toEqual([whole])
     })
 
     test('posts of a worker that lost its lease are not stored', async () => {

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import type { PlannedAction } from '../../src/model/action.ts'
 import type { Stage } from './store.ts'
 import { claimOne } from './jobs.ts'
 import { newTask } from './tasks.ts'
-import { accepted, newDelivery, newEvent, newJob, parked, planned, request } from './stage.ts'
+import { accepted, newDelivery, newEvent, newJob, newWake, noJobs, parked, planned, request } from './stage.ts'
 
 export function describeReads(stage: () => Stage): void {
   describe('reads', () => {
@@ -20,6 +21,36 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids({ limit: 2 })).toEqual([b.id, c.id])
       expect(await ids({ limit: 9, state: 'parked' })).toEqual([b.id])
       expect(await ids({ limit: 1, state: 'accepted' })).toEqual([c.id])
+    })
+
+    test('the progress of runs and deliveries is known by their ids, and changes with each report', async () => {
+      const { store, clock } = stage()
+      const [job, other] = [newJob(), newJob()]
+      const delivery = newDelivery({ at: clock(), jobs: [job, other] })
+      const waiting = newDelivery({ at: clock(), ...parked() })
+      for (const each of [delivery, waiting]) await store.append(each)
+      const progressOf = async (id: string) => (await store.progress([id]))[0]
+      const found = await store.progress([waiting.id, job.id, 'none', delivery.id, job.id])
+      expect(new Map(found.map(({ id, state }) => [id, state]))).toEqual(
+        new Map<string, string>([
+          [job.id, 'queued'],
+          [delivery.id, 'accepted'],
+          [waiting.id, 'parked'],
+        ]),
+      )
+      expect([found.length, await store.progress([])]).toEqual([3, []])
+      const seen = new Set([(await progressOf(job.id))?.change])
+      const held = await claimOne(store)
+      expect(held.id).toBe(job.id)
+      seen.add((await progressOf(job.id))?.change)
+      const step = { name: 'run', state: 'done', at: clock(), result: 'Fine.' } as const
+      await store.report(held, { steps: [step] })
+      seen.add((await progressOf(job.id))?.change)
+      expect([seen.size, (await progressOf(job.id))?.state]).toEqual([3, 'running'])
+      await store.report(held, { outcome: { kind: 'done' } })
+      expect((await progressOf(job.id))?.state).toBe('done')
+      await store.end(other.id, { state: 'cancelled', reason: 'Enough.' })
+      expect((await progressOf(other.id))?.state).toBe('cancelled')
     })
 
     test('deliveries are filtered by hook, source, state and text, all together, and paged as without a filter', async () => {
@@ -50,6 +81,74 @@ export function describeReads(stage: () => Stage): void {
         expect(await found({ text })).toEqual([])
       expect(await found({ text: 'hub' }, 2)).toEqual([1, 3])
       expect(await found({ text: 'hub', before: rows[1]?.id ?? '' }, 2)).toEqual([0])
+    })
+
+    test('a search finds text in payloads, messages, errors and replies, but not in prompts or field names', async () => {
+      const { store, clock } = stage()
+      const job = newJob({
+        planned: {
+          ...planned('hook:pr:77'),
+          action: { ...planned('x').action, message: 'Order O-13 äß' },
+        } as PlannedAction,
+      })
+      const rows = [
+        newDelivery({ at: clock(), ...parked({ request: request('{"order":"o-13","back":"a\\\\b","who":"Zoë"}') }) }),
+        newDelivery({ at: clock(), jobs: [job] }),
+        newDelivery({ at: clock(), jobs: [newWake('the disk of db-1 is full')] }),
+        newDelivery({ at: clock(), jobs: [newJob(), newJob()] }),
+        newDelivery({
+          at: clock(),
+          request: { ...request(), body: new Uint8Array([255, 92, 120, 121, 122]) },
+          ring: 5,
+        }),
+        newDelivery({ at: clock(), ...parked({ request: request(`${'x'.repeat(40_000)}the end`) }) }),
+      ]
+      for (const each of rows) await store.append(each)
+      const found = async (text: string) =>
+        (await store.deliveries({ limit: 9, text })).map(({ deliveryId }) =>
+          rows.findIndex(({ id }) => id === deliveryId),
+        )
+      expect(await found('o-13')).toEqual([0, 1])
+      expect(await found('Zoë')).toEqual([0])
+      expect(await found('a\\\\b')).toEqual([0])
+      expect(await found('äß')).toEqual([1])
+      expect(await found('hook:pr:77')).toEqual([1])
+      expect(await found('DB-1 is')).toEqual([2])
+      expect(await found('threw typeerror')).toEqual([0, 5])
+      expect(await found('\\XYZ')).toEqual([4])
+      for (const text of ['the end', 'message', 'detail', 'wakeMode', '\\000']) expect(await found(text)).toEqual([])
+      const [first] = await store.claim({ limit: 1, leaseMs: 9_000, limits: {} })
+      const messages = [
+        { role: 'user', text: 'Is it mended?' } as const,
+        { role: 'assistant', text: 'It is NOT' } as const,
+      ]
+      await store.report(
+        { id: first?.id ?? '', fence: first?.fence ?? 0 },
+        { messages, outcome: { kind: 'dead', error: '502 from upstream' } },
+      )
+      for (const text of ['it is not', '502 FROM']) expect(await found(text)).toEqual([1])
+      expect(await found('mended?')).toEqual([])
+    })
+
+    test('a time range has its first moment and not its last', async () => {
+      const { store, clock } = stage()
+      const rows = Array.from({ length: 4 }, () => {
+        clock.advance(1_000)
+        return newDelivery({ at: clock(), jobs: [newJob()] })
+      })
+      for (const each of rows) await store.append(each)
+      const [one, two, three] = rows.map(({ receivedAt }) => receivedAt)
+      const found = async (query: {
+        since?: number | undefined
+        until?: number | undefined
+        text?: string
+        hook?: string
+      }) => (await store.deliveries({ limit: 9, ...query })).map(({ receivedAt }) => receivedAt)
+      expect(await found({ since: two, until: three })).toEqual([two])
+      expect(await found({ until: three })).toEqual([one, two])
+      expect(await found({ since: three, hook: 'github' })).toHaveLength(2)
+      expect(await found({ since: two, until: three, text: 'review' })).toEqual([two])
+      expect(await found({ since: clock() + 1 })).toEqual([])
     })
 
     test('a delivery has the answer that its sender got, and when it was settled', async () => {
@@ -178,7 +277,7 @@ export function describeReads(stage: () => Stage): void {
       for (const each of all) await store.append(each)
       const steps: string[][] = []
       for (let before: string | undefined; ;) {
-        const from = await store.stepBack({ before, rows: 2 })
+        const from = (await store.stepBack({ before, rows: 2 }))?.id
         steps.push(
           (await store.deliveries({ limit: 9, before, from, text: 'hub' })).map(({ deliveryId }) => deliveryId),
         )
@@ -188,7 +287,7 @@ export function describeReads(stage: () => Stage): void {
       expect(steps.toReversed().flat()).toEqual(all.map(({ id }) => id))
       expect(steps.map(({ length }) => length)).toEqual([2, 2, 2, 2, 1])
       const [first, second] = all.map(({ id }) => id)
-      expect(await store.stepBack({ before: second, rows: 1 })).toBe(first)
+      expect(await store.stepBack({ before: second, rows: 1 })).toEqual({ id: first, receivedAt: all[0]?.receivedAt })
       expect(await store.stepBack({ before: second, rows: 1_000 })).toBeUndefined()
       expect(await store.stepBack({ before: 'nobody', rows: 1 })).toBeUndefined()
       expect(await store.deliveries({ limit: 9, from: 'nobody' })).toEqual([])
@@ -302,7 +401,7 @@ export function describeReads(stage: () => Stage): void {
       const nothing = { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0 }
       expect(await store.counts()).toEqual({
         deliveries: nothing,
-        jobs: { queued: 0, running: 0, done: 0, dead: 0, dropped: 0 },
+        jobs: noJobs,
       })
       const waiting = [newDelivery({ at: clock(), ...parked() }), newDelivery({ at: clock(), ...parked() })] as const
       for (const each of waiting) await store.append(each)
@@ -314,7 +413,7 @@ export function describeReads(stage: () => Stage): void {
       await store.drop(waiting[0].id)
       expect(await store.counts()).toEqual({
         deliveries: { pending: 0, parked: 1, accepted: 1, skipped: 1, dropped: 1 },
-        jobs: { queued: 2, running: 1, done: 1, dead: 1, dropped: 0 },
+        jobs: { ...noJobs, queued: 2, running: 1, done: 1, dead: 1 },
       })
     })
 
@@ -369,6 +468,17 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.deadJobs({ limit: 1 })).map(({ id }) => id)).toEqual([task.id])
       await store.requeue(first.id)
       expect((await store.deadJobs({ limit: 9 })).map(({ id }) => id)).toEqual([second.id, task.id])
+    })
+
+    test('cursors lists the cursors whose names begin with a text, in the order of the names, and no others', async () => {
+      const { store } = stage()
+      for (const name of ['sender/b', 'sender/a%', 'sender', 'senders/x', 'sender/Z', 'other', 'sender/ä']) {
+        await store.appendAll([], { name, from: undefined, to: `value of ${name}` })
+      }
+      expect(await store.cursors('sender/')).toEqual(
+        ['sender/Z', 'sender/a%', 'sender/b', 'sender/ä'].map((name) => ({ name, value: `value of ${name}` })),
+      )
+      expect(await store.cursors('none/')).toEqual([])
     })
 
     test('a store that works reports no trouble', async () => {

@@ -76,12 +76,16 @@ export function describeSessions(stage: () => Stage): void {
       const { store } = stage()
       await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
       const [one] = (await store.waiting({ ...main, limit: 1 })).events
-      await store.report(await turnIn('main'), { step: ran, consumed: one ? [one.id] : [], outcome: { kind: 'done' } })
+      await store.report(await turnIn('main'), {
+        steps: [ran],
+        consumed: one ? [one.id] : [],
+        outcome: { kind: 'done' },
+      })
       const left = await store.waiting({ ...main, limit: 9 })
       expect(left.events.map(({ text }) => text)).toEqual(['two', 'three'])
       // all but the first: an earlier event may have become visible only after the turn read them
       const consumed = left.events.slice(1).map(({ id }) => id)
-      await store.report(await turnIn('main'), { step: ran, consumed, outcome: { kind: 'done' } })
+      await store.report(await turnIn('main'), { steps: [ran], consumed, outcome: { kind: 'done' } })
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
@@ -93,7 +97,7 @@ export function describeSessions(stage: () => Stage): void {
       clock.advance(7)
       const other = await store.waiting({ ...main, sessionKey: 'other', limit: 9 })
       const shown = [...consumed, ...other.events.map(({ id }) => id)]
-      await store.report(turn, { step: ran, consumed: shown, outcome: { kind: 'done' } })
+      await store.report(turn, { steps: [ran], consumed: shown, outcome: { kind: 'done' } })
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ events: [{ text: 'new' }], count: 1 })
       expect(await store.waiting({ ...main, sessionKey: 'other', limit: 9 })).toMatchObject({ count: 1 })
       expect((await store.events({ limit: 9 })).map(({ text, consumedAt }) => [text, consumedAt])).toEqual([
@@ -108,9 +112,9 @@ export function describeSessions(stage: () => Stage): void {
       const consumed = await idsAfter({})
       const [first, second] = [await turnIn('main'), await turnIn('main')]
       const at = clock()
-      await store.report(first, { step: ran, consumed })
+      await store.report(first, { steps: [ran], consumed })
       clock.advance(7)
-      await store.report(second, { step: ran, consumed })
+      await store.report(second, { steps: [ran], consumed })
       expect(await store.events({ limit: 9 })).toMatchObject([{ consumedAt: at }])
     })
 
@@ -121,20 +125,20 @@ export function describeSessions(stage: () => Stage): void {
       clock.advance(30_000)
       const held = await claimOne(store)
       const rows = { consumed, runnerState: 'kept', recipient: { channel: 'slack', to: 'C1' } } as const
-      expect(await store.report(stale, { step: ran, ...rows })).toBe(false)
+      expect(await store.report(stale, { steps: [ran], ...rows })).toBe(false)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
       expect(await store.session(main)).toMatchObject({ runnerState: undefined, recipient: undefined })
-      expect(await store.report(held, { step: ran, ...rows })).toBe(true)
+      expect(await store.report(held, { steps: [ran], ...rows })).toBe(true)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 0 })
     })
 
     test('a turn whose step is already stored consumes and changes nothing', async () => {
       const { store } = stage()
       const turn = await turnIn('main')
-      await store.report(turn, { step: ran, runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
+      await store.report(turn, { steps: [ran], runnerState: 'first', recipient: { channel: 'slack', to: 'C1' } })
       const consumed = await idsAfter({})
       const again = { consumed, runnerState: 'second', recipient: { channel: 'signal', to: '1' } } as const
-      expect(await store.report(turn, { step: ran, ...again })).toBe(true)
+      expect(await store.report(turn, { steps: [ran], ...again })).toBe(true)
       expect(await store.waiting({ ...main, limit: 9 })).toMatchObject({ count: 1 })
       expect(await store.session(main)).toMatchObject({
         runnerState: 'first',
@@ -162,22 +166,25 @@ export function describeSessions(stage: () => Stage): void {
       const turn = await turnIn('hook:pr:1')
       const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
       const state = { id: 'abc', turns: [1, 2], open: true }
-      await store.report(turn, { step: ran, runnerState: state })
+      await store.report(turn, { steps: [ran], runnerState: state })
       expect(await store.session(name)).toMatchObject({ updatedAt: clock(), runnerState: state })
-      await store.report(turn, { step: { ...ran, name: 'summary' } })
+      await store.report(turn, { steps: [{ ...ran, name: 'summary' }] })
       expect(await store.session(name)).toMatchObject({ runnerState: state })
       expect(await store.session(main)).toBeUndefined()
-      await store.report(turn, { step: { ...ran, name: 'deliver' }, runnerState: null })
+      await store.report(turn, { steps: [{ ...ran, name: 'deliver' }], runnerState: null })
       expect(await store.session(name)).toMatchObject({ runnerState: undefined })
     })
 
     test('the session main has the recipient of the last reply from any session of its agent', async () => {
       const { store, clock } = stage()
       const turn = await turnIn('hook:pr:1')
-      await store.report(turn, { step: ran, recipient: { channel: 'slack', to: 'C1' } })
+      await store.report(turn, { steps: [ran], recipient: { channel: 'slack', to: 'C1' } })
       expect(await store.session(main)).toMatchObject({ recipient: { channel: 'slack', to: 'C1' }, updatedAt: clock() })
       expect(await store.session({ ...main, sessionKey: 'hook:pr:1' })).toBeUndefined()
-      await store.report(turn, { step: { ...ran, name: 'deliver' }, recipient: { channel: 'console', to: undefined } })
+      await store.report(turn, {
+        steps: [{ ...ran, name: 'deliver' }],
+        recipient: { channel: 'console', to: undefined },
+      })
       expect(await store.sessions({ limit: 9 })).toEqual([
         { ...main, updatedAt: clock(), recipient: { channel: 'console', to: undefined } },
       ])
@@ -187,7 +194,7 @@ export function describeSessions(stage: () => Stage): void {
       const { store, clock } = stage()
       const turn = await turnIn('main')
       const kept = { recipient: { channel: 'slack', to: 'C1' }, runnerState: 7 } as const
-      await store.report(turn, { step: ran, ...kept, outcome: { kind: 'done' } })
+      await store.report(turn, { steps: [ran], ...kept, outcome: { kind: 'done' } })
       clock.advance(5)
       await waitingAfter({})
       expect(await store.session(main)).toMatchObject({ ...kept, updatedAt: clock() })
@@ -195,6 +202,24 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session(main)).toBeUndefined()
       await waitingAfter({})
       expect(await store.session(main)).toMatchObject({ recipient: undefined, runnerState: undefined })
+    })
+
+    test('turnAgesMs returns the time since each turn of a session ended, newest first, by the store clock', async () => {
+      const { store, clock } = stage()
+      const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
+      const said = [
+        { role: 'user', text: 'How?' },
+        { role: 'assistant', text: 'So.' },
+      ] as const
+      for (const key of ['hook:pr:1', 'hook:pr:1', 'hook:pr:2', 'hook:pr:1']) {
+        await store.report(await turnIn(key), { steps: [ran], messages: said, outcome: { kind: 'done' } })
+        clock.advance(1_000)
+      }
+      const ages = (limit: number, withinMs: number) => store.turnAgesMs({ ...name, limit, withinMs })
+      expect(await ages(9, 60_000)).toEqual([1_000, 3_000, 4_000])
+      expect(await ages(2, 60_000)).toEqual([1_000, 3_000])
+      expect(await ages(9, 4_000)).toEqual([1_000, 3_000])
+      expect(await store.turnAgesMs({ ...name, agentId: 'other', limit: 9, withinMs: 60_000 })).toEqual([])
     })
   })
 }

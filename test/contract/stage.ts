@@ -1,6 +1,7 @@
 // The clock and the records that the store suite uses. The clock moves only when a test moves it.
 import { newId } from '../../src/base/id.ts'
 import type { PlannedAction } from '../../src/model/action.ts'
+import { jobStates } from '../../src/model/job.ts'
 import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/records.ts'
 
 export type Moved = { (): number; advance(ms: number): void }
@@ -37,6 +38,9 @@ export function planned(sessionKey = 'hook:one'): PlannedAction {
 export function newJob(over: Partial<NewJob> = {}): NewJob {
   return { id: newId(), planned: planned(), lane: undefined, state: 'queued', steps: [], events: [], ...over }
 }
+
+/** The counts of a store without jobs. */
+export const noJobs = Object.fromEntries(jobStates.map((state) => [state, 0]))
 
 export function newEvent(over: Partial<NewEvent> = {}): NewEvent {
   return {

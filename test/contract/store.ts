@@ -1,9 +1,12 @@
 // Tests the promises of store.ts, each from both sides. A new engine calls this suite and adds no tests of these promises.
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
+import { describeBudgets } from './budgets.ts'
 import { describeCursors } from './cursors.ts'
 import { describeDeliveries } from './deliveries.ts'
 import { describeDue } from './due.ts'
+import { describeFlow } from './flow.ts'
+import { describeHolds } from './holds.ts'
 import { describeJobs } from './jobs.ts'
 import { describeKept } from './kept.ts'
 import { describeLanes } from './lanes.ts'
@@ -11,11 +14,13 @@ import { describeLeases } from './leases.ts'
 import { describeNodes } from './nodes.ts'
 import { describeOpen } from './open.ts'
 import { describePosts } from './posts.ts'
+import { describeQuarantine } from './quarantine.ts'
 import { describeReads } from './reads.ts'
 import { describeSessions } from './sessions.ts'
 import { createClock, type Moved } from './stage.ts'
 import { describeSweep } from './sweep.ts'
 import { describeTasks } from './tasks.ts'
+import { describeWaits } from './waits.ts'
 import { describeWakes } from './wakes.ts'
 
 /** The store under test and its clock. */
@@ -42,13 +47,18 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeDue,
       describeTasks,
       describeLanes,
+      describeHolds,
+      describeFlow,
       describePosts,
       describeSessions,
+      describeQuarantine,
       describeReads,
       describeKept,
       describeSweep,
       describeLeases,
       describeNodes,
+      describeBudgets,
+      describeWaits,
     ]
     for (const part of parts) part(() => stage)
   })

@@ -3,7 +3,7 @@ import { newId } from '../../src/base/id.ts'
 import type { Step } from '../../src/model/job.ts'
 import type { NewTask } from '../../src/store/records.ts'
 import { claimOne } from './jobs.ts'
-import { newDelivery, newEvent, newJob } from './stage.ts'
+import { newDelivery, newEvent, newJob, noJobs } from './stage.ts'
 import type { Stage } from './store.ts'
 
 export function newTask(over: Partial<NewTask> = {}): NewTask {
@@ -34,10 +34,78 @@ export function describeTasks(stage: () => Stage): void {
       expect(held).toMatchObject({ ...made, state: 'running', fence: expect.any(Number) })
       const step: Step = { name: 'run', state: 'done', at: clock() }
       const events = [newEvent({ text: 'it ran' })]
-      expect(await store.report(held, { step, events, outcome: { kind: 'done' } })).toBe(true)
+      expect(await store.report(held, { steps: [step], events, outcome: { kind: 'done' } })).toBe(true)
       expect(await store.job(task.id)).toMatchObject({ state: 'done', attempts: 1, steps: [step] })
       expect(await store.events({ limit: 9 })).toMatchObject([{ text: 'it ran', deliveryId: undefined }])
-      expect((await store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 0, dropped: 0 })
+      expect((await store.counts()).jobs).toEqual({ ...noJobs, done: 1 })
+    })
+
+    test('a task that is stored with a delivery belongs to none, and stays when the delivery is dropped', async () => {
+      const { store, clock } = stage()
+      const run = newJob()
+      const plan = { kind: 'status', agentId: 'main', sessionKey: 'a', runId: run.id, channel: 'github' } as const
+      const task = newJob({
+        planned: { ...plan, commit: 'acme/app@0123456', name: 'review' },
+        lane: 'status/a',
+        standsFor: 'status/one',
+      })
+      const delivery = newDelivery({ at: clock(), jobs: [run, task] })
+      await store.append(delivery)
+      expect((await store.delivery(delivery.id))?.jobs.map(({ id }) => id)).toEqual([run.id])
+      expect((await store.delivery(delivery.id))?.jobs[0]?.planned).toEqual(run.planned)
+      expect(await store.job(task.id)).toMatchObject({ deliveryId: undefined, planned: task.planned, state: 'queued' })
+      expect(await store.drop(delivery.id)).toBe(true)
+      expect((await store.claim({ limit: 9, leaseMs: 1_000, only: 'tasks' })).map(({ id }) => id)).toEqual([task.id])
+    })
+
+    test('a task that waits for its next attempt is due at once when it is hastened, and no other one is', async () => {
+      const { store } = stage()
+      const task = newTask({ lane: 'status/a', standsFor: 'status/one' })
+      const other = newTask({ lane: 'status/b', standsFor: 'status/two' })
+      await store.addTask(task)
+      await store.addTask(other)
+      for (const job of await store.claim({ limit: 2, leaseMs: 1_000 }))
+        await store.report(job, { outcome: { kind: 'retry', afterMs: 60_000, error: 'not yet', counted: false } })
+      expect(await store.claim({ limit: 9, leaseMs: 1_000 })).toEqual([])
+      expect(await store.hasten('status/one')).toBe(true)
+      expect(await store.nextDueInMs()).toBe(0)
+      expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([task.id])
+      expect(await store.hasten('status/one')).toBe(false)
+      expect(await store.hasten('status/three')).toBe(false)
+    })
+
+    test('a hastened task still waits for an earlier one of its lane', async () => {
+      const { store } = stage()
+      const first = newTask({ lane: 'status/a', standsFor: 'status/one' })
+      const second = newTask({ lane: 'status/a', standsFor: 'status/two' })
+      await store.addTask(first)
+      await store.addTask(second)
+      const held = await claimOne(store)
+      await store.hasten('status/two')
+      expect(await store.claim({ limit: 9, leaseMs: 1_000 })).toEqual([])
+      await store.report(held, { outcome: { kind: 'retry', afterMs: 60_000, error: 'not yet', counted: false } })
+      expect(await store.claim({ limit: 9, leaseMs: 1_000 })).toEqual([])
+      await store.hasten('status/one')
+      expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([first.id])
+    })
+
+    test('a claim of tasks only leaves the jobs of deliveries, and lanes and holds apply', async () => {
+      const { store, clock } = stage()
+      const job = newJob({ labels: ['agent:main'] })
+      const inLane = newJob({ lane: 'main/main' })
+      await store.append(newDelivery({ at: clock(), jobs: [job, inLane] }))
+      const claimTasks = async () =>
+        (await store.claim({ limit: 9, leaseMs: 1_000, only: 'tasks' })).map(({ id }) => id)
+      expect(await claimTasks()).toEqual([])
+      const behind = newTask()
+      const free = newTask({ lane: 'main/other', standsFor: 'else' })
+      await store.addTask(behind)
+      await store.addTask(free)
+      await store.hold({ label: 'all', kind: 'pause', reason: '', author: 'ada', forMs: undefined })
+      expect(await claimTasks()).toEqual([free.id])
+      expect(await claimTasks()).toEqual([])
+      await store.unhold({ label: 'all', kind: 'pause' })
+      expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([job.id, inLane.id])
     })
 
     test('a task belongs to no delivery, and is rejected if its id is taken', async () => {

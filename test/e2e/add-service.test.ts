@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
@@ -10,7 +10,8 @@ import {
   renderUnit,
   describeInstallation,
 } from '../../src/cli/scaffold/service.ts'
-import { readBlock } from '../pages.ts'
+import { renderConfigIgnore, renderConfigImage, renderKubernetes } from '../../src/cli/scaffold/kubernetes.ts'
+import { readBlock, root as rootFolder } from '../pages.ts'
 import { runCommand } from './command.ts'
 import { mainFile, makeConfigDir, makeFolder, writeFiles } from './gateway.ts'
 
@@ -47,6 +48,8 @@ describe('hookloom add service --kind systemd', () => {
     group: 'root',
     owner: '0:0',
     stopTimeoutMs: 1,
+    sharesStore: false,
+    transformsMb: 384,
     hooksPath: '/hooks',
     port: 1,
     adminPort: 2,
@@ -61,12 +64,32 @@ describe('hookloom add service --kind systemd', () => {
       const { stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
       // units of the machine may have their own errors
       expect(stderr.split('\n').filter((line) => line.includes('hookloom'))).toEqual([])
-      const rated = spawnSync('systemd-analyze', ['security', '--offline=yes', '--threshold=50', file], {
+      const rated = spawnSync('systemd-analyze', ['security', '--offline=yes', '--threshold=20', file], {
         encoding: 'utf8',
       })
-      expect(rated.stdout).toMatch(/Overall exposure level for hookloom\.service: [0-4]\.\d/)
+      expect(rated.stdout).toMatch(/Overall exposure level for hookloom\.service: (?:[01]\.\d|2\.0)/)
     },
   )
+
+  test('a unit of root is replaced after the directory got a user, and an edited one is not', async () => {
+    const dir = makeConfigDir()
+    const { user: root, ...others } = { ...facts, dir, program: rootFolder, group: '0' }
+    const unit = { ...others, stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
+    const old = renderUnit({ ...unit, user: root })
+    writeFileSync(join(dir, 'hookloom.service'), old)
+    chownSync(dir, 4321, 4321)
+    const again = await add(dir, 'systemd')
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('changed  ')])
+    expect(read(dir, 'hookloom.service')).toBe(old.replace('User=root', 'User=4321').replace('Group=0', 'Group=4321'))
+    writeFileSync(join(dir, 'hookloom.service'), `${old}# mine`)
+    expect((await add(dir, 'systemd')).code).toBe(65)
+  })
+
+  test('a gateway that fails again and again stays down, and one that was stopped is not started', () => {
+    const unit = renderUnit(facts)
+    expect(unit).toMatch(/^Restart=on-failure$/m)
+    expect(unit).toMatch(/^StartLimitBurst=20$/m)
+  })
 
   test('the unit lets the gateway write its store and its workspaces', async () => {
     const dir = makeConfigDir({
@@ -161,14 +184,17 @@ describe('hookloom add service --kind compose', () => {
 test('the page about production shows the files that the command writes', () => {
   const paths = { dir: '/var/lib/hookloom', program: '/opt/hookloom', node: '/usr/bin/node' }
   const serving = { stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
-  const shown = { ...paths, ...serving, user: 'hookloom', group: 'hookloom', owner: '999:999' }
+  const sizes = { sharesStore: true, transformsMb: 384 }
+  const shown = { ...paths, ...serving, ...sizes, user: 'hookloom', group: 'hookloom', owner: '999:999' }
   const page = 'src/cli/operations/README.md'
   expect(readBlock(page, 'ini', '[Service]')).toBe(renderUnit(shown))
-  expect(readBlock(page, 'dockerfile', 'FROM')).toBe(renderDockerfile(shown))
+  expect(readBlock(page, 'dockerfile', 'npm ci')).toBe(renderDockerfile(shown))
   expect(readBlock(page, 'jsonc', '172.30.')).toContain(
     `"trustedProxies": ["${describeInstallation(shown.dir).network}"]`,
   )
   expect(readBlock(page, 'text', 'health_uri')).toBe(renderCaddyfile(shown))
+  expect(readBlock(page, 'dockerfile', 'FROM hookloom')).toBe(renderConfigImage())
+  expect(readBlock(page, 'yaml', 'PodDisruptionBudget')).toBe(renderKubernetes(shown))
 })
 
 test('hookloom add service fails without a configuration or with an unknown kind', async () => {
@@ -179,14 +205,15 @@ test('hookloom add service fails without a configuration or with an unknown kind
   })
   expect(await add(dir, 'sysd')).toMatchObject({
     code: 64,
-    stderr: expect.stringMatching(/Expected one of systemd, docker, compose|Did you mean/),
+    stderr: expect.stringMatching(/Expected one of systemd, docker, compose, kubernetes|Did you mean/),
   })
 })
 
 describe('paths with a control character', () => {
   const plain = { dir: '/srv/h', program: '/opt/h', node: '/usr/bin/node', user: 'ada', group: 'ada', owner: '1:1' }
   const rest = { stopTimeoutMs: 1, hooksPath: '/hooks', port: 1, adminPort: 2, writable: ['/srv/other'] }
-  const facts = { ...plain, ...rest }
+  const sizes = { sharesStore: false, transformsMb: 384 }
+  const facts = { ...plain, ...rest, ...sizes }
   const bad = '/srv/x\nExecStartPre=+/bin/touch /etc/made'
 
   test.each([
@@ -270,6 +297,17 @@ describe('container image', () => {
       'src',
       'presets',
       'transforms',
+      '--from=build /opt/hookloom',
+    ])
+    const configured = [...renderConfigImage().matchAll(/^(?:COPY|ADD) --chown=\S+ (.*) \S+$/gm)]
+    expect(configured.map(([, names]) => names)).toEqual(['hookloom.jsonc', 'hooks'])
+  })
+
+  test('the image with a configuration has the modules, and no secret, store or workspace', () => {
+    const modules = ['hookloom.jsonc', 'hooks/transforms/a.ts', 'hooks/transforms/a.fixtures/b.json']
+    expect(findIgnored(renderConfigIgnore(), [...hidden, ...modules, 'hooks/.env'])).toEqual([
+      ...hidden.filter((file) => !modules.includes(file)),
+      'hooks/.env',
     ])
   })
 })

@@ -86,6 +86,7 @@ describe('list of deliveries', () => {
         mappingId: 'plain',
         repeats: 0,
         repeatedAt: null,
+        recovered: false,
         state: 'accepted',
         summary: 'Say herring a',
         code: null,
@@ -97,6 +98,10 @@ describe('list of deliveries', () => {
           done: expect.any(Number),
           dead: 0,
           dropped: 0,
+          superseded: 0,
+          cancelled: 0,
+          expired: 0,
+          skipped: 0,
           failing: 0,
         },
         doneMs: second['deliveries'][0].doneMs,
@@ -108,7 +113,9 @@ describe('list of deliveries', () => {
     expect(await of('state=parked')).toEqual([parked])
     expect(await of('q=REVIEW')).toEqual([parked])
     expect(await of(`q=${ids[1]}`)).toEqual([ids[1]])
-    expect(await of('q=herring')).toEqual([])
+    expect(await of('q=herring')).toHaveLength(4)
+    expect(await of('q=zebra')).toEqual([])
+    expect(await of('until=2020-01-01T00:00:00.000Z')).toEqual([])
     expect(await of('state=dead')).toEqual([])
     expect((await ask('/api/deliveries?state=parked')).json['deliveries'][0]).toMatchObject({
       summary: 'Error: the payload is bad · review.ts:3',
@@ -192,7 +199,8 @@ test('a run has its whole prompt and its reply', async () => {
   expect(run['prompt']).toMatch(/untrusted[^]*ignore the above/i)
   expect(run['reply']).toEqual(expect.any(String))
   const sessions = (await ask('/api/sessions')).json['sessions']
-  expect(sessions.map(({ sessionKey }: Json) => sessionKey)).toContain('hook:review')
+  const named = sessions.find(({ sessionKey }: Json) => sessionKey === 'hook:review')
+  expect(named).toMatchObject({ isSingle: false, hook: null })
   expect((await ask('/api/sessions/hook:review')).json['messages'].length).toBeGreaterThan(1)
   expect((await ask('/api/events')).json['events'].map(({ source }: Json) => source)).toContain('review')
 })
@@ -293,5 +301,5 @@ test('`hookloom list` has the same filters as the admin API', async () => {
   const { json } = await runCommand(['list', '--hook', 'plain', '--search', 'PLA', '--json'], { dir: gateway.dir })
   const ids = json().map(({ deliveryId }) => deliveryId)
   expect(ids).toContain(id)
-  expect((await runCommand(['list', '--search', 'nothing'], { dir: gateway.dir })).stdout).toContain('No delivery')
+  expect((await runCommand(['list', '--search', 'zebra'], { dir: gateway.dir })).stdout).toContain('No delivery')
 })

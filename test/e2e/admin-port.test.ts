@@ -33,9 +33,27 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/api/deliveries/x/request'],
   ['GET', '/api/stream'],
   ['GET', '/api/sessions'],
+  ['GET', '/api/state'],
+  ['POST', '/api/state/drop?module=a.ts'],
   ['GET', '/api/events'],
   ['GET', '/api/health'],
+  ['GET', '/api/budgets'],
+  ['GET', '/api/openapi.json'],
+  ['GET', '/api/tokens'],
+  ['POST', '/api/tokens'],
+  ['POST', '/api/tokens/x/revoke'],
+  ['POST', '/api/budgets/x/raise'],
   ['GET', '/api/attention'],
+  ['GET', '/api/hooks'],
+  ['GET', '/api/samples'],
+  ['POST', '/api/try'],
+  ['POST', '/api/send'],
+  ['POST', '/api/fixtures'],
+  ['POST', '/api/fixtures/update'],
+  ['POST', '/api/mappings'],
+  ['GET', '/api/senders'],
+  ['GET', '/api/outlets'],
+  ['POST', '/api/doctor'],
   ['GET', '/api/runs/x'],
   ['GET', '/api/sessions/main'],
   ['POST', '/api/deliveries/x/retry'],
@@ -48,10 +66,14 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/replay/live'],
   ['POST', '/api/publish'],
   ['POST', '/api/mappings/any/arm'],
+  ['POST', '/api/recover'],
+  ['POST', '/api/alerts/test'],
+  ['GET', '/api/alerts/test/x'],
   ['POST', '/api/page/code'],
   ['POST', '/api/page/key'],
 ]
 const open: typeof api = [
+  ['GET', '/livez'],
   ['GET', '/healthz'],
   ['GET', '/readyz'],
   ['GET', '/metrics'],
@@ -113,8 +135,10 @@ describe('gateway token', () => {
     ['the right one as Basic', [['authorization', `Basic ${gatewayToken}`]]],
     ['the right one in a cookie', [['cookie', `token=${gatewayToken}`]]],
   ])('the credential "%s" does not open /api', async (_, headers) => {
-    // three ports for each, because twenty wrong tokens lock a client out
-    const ports = [toPort(await startInside()), toPort(await startInside()), toPort(await startInside())]
+    // several ports, because twenty wrong tokens lock a client out, and each call is asked twice
+    const ports = await Promise.all(
+      Array.from({ length: Math.ceil(api.length / 9) }, async () => toPort(await startInside())),
+    )
     for (const [index, [method, target]] of api.entries()) {
       const own = ports[index % ports.length] ?? 0
       for (const asked of [target, `${target}?token=${gatewayToken}`]) {
@@ -171,7 +195,8 @@ test.each([
 })
 
 test('a call that changes something needs POST, and one that reads needs GET', async () => {
-  for (const [method, target] of api) {
+  // these have both
+  for (const [method, target] of api.filter(([, each]) => each !== '/api/recover' && each !== '/api/tokens')) {
     const other = method === 'GET' ? 'POST' : 'GET'
     expect(toVerdict(await ask({ method: other, target, headers: bearer }))).toBe('not-found')
   }
@@ -196,6 +221,7 @@ describe('/readyz', () => {
       degraded: true,
       configuration: 'live',
       modules: 1,
+      paused: 0,
       warnings: [],
     })
   })
@@ -203,13 +229,21 @@ describe('/readyz', () => {
   test('/readyz without a token shows that a saved configuration is not live, and not why', async () => {
     const gateway = await startInside({ config: { hooks: { mappings: [{ ...mapping, transform: undefined }] } } })
     const outline = async () => JSON.parse((await send(toPort(gateway), { method: 'GET', target: '/readyz' })).body)
-    expect(await outline()).toEqual({ ok: true, degraded: false, configuration: 'live', modules: 0, warnings: [] })
+    expect(await outline()).toEqual({
+      ok: true,
+      degraded: false,
+      configuration: 'live',
+      modules: 0,
+      paused: 0,
+      warnings: [],
+    })
     writeFileSync(join(gateway.dir, 'hookloom.jsonc'), '{ "secret-key": 1 }')
     await expect.poll(outline, { timeout: 10_000 }).toEqual({
       ok: true,
       degraded: true,
       configuration: 'refused',
       modules: 0,
+      paused: 0,
       warnings: [],
     })
   })
@@ -267,9 +301,60 @@ test('an internal failure is logged with its reason and answered without it', as
   ])
 })
 
+describe('an admin port that others can reach', () => {
+  const server = { adminHost: '0.0.0.0', adminNames: ['admin.example.com', 'Hookloom.Default.svc'] }
+  const reachable = () => startInside({ config: { server: { port: 0, adminPort: 0, ...server } } })
+  const closed: typeof api = [['GET', '/metrics'], ...api]
+
+  test('the gateway token opens the metrics and /api, and nothing else does, also over loopback', async () => {
+    const own = await reachable()
+    const verdicts = async (headers: Headers) =>
+      Promise.all(
+        closed.map(async ([method, target]) => toVerdict(await send(toPort(own), { method, target, headers }))),
+      )
+    expect(new Set(await verdicts([]))).toEqual(new Set(['unauthorized']))
+    const metrics = await send(toPort(own), { method: 'GET', target: '/metrics', headers: bearer })
+    expect([metrics.status, metrics.body]).toEqual([200, expect.stringContaining('hookloom_waiting_bytes')])
+    expect((await send(toPort(own), { method: 'GET', target: '/api/health', headers: bearer })).status).toBe(200)
+  })
+
+  test('probes need no token and learn only whether the gateway is ready', async () => {
+    const own = await reachable()
+    const get = async (target: string, headers: Headers = []) => {
+      const { status, body } = await send(toPort(own), { method: 'GET', target, headers })
+      return { status, body: JSON.parse(body) }
+    }
+    for (const target of ['/livez', '/healthz', '/readyz'])
+      expect(await get(target)).toEqual({ status: 200, body: { ok: true } })
+    expect((await get('/readyz', bearer)).body).toMatchObject({ store: { engine: 'sqlite' } })
+  })
+
+  test('only its names and the address of the connection are accepted as its host', async () => {
+    const own = toPort(await reachable())
+    const ask = async (host: string, more: Headers = []) =>
+      (await send(own, { method: 'GET', target: '/livez', headers: [['host', host], ...more, ...bearer] })).status
+    const accepted = ['localhost', 'admin.example.com', 'ADMIN.example.com:8791', 'hookloom.default.svc', '127.0.0.1']
+    for (const host of accepted) expect([host, await ask(host)]).toEqual([host, 200])
+    const refused = ['example.com', 'x.admin.example.com', 'admin.example.com.evil.test', '127.0.0.2', '0.0.0.0', '']
+    for (const host of refused) expect([host, await ask(host)]).not.toEqual([host, 200])
+    expect(await ask('localhost', [['origin', 'https://admin.example.com']])).toBe(200)
+    expect(await ask('localhost', [['origin', 'https://evil.test']])).toBe(403)
+    const asOwn = await fetch(`http://127.0.0.2:${own}/livez`)
+    expect(asOwn.status).toBe(200)
+  })
+
+  test('names of a proxy on the same machine close the metrics too', async () => {
+    const proxied = await startInside({ config: { server: { port: 0, adminPort: 0, adminNames: ['a.example.com'] } } })
+    const get = (headers: Headers) => send(toPort(proxied), { method: 'GET', target: '/metrics', headers })
+    expect(toVerdict(await get([['host', 'a.example.com']]))).toBe('unauthorized')
+    expect((await get([['host', 'a.example.com'], ...bearer])).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${toPort(proxied)}/livez`)).status).toBe(200)
+  })
+})
+
 describe('list of refusals', () => {
   const Refusals = z.object({
-    refusals: z.array(z.looseObject({ requestId: z.string(), hook: z.string().optional() })),
+    refusals: z.array(z.looseObject({ requestId: z.string(), hook: z.string().optional(), isKept: z.boolean() })),
   })
   const list = async () =>
     Refusals.parse(JSON.parse((await ask({ target: '/api/refusals', headers: bearer })).body)).refusals
@@ -284,6 +369,7 @@ describe('list of refusals', () => {
       credential: 'hook-token',
       path: '/hooks/wake',
       isStranger: false,
+      isKept: true,
       nearestHook: null,
       hook: 'wake',
       status: 400,
@@ -294,13 +380,15 @@ describe('list of refusals', () => {
     expect(JSON.stringify(found)).not.toContain('herring')
   })
 
-  test('the list has the last five hundred refusals, newest last', async () => {
+  test('the list has the last five hundred refusals and those that are kept, newest last', async () => {
     const name = 'n'.repeat(10_000)
     const gets = Array.from({ length: 501 }, (_, n) =>
       toRequest({ method: 'GET', target: `/hooks/${n}-${name}`, length: false }),
     )
     for (const request of gets) await exchange(gateway.port, request)
-    const hooks = (await list()).map(({ hook }) => hook)
+    const all = await list()
+    expect(all.filter(({ isKept }) => isKept).map(({ hook }) => hook)).toEqual(['wake'])
+    const hooks = all.flatMap(({ hook, isKept }) => (isKept ? [] : [hook]))
     expect([hooks.length, hooks[0], hooks.at(-1)]).toEqual([
       500,
       `1-${name}`.slice(0, 200),

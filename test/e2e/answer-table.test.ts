@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
-import { type Headers, post, type Reply } from './wire.ts'
+import { bearer, type Headers, post, type Reply, send } from './wire.ts'
 
 const files = {
   'hooks/transforms/echo.ts': 'export default ({ payload }) => payload.result',
@@ -167,6 +167,30 @@ describe('refused deliveries', () => {
     const reply = await ask(hook, payload)
     expect(toVerdict(reply)).toBe(code)
     expect((await newest())?.deliveryId).toBe(before?.deliveryId)
+  })
+})
+
+describe('runs', () => {
+  test('the answers about a run: its state, 404, 405 and 409, and 202 to a request that waits for nothing longer', async () => {
+    const reply = await ask('agent', { message: 'x', deliver: false }, [['prefer', 'wait=30']])
+    expect([reply.status, reply.headers['preference-applied']]).toEqual([200, 'wait=30'])
+    const { runId } = JSON.parse(reply.body) as { runId: string }
+    const about = (method: string, run = runId) =>
+      send(gateway.port, { method, target: `/hooks/runs/${run}`, headers: bearer, length: false })
+    const shown = await about('GET')
+    expect([shown.status, bodyOf(shown)]).toMatchObject([200, { ok: true, runId: id, deliveryId: id, state: 'done' }])
+    const verdicts = [await about('GET', toDeliveryId(reply)), await about('POST'), await about('DELETE')].map(
+      toVerdict,
+    )
+    expect(verdicts).toEqual(['not-found', 'method-not-allowed', 'conflict'])
+    const { port } = await startInside({ config: { hooks: { ...hooks, maxWaiting: 0 } }, files })
+    const wait: Headers = [['prefer', 'wait=30']]
+    const early = await post(port, '/hooks/each', { items: Array.from({ length: 50 }, (_, n) => ({ n })) }, wait)
+    expect([early.status, early.headers['location'], early.headers['retry-after']]).toEqual([
+      202,
+      expect.stringMatching(/^\/hooks\/runs\/[\da-f-]{36}$/),
+      '5',
+    ])
   })
 })
 

@@ -1,6 +1,6 @@
 // Texts from strangers that are stored and logged with every delivery have a limit.
 import { beforeAll, expect, test } from 'vitest'
-import { Match } from '../../src/model/match.ts'
+import { Match } from '../../src/model/config/match.ts'
 import { toDeliveryId, toVerdict } from './answers.ts'
 import { type Proving, startProving } from './proving.ts'
 import { bearer, json } from './wire.ts'

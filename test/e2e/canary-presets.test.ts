@@ -7,7 +7,7 @@ import { presets } from '../../presets/index.ts'
 import type { JsonValue } from '../../src/base/json.ts'
 import type { Preset } from '../../src/model/preset.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
-import { type Gateway, post, startGateway } from './gateway.ts'
+import { type Gateway, gatewayToken, post, startGateway } from './gateway.ts'
 
 const mark = 'canary-6f1e0b'
 const bundled: readonly Preset[] = presets
@@ -50,8 +50,24 @@ const config = {
       { match: { path: 'fails' }, agentId: 'fails', name: '{{text}}', sessionKey: 'hook:{{text}}:{{n}}' },
       { match: { path: 'any', source: 'other' } },
       { match: { path: 'code' }, transform: { module: 'code.ts' } },
+      { match: { path: 'once' }, transform: { module: 'once.ts' } },
+      ...['queue', 'skip', 'replace', 'gather'].map((onNew) => ({
+        match: { path: `flow-${onNew}` },
+        sessionKey: 'hook:{{text}}',
+        budgets: ['small'],
+        flow: {
+          key: '{{text}}',
+          onNew,
+          delay: '1s',
+          expires: '1s',
+          maxQueued: 1,
+          rateLimit: { limit: 2, period: '1h', key: '{{text}}' },
+          cancelOn: { payload: { kind: 'cancel' } },
+        },
+      })),
     ],
   },
+  budgets: { small: { turns: 2, period: '1h' } },
   agents: {
     defaults: { retry: { for: '1s' } },
     list: [
@@ -67,6 +83,8 @@ const config = {
 }
 const files = {
   'hooks/transforms/code.ts': 'export default ({ payload }) => { throw new Error(payload.text) }',
+  'hooks/transforms/once.ts':
+    'export default ({ payload }) => ({ message: payload.text, dedupe: { key: payload.text, for: 60 } })',
   'hooks/transforms/code.fixtures/one.json': JSON.stringify({
     request: { path: 'code', payload: { text: `captured ${mark}` } },
     expect: { decision: 'accept', actions: [{ kind: 'agent', message: `expected ${mark}` }] },
@@ -79,16 +97,31 @@ async function settled(gateway: Gateway, runs: readonly string[]): Promise<void>
   await vi.waitUntil(() => runs.every(isLogged), { timeout: 60_000, interval: 200 })
 }
 
+async function change(gateway: Gateway, path: string, what: string): Promise<void> {
+  const headers = { authorization: `Bearer ${gatewayToken}`, 'content-type': 'application/json' }
+  const answer = await fetch(`${gateway.adminUrl}/api/${path}`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ what }),
+  })
+  expect(answer.status).toBe(200)
+}
+
 async function sendEverything(gateway: Gateway): Promise<{ accepted: number; skipped: number; refused: number }> {
   const counts = { accepted: 0, skipped: 0, refused: 0 }
   const runs: string[] = []
-  const send = async (hook: string, payload: unknown, headers: Readonly<Record<string, string>> = {}) => {
+  const send = async (
+    hook: string,
+    payload: unknown,
+    headers: Readonly<Record<string, string>> = {},
+    { isLeft = false } = {},
+  ) => {
     const body = await post(gateway, hook, payload, headers).catch(() => undefined)
     if (body === undefined) counts.skipped += 1
     else if (body['ok'] !== true) counts.refused += 1
     else {
       counts.accepted += 1
-      runs.push(...z.array(z.string()).parse([body['runId'] ?? body['runIds'] ?? []].flat()))
+      if (!isLeft) runs.push(...z.array(z.string()).parse([body['runId'] ?? body['runIds'] ?? []].flat()))
     }
   }
   for (const { name, headers, payload } of fixtures) {
@@ -99,6 +132,17 @@ async function sendEverything(gateway: Gateway): Promise<{ accepted: number; ski
   for (const n of [1, 2]) await send('fails', { text: mark, n })
   await send('any', { source: mark })
   await send('code', { text: mark })
+  for (const _ of [1, 2]) await send('once', { text: mark })
+  const target = `session:main/hook:${mark}`
+  await change(gateway, 'pauses', target)
+  for (const onNew of ['queue', 'skip', 'replace', 'gather']) {
+    // some of them never run
+    for (const n of [1, 2, 3]) await send(`flow-${onNew}`, { text: mark, n }, {}, { isLeft: true })
+    await send(`flow-${onNew}`, { text: mark, kind: 'cancel' }, {}, { isLeft: true })
+    await send(`flow-${onNew}`, { text: mark, n: 4 }, {}, { isLeft: true })
+  }
+  await change(gateway, 'resume', target)
+  await change(gateway, 'pauses', `source:${mark}`)
   const message = `say ${mark}`
   await send('agent', { message, name: mark, sessionKey: `hook:${mark}` })
   for (const model of [`local/${mark}`, mark, `${mark}/x`]) await send('agent', { message, model, agentId: 'asks' })

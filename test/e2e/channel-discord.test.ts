@@ -2,7 +2,7 @@
 import { REST } from '@discordjs/rest'
 import { describe, expect, it } from 'vitest'
 import { createDiscordChannel } from '../../src/channels/discord.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeDiscord, toDirectId } from './fakes/discord.ts'
@@ -58,7 +58,7 @@ it('an attempt with an unknown result is repeated under its nonce, and people se
   expect(await channel.send(message)).toEqual({ kind: 'sent', id: '1000001' })
   expect(await channel.send({ ...message, nonce: 'nonce-2' })).toEqual({ kind: 'sent', id: '1000002' })
   expect(fake.posted).toHaveLength(2)
-  expect(channel.dedupes).toBe(true)
+  expect(channel.dedupes).toBe('briefly')
 })
 
 it('a person is reached through a direct channel that is opened once', async () => {

@@ -1,7 +1,7 @@
 // Replies on iMessage, through a fake server that answers like BlueBubbles.
 import { describe, expect, it } from 'vitest'
 import { createIMessageChannel } from '../../src/channels/imessage.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeBlueBubbles } from './fakes/imessage.ts'

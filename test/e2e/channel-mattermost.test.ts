@@ -2,7 +2,7 @@
 import { Client4 } from '@mattermost/client'
 import { describe, expect, it } from 'vitest'
 import { createMattermostChannel } from '../../src/channels/mattermost.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeMattermost, toDirectId } from './fakes/mattermost.ts'

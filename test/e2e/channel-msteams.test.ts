@@ -1,7 +1,7 @@
 // Replies on Microsoft Teams, through a fake login and connector that check requests as documented.
 import { describe, expect, it } from 'vitest'
 import { createMsTeamsChannel } from '../../src/channels/msteams.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeTeams } from './fakes/msteams.ts'

@@ -1,7 +1,7 @@
 // Replies on Signal, through a fake daemon that answers like signal-cli.
 import { describe, expect, it } from 'vitest'
 import { createSignalChannel } from '../../src/channels/signal.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { rpcError, startFakeSignal, toResult } from './fakes/signal.ts'

@@ -2,7 +2,7 @@
 import { WebClient } from '@slack/web-api'
 import { describe, expect, it } from 'vitest'
 import { createSlackChannel } from '../../src/channels/slack.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeSlack, toArguments } from './fakes/slack.ts'
@@ -47,6 +47,16 @@ it('the request equals that of Slack’s own client', async () => {
     theirs.method,
     theirs.path,
     theirs.headers.authorization,
+  ])
+})
+
+it('a message goes into a thread that its recipient names', async () => {
+  const { channel, fake } = await start()
+  await channel.send(toOutgoing({ to: `channel:${room}:thread:1700000000.000001` }))
+  await channel.send(toOutgoing({ to: room }))
+  expect(fake.posted.map((message) => [message.channel, message.thread_ts])).toEqual([
+    [room, '1700000000.000001'],
+    [room, undefined],
   ])
 })
 

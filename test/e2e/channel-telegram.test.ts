@@ -2,7 +2,7 @@
 import { Api } from 'grammy'
 import { describe, expect, it } from 'vitest'
 import { createTelegramChannel } from '../../src/channels/telegram.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { refuse, startFakeTelegram } from './fakes/telegram.ts'

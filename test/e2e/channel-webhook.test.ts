@@ -1,7 +1,7 @@
 // Replies to the operator's own receiver, verified by the reference library of Standard Webhooks.
 import { describe, expect, it } from 'vitest'
 import { createWebhookChannel } from '../../src/channels/webhook.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeReceiver } from './fakes/webhook.ts'

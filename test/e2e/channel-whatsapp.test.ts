@@ -1,7 +1,7 @@
 // Replies on WhatsApp, through a fake Cloud API that checks requests as documented.
 import { describe, expect, it } from 'vitest'
 import { createWhatsAppChannel } from '../../src/channels/whatsapp.ts'
-import { channelSections } from '../../src/model/channels-config.ts'
+import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
 import { goesThroughTroubles } from './channel-troubles.ts'
 import { startFakeWhatsApp } from './fakes/whatsapp.ts'

@@ -83,6 +83,22 @@ describe('hookloom new', { timeout: 60_000 }, () => {
     },
   )
 
+  test('new --from a sender that signs verifies its proof with a secret in .env, which check calls a placeholder', async () => {
+    const dir = makeConfigDir()
+    const { stdout } = await runCommand(['new', 'mine', '--from', 'github'], { dir })
+    expect(stdout).toContain('GITHUB_WEBHOOK_SECRET is a placeholder in .env')
+    expect(loadConfig({ dir, env: {} }).config.hooks.mappings.at(-1)).toMatchObject({
+      id: 'mine',
+      verify: { scheme: 'github', secret: expect.stringMatching(/^[\da-f]{64}$/) },
+    })
+    expect(readFileSync(join(dir, '.env'), 'utf8')).toMatch(/^GITHUB_WEBHOOK_SECRET="?[\da-f]{64}"?$/m)
+    const checked = await runCommand(['check'], { dir })
+    expect([checked.code, checked.stdout]).toEqual([0, expect.stringContaining('verify.secret is a placeholder')])
+    const again = await runCommand(['new', 'other', '--from', 'github'], { dir })
+    expect(again.stdout).toContain('GITHUB_WEBHOOK_SECRET is set already')
+    expect(readFileSync(join(dir, '.env'), 'utf8').match(/GITHUB_WEBHOOK_SECRET/g)).toHaveLength(1)
+  })
+
   test('new --from with an unknown sender lists the known ones', async () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'nobody-at-all'], { dir })

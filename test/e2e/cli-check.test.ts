@@ -1,10 +1,12 @@
 import { chmodSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import type { HealthFields } from '../../src/model/api/health.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeConfigDir, makeFolder, post, startGateway, writeFiles } from './gateway.ts'
 import { chatCompletions } from './fakes/chat-completions.ts'
 import { apiKey, refuses, startFake } from './fakes/provider.ts'
+import { startFakeTelegram } from './fakes/telegram.ts'
 import { startInside } from './inside.ts'
 
 const asOperator = { headers: { authorization: `Bearer ${gatewayToken}` } }
@@ -47,6 +49,22 @@ describe('check', { timeout: 60_000 }, () => {
     expect(found.slice(Number(column) - 1).replace('"', '')).toMatch(new RegExp(`^${key.replace('{', String.raw`\{`)}`))
     const { code, stderr } = await runBuilt(['start', '--port', '0', '--admin-port', '0'], { dir })
     expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining(`hookloom.jsonc:${line}:${column} `) })
+  })
+
+  test('a mapping of a sender that signs warns at its line if it has no verify, and not if it has one or names another sender', async () => {
+    const verify = { scheme: 'github', secret: 'the secret of the sender' }
+    const mappings = [
+      { match: { path: 'a', source: 'github' } },
+      { match: { path: 'b', source: 'github' }, verify },
+      { match: { path: 'c', source: 'my-own' } },
+    ]
+    const { stdout, code } = await runCommand(['check'], { dir: makeConfigDir({ config: { hooks: { mappings } } }) })
+    const lines = stdout.split('\n').filter((line) => line.startsWith('! senders:'))
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(
+      /hookloom\.jsonc:\d+:\d+ hooks\.mappings\[0\] takes requests of GitHub .* the scheme "github"\./,
+    )
+    expect(code).toBe(0)
   })
 
   test('start in a folder without a configuration exits 78 and names the command that makes one', async () => {
@@ -194,6 +212,64 @@ describe('doctor', { timeout: 60_000 }, () => {
     const { status } = await fetch(`${gateway.adminUrl}/readyz`)
     const outline = await (await fetch(`${gateway.adminUrl}/readyz`)).text()
     expect([status, outline.includes('127.0.0.1')]).toEqual([200, false])
+  })
+
+  test('doctor says since when all slots are full, and show until when a turn may run', async () => {
+    const gateway = await startInside({
+      config: {
+        agents: { defaults: { runner: 'slow', maxConcurrent: 1, timeoutSeconds: 600 } },
+        runners: { slow: { kind: 'command', command: 'sleep', args: ['60'] } },
+        server: { stopTimeoutMs: 1_000 },
+      },
+    })
+    const doctor = async () =>
+      (await runCommand(['doctor', '--json'], { dir: gateway.dir })).json().filter(({ name }) => name === 'slots')
+    expect(await doctor()).toEqual([])
+    const before = Date.now()
+    const { runId } = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'x', deliver: false })
+    const other = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'y', deliver: false })
+    const health = async () =>
+      (await (await fetch(`${gateway.adminUrl}/api/health`, asOperator)).json()) as HealthFields
+    await vi.waitFor(async () => expect((await health()).slots.turns).toHaveLength(1))
+    const { slots } = await health()
+    expect(slots).toMatchObject({ used: 1, most: 1, fullSince: expect.any(String), turns: [{ jobId: runId }] })
+    const [turn = { since: '', until: '' }] = slots.turns
+    expect(Date.parse(turn.since)).toBeGreaterThanOrEqual(before)
+    expect(Date.parse(turn.until) - Date.parse(turn.since)).toBe(600_000)
+    const [full] = await doctor()
+    expect(full).toMatchObject({ ok: false, severity: 'warning' })
+    expect(full?.['detail']).toMatch(
+      /^The only slot of the gateway has been full since \d{4}-.*Z \(agents\.defaults\.maxConcurrent is 1\)/,
+    )
+    const [shown] = (await runCommand(['show', String(runId), '--json'], { dir: gateway.dir })).json()
+    expect(shown).toMatchObject({ jobs: [{ turn: { jobId: runId, since: turn.since, until: turn.until } }] })
+    const text = (await runCommand(['show', String(runId)], { dir: gateway.dir })).stdout
+    const [since = '', until = ''] = [turn.since, turn.until].map((at) => at.slice(0, 19).replace('T', ' '))
+    expect(text).toMatch(new RegExp(`turn +since ${since}Z, until ${until}Z at the latest \\(timeoutSeconds\\)`))
+    const waiting = (await runCommand(['show', String(other['runId'])], { dir: gateway.dir })).stdout
+    expect(waiting).toContain('waits for a free slot of the gateway')
+    expect(waiting).not.toContain('at the latest')
+    await gateway.stop()
+  })
+
+  test('doctor and add preset say what a chat does with a message that may have arrived', async () => {
+    const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
+    const fake = await startFakeTelegram({ botToken, chats: [42] })
+    const dir = makeConfigDir({
+      config: {
+        channels: {
+          telegram: { botToken, baseUrl: fake.baseUrl },
+          discord: { botToken: 'x', baseUrl: 'http://127.0.0.1:1' },
+        },
+      },
+    })
+    const found = (await runCommand(['doctor', '--json'], { dir })).json()
+    const detail = (name: string) => found.find((finding) => finding['name'] === name)?.['detail']
+    expect(detail('channel-telegram')).toMatch(/channels\.telegram\.onUnknown is "stop": .* is not sent again/)
+    expect(detail('channel-discord')).not.toContain('onUnknown')
+    const added = (await runCommand(['add', 'preset', 'github'], { dir })).stdout
+    expect(added).toMatch(/^Chat {4}channels\.telegram\.onUnknown is "stop": .* may appear twice\.$/m)
+    expect(added).not.toContain('discord')
   })
 
   test('doctor warns of code that other users can write, without a failure', async () => {

@@ -27,6 +27,26 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
     expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
   })
 
+  test('new gives the code to the mapping that the hook has, so that no other mapping opens it without a proof', async () => {
+    const verify = {
+      scheme: 'generic-hmac',
+      header: 'x-acme-signature',
+      prefix: 'sha256=',
+      secret: 'acme-secret-0123456789',
+    }
+    const dir = makeConfigDir({
+      config: { hooks: { mappings: [{ id: 'signed', match: { path: 'acme' }, verify }] } },
+      files: { 'acme.json': '{"title":"Tea"}' },
+    })
+    const made = await runCommand(['new', 'acme', '--from', join(dir, 'acme.json')], { dir })
+    expect(made).toMatchObject({ code: 0, stderr: '', stdout: expect.not.stringContaining('comes first') })
+    const { hooks } = JSON.parse(readFileSync(join(dir, 'hookloom.jsonc'), 'utf8'))
+    expect(hooks.mappings).toEqual([
+      { id: 'signed', match: { path: 'acme' }, verify, transform: { module: 'acme.ts' } },
+    ])
+    expect(await runCommand(['test', 'acme'], { dir })).toMatchObject(passes)
+  })
+
   test('new --from takes the request of a fixture, or a payload from standard input', async () => {
     const request = { path: 'other', headers: { 'x-acme-event': 'order' }, payload: { subject: 'Tea' } }
     const dir = makeConfigDir({ files: { 'mine.json': JSON.stringify({ request, expect: {} }) } })

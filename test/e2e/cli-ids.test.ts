@@ -78,7 +78,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     expect(json().map(({ deliveryId }) => deliveryId)).toEqual([several, one])
   })
 
-  test('a beginning that several deliveries share lists them, changes nothing, and exits 65', async () => {
+  test('a prefix that several deliveries share lists them, changes nothing, and exits 65', async () => {
     const shared = (several ?? '').slice(0, 6)
     for (const command of ['show', 'retry', 'drop', 'capture']) {
       const { code, stdout, stderr } = await runCommand([command, shared], { dir: gateway.dir })
@@ -105,7 +105,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     expect(await refused('--before', 'last')).toEqual([first])
   })
 
-  test('retry, drop and capture accept the beginning of an id', async () => {
+  test('retry, drop and capture accept a prefix of an id', async () => {
     const prefix = toPrefix(parked ?? '', await othersOf(parked))
     const retried = await runCommand(['retry', prefix, '--json'], { dir: gateway.dir })
     expect(retried.json()).toEqual([{ deliveryId: parked, state: 'parked', jobs: [] }])

@@ -3,13 +3,15 @@ import { createHmac } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createHookloom } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import { parseEnv } from '../../src/config/env.ts'
-import type { Config } from '../../src/model/config.ts'
+import type { Config } from '../../src/model/config/config.ts'
 import { readBlock } from '../pages.ts'
 import { type Ran, runCommand } from './command.ts'
 import { makeFolder, writeFiles } from './gateway.ts'
+import { readStore } from './inside.ts'
 
 const openclaw = `// JSON5: comments, bare keys and single quotes
 {
@@ -89,7 +91,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
         messageTemplate: 'Of {{payload.source}}, ${not_a_variable}',
         channel: 'telegram',
         to: '42',
-        transform: { module: 'push.ts', export: 'onPush' },
+        transform: { module: 'push.openclaw.ts' },
       },
       { action: 'wake', wakeMode: 'next-heartbeat', textTemplate: 'Backup of {{host}}' },
     ])
@@ -188,7 +190,7 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     const mappings = [
       { match: { path: 'github' }, transform: { module: 'push.ts' } },
       { match: { path: 'skips' }, transform: { module: 'skips.js' } },
-      { match: { path: 'forgets' }, transform: { module: 'forgets.js' } },
+      { match: { path: 'forgets' }, messageTemplate: 'Kept', transform: { module: 'forgets.js' } },
       { match: { path: 'linked' }, transform: { module: 'linked.ts' } },
     ]
     writeFiles(source, {
@@ -202,12 +204,62 @@ describe('init --from openclaw.json', { timeout: 60_000 }, () => {
     symlinkSync(outside, join(source, 'hooks/transforms/linked.ts'))
     const { dir, stdout } = await bring({}, { source })
     const copied = readdirSync(join(dir, 'hooks/transforms'), { recursive: true, encoding: 'utf8' })
-    expect(copied.toSorted()).toEqual(['forgets.js', 'lib', 'lib/title.ts', 'push.ts', 'skips.js'])
+    expect(copied.toSorted()).toEqual([
+      'forgets.js',
+      'forgets.openclaw.ts',
+      'lib',
+      'lib/title.ts',
+      'push.openclaw.ts',
+      'push.ts',
+      'skips.js',
+      'skips.openclaw.ts',
+    ])
     expect(stdout).toContain('hooks/transforms/linked.ts is not copied: ')
-    expect(stdout).toMatch(/✓ push\.ts makes 1 action of a request of github/)
-    expect(stdout).toMatch(/✓ skips\.js skips a small sample/)
-    expect(stdout).toMatch(/✗ forgets\.js fails with a small sample: .*forgets\.js returned nothing/)
+    expect(stdout).toMatch(/✓ push\.openclaw\.ts makes 1 action of a request of github/)
+    expect(stdout).toMatch(/✓ skips\.openclaw\.ts skips a small sample/)
+    expect(stdout).toMatch(/✓ forgets\.openclaw\.ts makes 1 action of a small sample/)
     expect(load(dir).hooks.mappings.map(({ match }) => match.path)).toEqual(['github', 'skips', 'forgets'])
+  })
+
+  test('an imported transform runs unedited: with a URL object, and with the action of the mapping where it returns nothing', async () => {
+    const module = 'ci/build.js'
+    const mapping = { match: { path: 'ci' }, messageTemplate: 'Build {{id}}', name: 'CI', transform: { module } }
+    const named = { match: { path: 'named' }, transform: { module, export: 'it"s' } }
+    const { dir } = await bring({
+      'openclaw.json': JSON.stringify({
+        hooks: { enabled: true, token: 'a-token-of-the-hooks-0123456789', mappings: [mapping, named] },
+      }),
+      'hooks/transforms/ci/build.js': `export function transform({ url, path, payload, headers }) {
+  const branch = url.searchParams.get('branch')
+  if (branch === 'skip') return null
+  if (branch === null) return
+  return { message: [branch, url.pathname, path, payload.id, headers['x-ci']].join(' '), name: null }
+}
+const theirs = async ({ url }) => ({ message: url instanceof URL ? url.search : 'no URL' })
+export { theirs as 'it"s' }
+`,
+      'hooks/transforms/ci/build.openclaw.ts': '// theirs\n',
+    })
+    expect(load(dir).hooks.mappings.map(({ transform }) => transform)).toEqual([
+      { module: 'ci/build.openclaw-2.ts' },
+      { module: 'ci/build.openclaw-3.ts' },
+    ])
+    const checked = await runCommand(['check', '--types'], { dir })
+    expect([checked.code, checked.stdout]).toEqual([0, expect.not.stringContaining('error TS')])
+    const app = await createHookloom({ dir, env: {}, port: 0, adminPort: 0, write: () => {} })
+    onTestFinished(() => app.stop())
+    const send = async (hook: string) => {
+      const to = { url: app.url, token: 'a-token-of-the-hooks-0123456789' }
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${to.token}`, 'x-ci': 'own' }
+      const answer = await fetch(`${to.url}/${hook}`, { method: 'POST', headers, body: '{"id":7}' })
+      const [delivery] = await readStore(dir, (store) => store.deliveries({ limit: 1 }))
+      const planned = delivery?.jobs[0]?.planned
+      return [answer.status, planned?.kind === 'agent' ? [planned.action.message, planned.action.name] : undefined]
+    }
+    expect(await send('ci?branch=main')).toEqual([200, ['main /hooks/ci ci 7 own', 'CI']])
+    expect(await send('ci')).toEqual([200, ['Build 7', 'CI']])
+    expect(await send('ci?branch=skip')).toEqual([204, undefined])
+    expect(await send('named?x=1')).toEqual([200, ['?x=1', undefined]])
   })
 
   test('a transforms folder outside of hooks/transforms is not copied', async () => {

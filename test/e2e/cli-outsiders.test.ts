@@ -50,7 +50,7 @@ const files = {
 }
 
 describe('own presets', { timeout: 60_000 }, () => {
-  test('an own preset is added with its steps and a placeholder, which check reports until it is replaced', async () => {
+  test('a custom preset is added with its steps and a placeholder, which check reports until it is replaced', async () => {
     const dir = makeConfigDir({ files })
     const { code, stdout, stderr } = await runCommand(['add', 'preset', 'weaver'], { dir })
     expect([code, stderr]).toEqual([0, ''])
@@ -85,7 +85,7 @@ describe('own presets', { timeout: 60_000 }, () => {
     expect([unknown.code, unknown.stderr]).toEqual([64, expect.stringContaining('Did you mean deployed?')])
   })
 
-  test('check names the file and the key of a broken own preset', async () => {
+  test('check names the file and the key of a broken custom preset', async () => {
     const dir = makeConfigDir({
       config: { hooks: { presets: ['weaver'], mappings: [{ match: { path: 'x' } }] } },
       files: { 'hooks/presets/weaver.ts': 'export default {' },
@@ -99,7 +99,7 @@ describe('own presets', { timeout: 60_000 }, () => {
 })
 
 describe('own verifiers', { timeout: 60_000 }, () => {
-  test('check shows why an own verifier is broken', async () => {
+  test('check shows why a custom verifier is broken', async () => {
     const config = {
       hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 'secret-of-the-loom' } }] },
     }

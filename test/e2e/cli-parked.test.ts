@@ -72,8 +72,8 @@ test(
 )
 
 test.each([
-  [['drop'], 'Give the id of a delivery, or --parked'],
-  [['drop', 'some-id', '--parked'], 'Give the id of a delivery, or --parked'],
+  [['drop'], 'Give the id of a delivery, --parked'],
+  [['drop', 'some-id', '--parked'], 'Give the id of a delivery, --parked'],
   [['drop', 'some-id', '--hook', 'one'], '--hook is only for --parked'],
   [['retry', '--parked', '--dead'], 'Give the id of a delivery or a run, --dead'],
   [['retry', '--dead', '--hook', 'one'], '--hook is only for --parked'],

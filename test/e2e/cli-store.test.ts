@@ -34,7 +34,9 @@ const config = {
 }
 
 const deliveryFields =
-  'deliveryId receivedAt hook source event mappingId repeats repeatedAt generation node state actions'.split(' ')
+  'deliveryId receivedAt hook source event mappingId repeats repeatedAt recovered generation node state actions'.split(
+    ' ',
+  )
 
 describe('reading commands beside a running gateway', { timeout: 60_000 }, () => {
   let gateway: Gateway
@@ -98,6 +100,7 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
         state: 'done',
         attempts: expect.any(Number),
         lastError: null,
+        endedBy: null,
         steps: ['run', 'summary', 'wake', 'deliver'].map((name) =>
           expect.objectContaining({
             name,
@@ -183,7 +186,9 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
     ])
     for (const refusal of refused) {
       expect(Object.keys(refusal).toSorted()).toEqual(
-        'requestId receivedAt client credential path hook nearestHook status code error trace'.split(' ').toSorted(),
+        'requestId receivedAt client credential path hook nearestHook status code error trace isKept'
+          .split(' ')
+          .toSorted(),
       )
     }
     expect(await read('list', '--refused', '--limit', '1')).toEqual(refused.slice(-1))

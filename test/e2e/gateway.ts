@@ -153,7 +153,8 @@ export function writeConfig(dir: string, config: object | null | undefined): voi
   const base = {
     server: { port: 0, adminPort: 0 },
     gateway: { token: gatewayToken },
-    hooks: { enabled: true, token: hookToken },
+    // the answer tells the outcome, however busy the machine is; a test about an early answer sets a short time
+    hooks: { enabled: true, token: hookToken, answerWithinMs: 60_000 },
     channels: { default: { channel: 'console' } },
   }
   writeFileSync(join(dir, 'hookloom.jsonc'), JSON.stringify(mergeConfig(base, config ?? {}), undefined, 2), {

@@ -188,7 +188,7 @@ describe('guesses of the token', () => {
     expect(toVerdict(await askAs(client, right, '/elsewhere'))).toBe('hook-unknown')
   })
 
-  test('twenty failures at once lock a client out', async () => {
+  test('twenty concurrent failures lock a client out', async () => {
     const client = stranger()
     const statuses = await Promise.all(Array.from({ length: 30 }, async () => (await askAs(client, wrong)).status))
     expect(statuses.filter((status) => status === 401)).toHaveLength(20)

@@ -172,7 +172,7 @@ describe('unambiguous HTTP', () => {
     expect(texts).toEqual(['1', '2', '3'])
   })
 
-  test('each answer of a connection has a request id of its own', async () => {
+  test('each answer of a connection has a separate request id', async () => {
     const bytes = head('Content-Length: 12') + body + head('Content-Length: 12') + body
     const { replies } = await exchange(gateway.port, bytes, { until: 2 })
     const ids = replies.map(({ headers }) => headers['x-request-id'])

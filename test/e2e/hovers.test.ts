@@ -43,18 +43,22 @@ function readHovers(type: string): Record<string, string> {
 describe('the types of the built package', () => {
   test.each([
     ['TransformInput', 10],
-    ['TransformContext', 2],
-    ['AgentResult', 13],
-    ['WakeResult', 4],
+    ['TransformContext', 3],
+    ['TransformState', 2],
+    ['StateOptions', 1],
+    ['AgentResult', 15],
+    ['WakeResult', 5],
+    ['DeliverResult', 7],
     ['ResponseResult', 3],
+    ['DedupeResult', 2],
     ['VerifyRequest', 4],
     ['VerifierContext', 3],
     ['VerifierDefinition', 7],
     ['ChannelDefinition', 6],
-    ['Outgoing', 5],
+    ['Outgoing', 6],
     ['PresetParts', 2],
     ['PresetSetup', 2],
-    ['HookloomOptions', 12],
+    ['HookloomOptions', 13],
     ['Hookloom', 5],
   ] as const)('%s has %i fields, and an editor shows the meaning of each', (type, count) => {
     const hovers = readHovers(type)

@@ -16,7 +16,7 @@ export type Inside = {
 }
 
 type InsideOptions = Pick<GatewayOptions, 'config' | 'files' | 'dir'> &
-  Partial<Pick<HookloomOptions, 'store' | 'leaseTimes' | 'log' | 'write' | 'env' | 'development'>>
+  Partial<Pick<HookloomOptions, 'store' | 'leaseTimes' | 'log' | 'write' | 'env' | 'development' | 'clock'>>
 
 /** Replies to the console channel are dropped, unless `write` is given. */
 export async function startInside({ config, files, dir: given, ...options }: InsideOptions = {}): Promise<Inside> {

@@ -136,8 +136,8 @@ describe('log of refusals', () => {
   test('refusals of one kind are one line a minute', () => {
     const { log, lines } = createRecorder()
     const refusals = createRefusalLog(log)
-    for (let n = 0; n < 1_000; n++) refusals.count('unauthorized')
-    refusals.count('hook-unknown')
+    for (let n = 0; n < 1_000; n++) refusals.count({ code: 'unauthorized', credential: 'none' })
+    refusals.count({ code: 'hook-unknown', credential: 'none' })
     expect(lines).toEqual([])
     vi.advanceTimersByTime(60_000)
     expect(lines.map(({ level, fields }) => ({ level, fields }))).toEqual([
@@ -149,15 +149,28 @@ describe('log of refusals', () => {
     )
     vi.advanceTimersByTime(600_000)
     expect(lines).toHaveLength(2)
-    refusals.count('unauthorized')
+    refusals.count({ code: 'unauthorized', credential: 'none' })
     vi.advanceTimersByTime(60_000)
     expect(lines).toHaveLength(3)
+  })
+
+  test('refused requests with the token header of OpenClaw are counted in the line, with the header to send', () => {
+    const { log, lines } = createRecorder()
+    const refusals = createRefusalLog(log)
+    refusals.count({ code: 'unauthorized', credential: 'none' })
+    refusals.count({ code: 'unauthorized', credential: 'openclaw-header' })
+    refusals.count({ code: 'hook-unknown', credential: 'openclaw-header' })
+    refusals.stop()
+    expect(lines[0]?.message).toContain(
+      ': unauthorized. 1 of them had only the header x-openclaw-token, which is not read: let the sender use',
+    )
+    expect(lines[1]?.message).not.toContain('openclaw')
   })
 
   test('the refusals of the last minute are logged when the gateway stops', () => {
     const { log, lines } = createRecorder()
     const refusals = createRefusalLog(log)
-    refusals.count('rate-limited')
+    refusals.count({ code: 'rate-limited', credential: 'none' })
     refusals.stop()
     expect(lines.map(({ message }) => message)).toEqual([
       '1 request was refused within a minute: rate-limited. "hookloom list --refused" shows the reasons.',

@@ -202,7 +202,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect(readFileSync(ran, 'utf8')).toBe('..')
     })
 
-    test('what the older code of one gateway parks is run once by a gateway that has newer code, and by no gateway twice', async () => {
+    test('a delivery that the older code of one gateway parks runs exactly once, on a gateway with newer code', async () => {
       const { start } = await openDatabase()
       const ran = join(makeFolder(), 'ran')
       const config = {

@@ -5,6 +5,8 @@ import { request } from 'node:https'
 import { request as requestPlain } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { parse as parseYaml } from 'yaml'
+import { z } from 'zod'
 import { readBlock, readPage, root } from '../pages.ts'
 import { freePort, type Gateway, hookToken, makeFolder, startGateway } from './gateway.ts'
 
@@ -145,10 +147,49 @@ describe('metrics of the pages', () => {
     )
   }
 
-  test.each(['src/cli/operations/grafana.json', page])('the gateway has each metric that %s names', async (file) => {
-    const names = readPage(file).match(/\bhookloom_\w+/g) ?? []
-    expect(names.length).toBeGreaterThan(3)
-    expect(await known()).toEqual(expect.toSatisfy((have: Set<string>) => names.every((name) => have.has(name))))
+  test.each(['src/cli/operations/grafana.json', 'src/cli/operations/alerts.yaml', page])(
+    'the gateway has each metric that %s names',
+    async (file) => {
+      const names = readPage(file).match(/\b(?:hookloom|process|nodejs)_\w+/g) ?? []
+      expect(names.length).toBeGreaterThan(3)
+      expect(await known()).toEqual(expect.toSatisfy((have: Set<string>) => names.every((name) => have.has(name))))
+    },
+  )
+
+  test('each rule for alerts has a query, a severity, and what to do', () => {
+    const Rules = z.object({
+      groups: z.tuple([
+        z.object({
+          name: z.literal('hookloom'),
+          rules: z.array(
+            z.strictObject({
+              alert: z.string().regex(/^Hookloom[A-Z]/),
+              expr: z.string().min(1),
+              for: z
+                .string()
+                .regex(/^\d+m$/)
+                .optional(),
+              labels: z.strictObject({ severity: z.enum(['critical', 'warning', 'info']) }),
+              annotations: z.strictObject({ summary: z.string(), description: z.string() }),
+            }),
+          ),
+        }),
+      ]),
+    })
+    const parsed = Rules.parse(parseYaml(readPage('src/cli/operations/alerts.yaml')))
+    expect(new Set(parsed.groups[0].rules.map(({ alert }) => alert)).size).toBe(parsed.groups[0].rules.length)
+  })
+
+  test('the metrics name the version, and have growing totals of the process', async () => {
+    const read = async () => await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+    const value = (text: string, name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
+    const [first, second] = [await read(), await read()]
+    expect(first).toMatch(/^hookloom_build_info\{version="\d+\.\d+\.\d+",node_version="v\d+\.\d+\.\d+"\} 1$/m)
+    for (const name of ['process_cpu_seconds_total', 'nodejs_eventloop_active_seconds_total']) {
+      expect(value(first, name)).toBeGreaterThan(0)
+      expect(value(second, name)).toBeGreaterThanOrEqual(value(first, name))
+    }
+    expect(value(first, 'process_resident_memory_bytes')).toBeGreaterThan(10_000_000)
   })
 
   test('each panel of the dashboard has a place and a query', () => {

@@ -1,12 +1,13 @@
 // Every command on a page works as printed: the shell blocks of each page run in order against a gateway. Commands of hookloom run in this
 // process; the tests of the README run them in a shell.
 import { spawnSync } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Block, pages, readBlock, readBlocks, root } from '../pages.ts'
-import { runCommand } from './command.ts'
+import { runCommand, runProcess } from './command.ts'
 import { type Gateway, mainFile, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
 /** Commands that call Google, or that other tests run. */
@@ -18,6 +19,8 @@ const elsewhere: readonly RegExp[] = [
   /hookloom store copy /,
   // serves until it is stopped
   /^hookloom start$/,
+  // asks a sender
+  /hookloom recover \w/,
   // a tool that not every machine has
   ...(spawnSync('sqlite3', ['--version']).error === undefined ? [] : [/^sqlite3 /]),
 ]
@@ -26,8 +29,8 @@ const isTyped = ({ language, text, section }: Block) =>
   language === 'sh' && /^(curl|npx hookloom|hookloom|sqlite3) /m.test(text) && section !== 'Write your first transform'
 
 const typed = pages
-  // another test follows the guide step by step, and the page for production needs root
-  .filter((page) => page !== 'transforms/README.md' && page !== 'src/cli/operations/README.md')
+  // other tests follow two guides step by step, and the page for production needs root
+  .filter((page) => !['transforms/README.md', 'src/cli/operations/README.md', 'src/replay/README.md'].includes(page))
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
 
@@ -40,7 +43,10 @@ const githubSecret = "It's a Secret to Everybody"
 
 /** The state that a page expects before its commands. */
 const stages: Readonly<
-  Record<string, { readonly files?: () => Record<string, string>; readonly hooks?: () => object }>
+  Record<
+    string,
+    { readonly files?: () => Record<string, string>; readonly hooks?: () => object; readonly sections?: () => object }
+  >
 > = {
   'presets/README.md': {
     hooks: () => ({ presets: ['gmail'] }),
@@ -48,6 +54,18 @@ const stages: Readonly<
       'hooks/verifiers/acme.ts': readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier'),
       'hooks/presets/weaver.ts': readBlock('presets/README.md', 'ts', 'definePreset'),
       'hooks/presets/weaver.fixtures/released.json': readBlock('presets/README.md', 'json', '"expect"'),
+    }),
+  },
+  'src/jobs/README.md': {
+    hooks: () => ({ alerts: { channel: 'console' } }),
+    sections: () => ({ budgets: parse(readBlock('src/jobs/README.md', 'jsonc', '"budgets"')).budgets }),
+  },
+  'src/pipeline/README.md': {
+    hooks: () => ({
+      mappings: [
+        ...parse(readBlock('src/pipeline/README.md', 'jsonc', '"id": "reviews"')).hooks.mappings,
+        ...parse(readBlock('README.md', 'jsonc', '"path": "deploy"')).hooks.mappings,
+      ],
     }),
   },
   'presets/gmail/README.md': { hooks: () => ({ presets: ['gmail'] }) },
@@ -82,6 +100,91 @@ describe('commands of the pages', { timeout: 300_000 }, () => {
   })
 })
 
+describe('the table "When webhooks do not arrive"', () => {
+  /** What each command shows when its symptom is there. */
+  const shown: Readonly<Record<string, RegExp>> = {
+    'hookloom doctor':
+      /^(?=.*could be asked, if their mappings had "recover": github).*hook signed: last request .* ago/s,
+    'hookloom list --refused': /signed .*401/,
+    'hookloom show <request>': /kept +encrypted.*"hookloom retry --refused --hook signed" runs it/s,
+    'hookloom retry --refused': /^0 ran, 0 repeat .* 1 stays refused\.\n {2}1 × signed: No signature matches/,
+    'hookloom recover': /^No mapping has "recover", so no sender was asked\./,
+    'hookloom list --state parked': /parked/,
+    'hookloom list --dead': /"\?" is not a recipient on slack/,
+  }
+
+  const rows = (
+    readFileSync(join(root, 'src/cli/operations/README.md'), 'utf8').split('## When webhooks do not arrive\n')[1] ?? ''
+  )
+    .split('\n## ')[0]
+    ?.split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(1)
+
+  test('it leads from a symptom to a command in five lines, and each command is there', () => {
+    const commands = rows?.map((row) =>
+      [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
+    )
+    expect(commands).toHaveLength(5)
+    expect(commands?.flat()).toEqual(Object.keys(shown))
+  })
+
+  test('its commands show the cause of each symptom', { timeout: 120_000 }, async () => {
+    const mappings = [
+      { id: 'signed', match: { path: 'signed' }, verify: { scheme: 'github', secret: 'of-the-sender-0123456789' } },
+      { match: { path: 'broken' }, transform: { module: 'broken.ts' } },
+      { match: { path: 'nowhere' }, channel: 'slack', to: '?' },
+    ]
+    const gateway = await startGateway({
+      config: { channels: { slack: { botToken: 'none', baseUrl: 'http://127.0.0.1:1024' } }, hooks: { mappings } },
+      files: { 'hooks/transforms/broken.ts': "export default () => { throw new Error('broken') }" },
+    })
+    const body = '{}'
+    const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+    const push = (secret: string) => {
+      const headers = { 'content-type': 'application/json', 'x-hub-signature-256': sign(secret) }
+      return fetch(`${gateway.url}/signed`, { method: 'POST', headers, body })
+    }
+    expect((await push('of-the-sender-0123456789')).status).toBe(200)
+    const request = (await push('of somebody else')).headers.get('x-request-id') ?? ''
+    await post(gateway, 'broken', {})
+    await post(gateway, 'nowhere', {})
+    for (const [command, pattern] of Object.entries(shown)) {
+      const args = command.replace('<request>', request).split(' ').slice(1)
+      // the records of the senders and the failed run are written a moment later
+      const look = async () => {
+        const { stdout, stderr } = await runCommand(args, { dir: gateway.dir })
+        return stdout + stderr
+      }
+      await expect.poll(look, { timeout: 15_000, interval: 500 }).toMatch(pattern)
+    }
+    expect(await gateway.stop()).toBe(0)
+  })
+})
+
+test('the CI job of the page about HTTP succeeds only with the first verdict', { timeout: 90_000 }, async () => {
+  const [, script = ''] = /^ +run: \|\n([^]*)$/m.exec(readBlock('src/http/README.md', 'yaml', 'HOOKLOOM_TOKEN')) ?? []
+  const { hooks } = parse(readBlock('src/http/README.md', 'jsonc', '"verdicts"'))
+  const runners = {
+    gone: { kind: 'command', command: 'no-such-program' },
+    mirror: { kind: 'command', command: 'sh', args: ['-c', `grep -q 'octo/good at 1a2b' && echo pass || echo FAIL`] },
+  }
+  for (const [runner, repository, code, said] of [
+    ['mirror', 'octo/good', 0, 'is done. Its verdict is pass.'],
+    ['mirror', 'octo/bad', 1, 'is done. Its verdict is fail.'],
+    ['echo', 'octo/good', 1, 'is done. Its verdict is none.'],
+    ['gone', 'octo/good', 1, 'is dead. Its verdict is none.'],
+  ] as const) {
+    const gateway = await startGateway({ config: { hooks, runners, agents: { defaults: { runner } } } })
+    const run = { GITHUB_RUN_ID: '17', GITHUB_RUN_ATTEMPT: '1', GITHUB_REPOSITORY: repository, GITHUB_SHA: '1a2b' }
+    const env = { ...toChildEnv(), HOOKS: gateway.url, HOOKLOOM_TOKEN: gateway.token, ...run }
+    // GitHub runs the steps of a job with -e
+    const ran = await runProcess('sh', ['-e', '-c', script], { env })
+    await gateway.stop()
+    expect([ran.code, ran.stdout, ran.stderr]).toEqual([code, expect.stringContaining(said), ''])
+  }
+})
+
 /** Lines as a shell reads them: continued lines, and quoted texts of several lines, are one. */
 function toCommands(text: string): string[] {
   return [...text.replaceAll('\\\n', ' ').matchAll(/(?:[^'\n]|'[^']*')+/g)]
@@ -101,9 +204,9 @@ async function setStage(page: string) {
   const dir = join(home, '.hookloom')
   const env = { ...toChildEnv(), HOME: home }
   expect((await runCommand(['init'], { env: { HOME: home } })).code).toBe(0)
-  const { files, hooks } = stages[page] ?? {}
+  const { files, hooks, sections } = stages[page] ?? {}
   writeFiles(dir, files?.() ?? {})
-  writeConfig(join(dir, 'hookloom.jsonc'), hooks?.() ?? {})
+  writeConfig(join(dir, 'hookloom.jsonc'), { hooks: hooks?.() ?? {}, sections: sections?.() ?? {} })
   copyFileSync(join(root, 'presets/gmail/fixtures/one-mail.json'), join(cwd, 'fixture.json'))
   const gateway = await startGateway({ dir, command: 'dev' })
   const token = /^HOOKLOOM_TOKEN="?([^"\n]+)"?$/m.exec(readFileSync(join(dir, '.env'), 'utf8'))?.[1] ?? ''
@@ -149,10 +252,10 @@ function toHere(command: string, { url, adminUrl }: Gateway, first: Readonly<Rec
     .replace(/^(npx )?hookloom /, '"$NODE" "$MAIN" ')
 }
 
-function writeConfig(file: string, hooks: object): void {
+function writeConfig(file: string, { hooks, sections }: { hooks: object; sections: object }): void {
   const text = readFileSync(file, 'utf8').replaceAll(/8790|8791/g, '0')
   const config: { hooks: object } = parse(text, [], { allowTrailingComma: true })
-  writeFileSync(file, JSON.stringify({ ...config, hooks: { ...config.hooks, ...hooks } }, undefined, 2))
+  writeFileSync(file, JSON.stringify({ ...config, ...sections, hooks: { ...config.hooks, ...hooks } }, undefined, 2))
 }
 
 function countLive(gateway: Gateway): number {

@@ -51,6 +51,9 @@ describe('credentials in the list of refusals', () => {
   test.each([
     ['none', {}],
     ['not-bearer', { authorization: 'Basic YTpi' }],
+    ['openclaw-header', { 'x-openclaw-token': 'a wrong token' }],
+    ['openclaw-header', { 'x-openclaw-token': hookToken, authorization: 'Basic YTpi' }],
+    ['wrong-token', { ...bearer('a wrong token'), 'x-openclaw-token': hookToken }],
     ['wrong-token', bearer('a wrong token')],
     ['wrong-token', { 'x-service-token': 'a wrong token' }],
     ['gateway-token', bearer(gatewayToken)],
@@ -60,6 +63,22 @@ describe('credentials in the list of refusals', () => {
     const refusal = await refusalOf(gateway, requestId)
     expect(refusal).toMatchObject({ credential, client: '127.0.0.1', path: '/hooks/deploy', hook: 'deploy' })
     expect(JSON.stringify(refusal)).not.toContain('a wrong token')
+  })
+
+  test('list --refused and show name x-openclaw-token, and the sender learns no more than without it', async () => {
+    const plain = await refuse(gateway, '/deploy', {})
+    const { requestId, status, text } = await refuse(gateway, '/deploy', { 'x-openclaw-token': hookToken })
+    expect([status, text]).toEqual([401, plain.text.replace(plain.requestId, requestId)])
+    for (const args of [
+      ['list', '--refused'],
+      ['show', requestId],
+    ]) {
+      const { stdout } = await runCommand(args, { dir: gateway.dir })
+      expect(stdout).toContain('the token came as x-openclaw-token')
+      expect(stdout).not.toContain(hookToken)
+    }
+    const { stdout } = await runCommand(['show', requestId], { dir: gateway.dir })
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain('let the sender use "Authorization: Bearer <token>"')
   })
 
   test('the credential is hook-token for a request that was let in and then refused', async () => {

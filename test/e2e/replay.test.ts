@@ -99,14 +99,37 @@ describe('hookloom replay', { timeout: 120_000 }, () => {
     const [, unchanged] = await ask()
     expect(unchanged).toMatchObject({ compared: 'recorded', total: 7, counts: { same: 7 }, drift: [] })
     // the fixture keeps the edit from going live
-    const fixture = { request: { path: 'x', payload: { kind: 'field' } }, expect: { decision: 'skip' } }
+    const fixture = {
+      request: { path: 'x', payload: { kind: 'field' } },
+      expect: { decision: 'accept', actions: [{ message: 'field one' }] },
+    }
     writeFiles(dir, { 'hooks/transforms/x.fixtures/f.json': JSON.stringify(fixture), [file]: after })
     const until = performance.now() + 20_000
     for (let report = unchanged; report['compared'] !== 'live' && performance.now() < until;) report = (await ask())[1]
     check((await ask())[1], 'live')
     const narrow = await runCommand(['replay', '--last', '2', '--since', '1h', '--hook', 'x', '--json'], { dir })
     expect(narrow.json().at(-1)).toMatchObject({ compared: 'live', total: 2, counts: { same: 1, 'now works': 1 } })
-    rmSync(join(dir, 'hooks/transforms/x.fixtures'), { recursive: true })
+    // as: the answer of the admin port
+    const groups = (await ask())[1]['groups'] as { class: string; deliveryIds: string[] }[]
+    const ids = groups.find(({ class: name }) => name === 'changed')?.deliveryIds ?? []
+    expect(ids).toHaveLength(2)
+    const one = {
+      total: 1,
+      counts: { changed: 1 },
+      groups: [{ deliveryIds: [ids[1]], example: { deliveryId: ids[1] } }],
+    }
+    expect((await ask(`?ids=${ids[1]}`))[1]).toMatchObject(one)
+    expect((await ask('?ids=no-such'))[1]).toMatchObject({ total: 0 })
+    const update = (module: string) =>
+      fetch(`${adminUrl}/api/fixtures/update`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${gatewayToken}` },
+        body: JSON.stringify({ module }),
+      })
+    expect([(await update('other.ts')).status, (await update('../x.ts')).status]).toEqual([400, 400])
+    expect(await (await update('x.ts')).json()).toMatchObject({ updated: ['f.json'], failing: [] })
+    const written = JSON.parse(readFileSync(join(dir, 'hooks/transforms/x.fixtures/f.json'), 'utf8'))
+    expect(written).toMatchObject({ request: fixture.request, expect: { actions: [{ message: 'field two' }] } })
     for (let report = narrow.json().at(-1); report?.['compared'] === 'live' && performance.now() < until;)
       report = (await ask())[1]
     check((await ask())[1], 'recorded')

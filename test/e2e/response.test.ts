@@ -23,7 +23,8 @@ const files = {
     return { message: 'x', response: { contentType: 'application/json', body: JSON.stringify({ echo: payload.n }) } }
   }`,
 }
-const config = { hooks: { mappings, answerWithinMs: 200, transforms: { timeoutMs: 1_000 } } }
+const config = { hooks: { mappings } }
+const early = { answerWithinMs: 200, transforms: { timeoutMs: 1_000 } }
 const keyed: Headers = [['idempotency-key', 'one']]
 /** Everything that the sender sees of its delivery. */
 const seen = ({ status, body, headers }: Reply) => ({
@@ -90,11 +91,11 @@ describe('the answer of a transform', () => {
   })
 
   test.each([
-    ['is parked', { fails: true }, { status: 'parked' }],
-    ['is answered before its transform ends', { hangs: true }, { status: 'pending' }],
-    ['becomes several actions', { several: true }, { runIds: [expect.any(String), expect.any(String)] }],
-  ])('a delivery that %s gets the receipt', async (_, payload, receipt) => {
-    const gateway = await startInside({ config, files })
+    ['is parked', {}, { fails: true }, { status: 'parked' }],
+    ['is answered before its transform ends', early, { hangs: true }, { status: 'pending' }],
+    ['becomes several actions', {}, { several: true }, { runIds: [expect.any(String), expect.any(String)] }],
+  ])('a delivery that %s gets the receipt', async (_, hooks, payload, receipt) => {
+    const gateway = await startInside({ config: { hooks: { mappings, ...hooks } }, files })
     const reply = await post(gateway.port, '/hooks/code', payload)
     expect(JSON.parse(reply.body)).toMatchObject({ ok: true, deliveryId: toDeliveryId(reply), ...receipt })
     expect(reply.headers).not.toHaveProperty('x-delivery-id')

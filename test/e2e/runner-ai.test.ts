@@ -161,6 +161,19 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     await closed
   })
 
+  test('a model that sends no first byte in time is not available, and the connection is closed', async () => {
+    fake.answer = neverAnswers
+    const { result } = await run({ api, fake, provider: { firstByteSeconds: 0.05 } })
+    expect(result).toMatchObject({
+      status: 'unavailable',
+      detail: expect.stringContaining('raise models.providers.mine.firstByteSeconds'),
+    })
+    await fake.received[0]?.closed
+    fake.answer = replies('Late, but ', 'in time.')
+    const slow = await run({ api, fake, provider: { firstByteSeconds: 30 } })
+    expect(slow.result).toMatchObject({ status: 'ok', text: 'Late, but in time.' })
+  })
+
   test.each([200, 500])(
     'an answer that never ends is cut off before it fills the memory (status %i)',
     async (status) => {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createOpenClawRunner } from '../../src/runners/openclaw.ts'
 import { AgentAction } from '../../src/model/action.ts'
-import { OpenClawRunnerConfig } from '../../src/model/agents-config.ts'
+import { OpenClawRunnerConfig } from '../../src/model/config/agents.ts'
 import { isJsonObject } from '../../src/base/json.ts'
 import { type Misbehaviour, type Received, type Reply, startLoopback } from './fakes/loopback.ts'
 import { createIO, timeIsUp } from './runner-command-stage.ts'

@@ -16,6 +16,7 @@ export function toRunRequest(request: Partial<RunRequest> = {}): RunRequest {
     prompt: 'Look at this',
     message: 'Look at this',
     action: undefined,
+    hops: 1,
     deadline: 0,
     ...request,
   }

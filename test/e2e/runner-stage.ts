@@ -1,11 +1,13 @@
 // A run of the runner `ai` against a fake provider.
 import { createAiRunner } from '../../src/runners/ai.ts'
-import { ModelsConfig, type ProviderConfig } from '../../src/model/agents-config.ts'
+import { ModelsConfig, type ProviderConfig } from '../../src/model/config/agents.ts'
 import type { RunRequest, RunResult } from '../../src/model/runner.ts'
 import { type Api, apiKey, type Fake } from './fakes/provider.ts'
 import { toRunRequest } from './runner-request.ts'
 
-type Provider = Partial<Pick<ProviderConfig, 'baseUrl' | 'apiKey' | 'headers' | 'stream' | 'thinking'>>
+export type Provider = Partial<
+  Pick<ProviderConfig, 'baseUrl' | 'apiKey' | 'headers' | 'stream' | 'thinking' | 'firstByteSeconds'>
+>
 
 export function toModels(api: Api, fake: Pick<Fake, 'baseUrl'>, provider: Provider = {}): ModelsConfig {
   return ModelsConfig.parse({

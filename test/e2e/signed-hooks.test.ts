@@ -190,7 +190,7 @@ describe('signed mappings of the pages', () => {
         ['x-acme-signature', `sha256=${hmac(secret, `${at}.{}`)}`],
       ],
     }
-    expect(mappings.map(({ match }) => match?.path)).toEqual(['github', ...Object.keys(proofs)])
+    expect(mappings.map(({ match }) => match?.path)).toEqual(['github', 'github', ...Object.keys(proofs)])
     for (const [path, proof] of Object.entries(proofs)) {
       const post = async (secret: string) =>
         toVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))

@@ -1,10 +1,21 @@
 // The spans that OpenTelemetry's SDK receives from a gateway, from the request to the reply.
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { trace } from '@opentelemetry/api'
+import {
+  type Context,
+  context,
+  type ContextManager,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 import { runProcess } from './command.ts'
+import { chatCompletions } from './fakes/chat-completions.ts'
+import { apiKey, refuses, startFake } from './fakes/provider.ts'
 import { hookToken, makeConfigDir, post, toChildEnv } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 
@@ -35,11 +46,81 @@ test('a request, its turn, its summary and its reply are one trace, whose id is 
   expect(spans.map(({ name }) => name)).toEqual(['hook', 'step run', 'step summary', 'step deliver'])
   const traceId = String(answer['deliveryId']).replaceAll('-', '')
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([traceId]))
-  expect(spans[0]?.attributes).toMatchObject({ 'hookloom.hook': 'agent', 'http.response.status_code': 200 })
+  expect(spans[0]?.kind).toBe(SpanKind.SERVER)
+  expect(spans[0]?.attributes).toMatchObject({
+    'http.request.method': 'POST',
+    'hookloom.hook': 'agent',
+    'hookloom.outcome': 'accepted',
+    'http.response.status_code': 200,
+  })
   expect(spans[1]?.attributes).toMatchObject({ 'hookloom.job': answer['runId'], 'hookloom.outcome': 'done' })
   expect(
     JSON.stringify(spans.map(({ attributes, name, events, status }) => [attributes, name, events, status])),
   ).not.toContain(secretText)
+})
+
+test('a refused request has a span with its problem, and its trace is the request id', async () => {
+  const answer = await fetch(`${gateway.url}/agent`, { method: 'POST', body: secretText })
+  expect(answer.status).toBe(401)
+  const [span] = await finished(1)
+  expect(span?.spanContext().traceId).toBe(answer.headers.get('x-request-id')?.replaceAll('-', ''))
+  expect(span?.attributes).toMatchObject({
+    'http.request.method': 'POST',
+    'http.response.status_code': 401,
+    'hookloom.hook': 'agent',
+    'hookloom.outcome': 'refused',
+    'hookloom.problem': 'unauthorized',
+  })
+  expect(JSON.stringify([span?.attributes, span?.events])).not.toContain(secretText)
+})
+
+test('a call of a model is a span inside its step, with its tokens and without its text or a model that a request named', async () => {
+  const stack = new AsyncLocalStorage<Context>()
+  const manager: ContextManager = {
+    active: () => stack.getStore() ?? ROOT_CONTEXT,
+    with: (inner, work, self, ...args) => stack.run(inner, () => work.call(self, ...args)),
+    bind: (_, target) => target,
+    enable: () => manager,
+    disable: () => manager,
+  }
+  context.setGlobalContextManager(manager)
+  onTestFinished(() => context.disable())
+  const fake = await startFake(chatCompletions)
+  onTestFinished(() => fake.close())
+  const provider = { kind: chatCompletions.kind, baseUrl: fake.baseUrl, apiKey }
+  const { url } = await startInside({
+    config: { models: { providers: { mine: provider } }, agents: { defaults: { model: 'mine/small' } } },
+  })
+  const ask = (fields: object) =>
+    post({ url, token: hookToken }, 'agent', {
+      message: secretText,
+      deliver: false,
+      wakeMode: 'next-heartbeat',
+      ...fields,
+    })
+  const answer = await ask({})
+  const spans = await finished(4)
+  const [call, step] = ['model call', 'step run'].map((name) => spans.find((span) => span.name === name))
+  expect(call?.kind).toBe(SpanKind.CLIENT)
+  expect(call?.parentSpanContext?.spanId).toBe(step?.spanContext().spanId)
+  expect(call?.spanContext().traceId).toBe(String(answer['deliveryId']).replaceAll('-', ''))
+  expect(call?.attributes).toMatchObject({
+    'gen_ai.request.model': 'mine/small',
+    'gen_ai.usage.input_tokens': 11,
+    'gen_ai.usage.output_tokens': 7,
+    'gen_ai.usage.cache_read.input_tokens': 4,
+    'hookloom.job': answer['runId'],
+    'hookloom.outcome': 'ok',
+  })
+  exporter.reset()
+  fake.answer = refuses(400)
+  await ask({ model: 'mine/named-by-a-request' })
+  await vi.waitFor(() => expect(exporter.getFinishedSpans().map(({ name }) => name)).toContain('step run'))
+  const failed = exporter.getFinishedSpans().find(({ name }) => name === 'model call')
+  expect(failed?.status.code).toBe(SpanStatusCode.ERROR)
+  expect(failed?.attributes).toMatchObject({ 'hookloom.outcome': 'error' })
+  const shown = [call, failed].map((span) => JSON.stringify([span?.attributes, span?.events, span?.status]))
+  for (const secret of [secretText, 'named-by-a-request', 'Hello', apiKey]) expect(shown.join()).not.toContain(secret)
 })
 
 test('the trace of a sender is linked, and an invalid header is not', async () => {
@@ -65,11 +146,12 @@ test('an SDK that a host registers after it started the built gateway gets the s
     const startSpan = (name) => { started.push(name); return none }
     trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) })
     const headers = { authorization: 'Bearer ${hookToken}', 'content-type': 'application/json' }
-    await fetch(gateway.url + '/wake', { method: 'POST', headers, body: '{"text":"x","mode":"next-heartbeat"}' })
+    const wake = { method: 'POST', headers, body: '{"text":"x","mode":"next-heartbeat"}' }
+    const { status } = await fetch(gateway.url + '/wake', wake)
     await gateway.stop()
-    console.log(started.join())
+    console.log(status, started.join())
     process.exit()
   `
   const ran = await runProcess(process.execPath, ['--input-type=module', '-e', host], { env: toChildEnv() })
-  expect(ran).toMatchObject({ code: 0, stdout: 'hook\n' })
+  expect(ran).toMatchObject({ code: 0, stdout: '200 hook\n' })
 })

@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path'
 import { parse } from 'jsonc-parser'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { createConfigFolder as makeConfigFolder } from '../../src/cli/scaffold/folder.ts'
-import { Config } from '../../src/model/config.ts'
-import { AgentResult, WakeResult } from '../../src/model/transform.ts'
+import { Config } from '../../src/model/config/config.ts'
+import { AgentResult, DeliverResult, WakeResult } from '../../src/model/transform.ts'
 import { runCommand, runProcess } from './command.ts'
 import { hookToken, makeFolder, toChildEnv, writeFiles } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
@@ -24,8 +24,13 @@ function block(language: string, mark: string): string {
   return found
 }
 
-/** The ts blocks by the names in their first lines. */
-const modules = Object.fromEntries(blocks('ts').map((code) => [/^\/\/ (\S+)\n/.exec(code)?.[1] ?? '', code]))
+/** The ts blocks by the names in their first lines. One without a name imports types that a command writes from requests. */
+const modules = Object.fromEntries(
+  blocks('ts').flatMap((code) => {
+    const name = /^\/\/ (\S+)\n/.exec(code)?.[1]
+    return name === undefined ? [] : [[name, code]]
+  }),
+)
 // one more module that shares the helper
 modules['refund.ts'] = modules['order.ts']?.replaceAll(/order/gi, 'refund') ?? ''
 const mapped = Object.keys(modules).filter((name) => !name.startsWith('lib/'))
@@ -120,8 +125,15 @@ describe('guide to transforms', { timeout: 60_000 }, () => {
   })
 
   test('the guide has no module that these tests do not call', () => {
-    const called = [...cases.map(([hook]) => hook), 'ask', 'refund', 'login']
+    const called = [...cases.map(([hook]) => hook), 'ask', 'refund', 'login', 'issue', 'failures', 'quiet']
     expect(mapped.map(toHook).toSorted()).toEqual(called.toSorted())
+  })
+
+  test('the module issue of the guide accepts an issue once', async () => {
+    const payload = { issue: { id: '7', title: 'Disk full' } }
+    expect(await ask('issue', payload)).toEqual(['Disk full'])
+    expect(await ask('issue', payload)).toEqual(['204'])
+    expect(await ask('issue', { issue: { id: '8', title: 'Disk full' } })).toEqual(['Disk full'])
   })
 
   test('the module ask of the guide sets the answer to its sender', async () => {
@@ -156,7 +168,7 @@ describe('guide to transforms', { timeout: 60_000 }, () => {
   test('the fixture of the guide passes, and fails for another transform', async () => {
     const dir = makeFolder()
     await makeConfigFolder(dir)
-    const fixture = { [`${root}/build.fixtures/failed.json`]: block('json', '"expect"') }
+    const fixture = { [`${root}/build.fixtures/failed.json`]: block('json', '"branch": "main"') }
     writeFiles(dir, { [`${root}/build.ts`]: modules['build.ts'] ?? '', ...fixture })
     expect(await runCommand(['test', 'build'], { dir })).toMatchObject({ code: 0 })
     writeFiles(dir, { [`${root}/build.ts`]: modules['build.ts']?.replace('failed on', 'broke on') ?? '' })
@@ -198,7 +210,7 @@ describe('contract of the guide', () => {
     expect([hooks.transforms.env, hooks.onTransformError]).toEqual([[], 'park'])
   })
 
-  test('the guide names every field of both kinds of result', () => {
+  test('the guide names every field of each kind of result', () => {
     const listed = (kind: string) => {
       const [, list = ''] = new RegExp(`Fields of ${kind}: ([^.]*)\\.`).exec(text) ?? []
       return [...list.matchAll(/`(\w+)`/g), ['', 'kind']].map(([, name = '']) => name)
@@ -207,5 +219,6 @@ describe('contract of the guide', () => {
     const agent = Object.keys(AgentResult.shape).filter((name) => name !== 'allowUnsafeExternalContent')
     expect(listed('an agent run').toSorted()).toEqual(agent.toSorted())
     expect(listed('a wake').toSorted()).toEqual(Object.keys(WakeResult.shape).toSorted())
+    expect(listed('a message').toSorted()).toEqual(Object.keys(DeliverResult.shape).toSorted())
   })
 })

@@ -51,6 +51,22 @@ for (const [name, why, open] of engines) {
       expect(await texts(store)).toEqual(['of 1'])
     })
 
+    test('a parked delivery of a mapping with a flow outlives the mapping, and obeys its flow afterwards', async () => {
+      const store = (await open())()
+      const door = join(makeFolder(), 'door')
+      const withFlow = { ...mapping, flow: { key: 'one', onNew: 'gather', delay: '5s' } }
+      const { edit, editLive, send } = await start(store, door, [withFlow])
+      const ids = [await send(1), await send(2)]
+      await editLive([])
+      writeFileSync(door, '')
+      const deliveries = () => Promise.all(ids.map((id) => store.delivery(id)))
+      const codes = async () => (await deliveries()).map((delivery) => delivery?.problem?.code)
+      await expect.poll(codes, slow).toEqual(['mapping-missing', 'mapping-missing'])
+      edit([withFlow])
+      const states = async () => (await deliveries()).flatMap((delivery) => delivery?.jobs.map(({ state }) => state))
+      await expect.poll(async () => (await states()).toSorted(), slow).toEqual(['done', 'superseded'])
+    })
+
     test('a delivery that no mapping takes stays parked across a start, with the time since when none takes it', async () => {
       const reopen = await open()
       const store = reopen()

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { type VerifyInput, VerifySettings } from '../../src/model/verify.ts'
+import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
 import { findSecretFault } from '../../src/pipeline/verifiers/secret-length.ts'
 import type { Transport } from '../../src/pipeline/verifiers/pinned-fetch.ts'
 

@@ -1,5 +1,5 @@
 // A sender must not choose how long the gateway works on a text: four times the text is about four times the work.
-import { toStyled } from '../../src/channels/signal.ts'
+import { toStyledText } from '../../src/channels/signal.ts'
 import { describe, expect, test } from 'vitest'
 import { splitMarkdown } from '../../src/channels/chunks.ts'
 import { plainText, safeMarkdown, slackMrkdwn, telegramHtml } from '../../src/channels/markup.ts'
@@ -63,7 +63,7 @@ const works: [string, readonly Family[], (text: string) => unknown][] = [
   ['pieces for Telegram', ['markdown', 'blocks'], split(4_096, telegramHtml)],
   ['pieces for Slack', ['markdown', 'blocks'], split(8_000, slackMrkdwn)],
   ['render', ['text', 'markdown', 'blocks', 'html'], (text) => render(text, safeMarkdown)],
-  ['toStyled', ['markdown'], toStyled],
+  ['toStyledText', ['markdown'], toStyledText],
   ['compileTemplate', ['templates'], (text) => attempt(() => compileTemplate(text))],
   ['a rendered template', ['templates'], (text) => compileTemplate('{{a | truncate: 9}} {{a}}').render({ payload: () => ({ a: text }), headers: {}, query: {}, path: '', source: '', event: '', now: () => '' })],
   ['parseBody of JSON', ['bodies', 'escapes'], parse('json')],

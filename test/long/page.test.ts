@@ -12,7 +12,14 @@ const perSecond = 200
 const seconds = 15
 /** Parts of a second, over which the deliveries and one request for a list are spread. */
 const ticks = 20
-const queries = ['limit=100', 'hook=plain', 'state=parked', 'q=nothing-has-this', 'source=github&q=push']
+const queries = [
+  'limit=100',
+  'hook=plain',
+  'state=parked',
+  'q=nothing-has-this',
+  'source=github&q=push',
+  'until=2020-01-01T00:00:00.000Z',
+]
 const mebibyte = 1024 * 1024
 
 test.skipIf(!hasBrowser)('the list stays quick, and the page uses little memory', { timeout: 600_000 }, async () => {

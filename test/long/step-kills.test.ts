@@ -1,24 +1,37 @@
 // `kill -9` before and after the record of each step: every job ends, no recorded step is repeated, and a message that may be sent twice
 // has one nonce.
 import { spawn } from 'node:child_process'
+import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { leaseMs } from '../../src/jobs/leases.ts'
 import { steps } from '../../src/jobs/steps.ts'
+import { BudgetConfig, findPeriod } from '../../src/model/budgets.ts'
 import type { StepName } from '../../src/model/job.ts'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { drain, findDamage } from '../e2e/aftermath.ts'
+import { githubApiToken, startFakeGitHub } from '../e2e/fakes/github.ts'
 import { hookToken, makeConfigDir, startGateway } from '../e2e/gateway.ts'
-import { readStore } from '../e2e/inside.ts'
+import { readStore, startInside } from '../e2e/inside.ts'
 
 const mortal = resolve(import.meta.dirname, '../fixtures/gateways/mortal.mjs')
 const asked = 'REVIEW-THE-KETTLE'
 
-/** The steps that call another server, and the path of the call. The call is repeated if the gateway died before the step was recorded. */
-const outside: Partial<Record<StepName, string>> = { run: '/v1/chat/completions', deliver: '/receiver' }
+/**
+ * The steps that call another server, the path of the call, and what is recorded in the same report. The call is repeated if the gateway
+ * died before that report.
+ */
+const outside: Partial<Record<StepName, { path: string; report: readonly (StepName | 'posts')[] }>> = {
+  run: { path: '/v1/chat/completions', report: ['run', 'summary', 'wake', 'posts'] },
+  deliver: { path: '/receiver', report: ['deliver'] },
+}
 
 /** The calls that the model and the receivers got. */
 let calls: { path: string; body: string; nonce: string }[] = []
@@ -31,7 +44,7 @@ beforeAll(async () => {
     const body = await text(request)
     response.setHeader('content-type', 'application/json')
     calls.push({ path, body, nonce: String(headers['webhook-id']) })
-    if (path !== outside.run) {
+    if (path !== outside.run?.path) {
       response.end('{}')
       return
     }
@@ -56,31 +69,43 @@ afterAll(() => {
   others.close()
 })
 
-function makeDir(): string {
+function makeDir(mapping: object = {}, config: object = {}, channels: object = {}): string {
   // asks for every step
   const steps = { channel: 'webhook', to: 'hub', wakeMode: 'now' }
-  const kettle = { match: { path: 'kettle' }, name: 'Kettle', messageTemplate: '{{message}}', ...steps }
+  const kettle = { match: { path: 'kettle' }, name: 'Kettle', messageTemplate: '{{message}}', ...steps, ...mapping }
   return makeConfigDir({
     config: {
       hooks: { mappings: [kettle] },
+      ...config,
       models: { providers: { local: { kind: 'openai-compatible', baseUrl: `${base}/v1`, stream: false } } },
       agents: { defaults: { model: 'local/m', heartbeat: { minIntervalSeconds: 0 } } },
       channels: {
         webhook: { endpoints: { hub: { url: `${base}/receiver`, secret: 'whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=' } } },
+        ...channels,
       },
     },
   })
 }
 
 /** Sends one request to a gateway that is killed by it. Returns the status of the answer, if one came. */
-async function killAt(dir: string, step: StepName | 'posts', when: string, body: object): Promise<number | undefined> {
-  const child = spawn(process.execPath, [mortal, dir, step, when], { stdio: ['ignore', 'pipe', 'inherit'] })
+async function killAt(
+  dir: string,
+  step: StepName | 'posts' | 'reserve',
+  when: string,
+  body: object,
+  {
+    headers = {},
+    url,
+  }: { readonly headers?: Readonly<Record<string, string>>; readonly url?: string | undefined } = {},
+): Promise<number | undefined> {
+  const where = url === undefined ? [] : [url]
+  const child = spawn(process.execPath, [mortal, dir, step, when, ...where], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = once(child, 'exit')
-  const [url] = await once(createInterface(child.stdout), 'line')
+  const [hooks] = await once(createInterface(child.stdout), 'line')
   const hook = 'text' in body ? 'wake' : 'kettle'
-  const status = await fetch(`${String(url)}/${hook}`, {
+  const status = await fetch(`${String(hooks)}/${hook}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),
   }).then(
     (response) => response.status,
@@ -91,9 +116,8 @@ async function killAt(dir: string, step: StepName | 'posts', when: string, body:
   return status
 }
 
-/** Only wakes and alerts have the step `event`. */
 // as: the keys of the table of steps are their names
-const ofRuns = (Object.keys(steps) as StepName[]).filter((name) => name !== 'event')
+const ofRuns = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('agent'))
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
 test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000 }, async (step, when) => {
@@ -104,15 +128,15 @@ test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000
 
   const gateway = await startGateway({ dir })
   await drain(dir)
-  const nonces = calls.filter(({ path }) => path === outside.deliver).map(({ nonce }) => nonce)
+  const nonces = calls.filter(({ path }) => path === outside.deliver?.path).map(({ nonce }) => nonce)
   const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
   expect(record?.jobs).toMatchObject([{ state: 'done', posts: [{ state: 'sent', id: nonces[0] }] }])
   expect(record?.jobs[0]?.steps.map(({ name }) => name)).toEqual(ofRuns)
   expect(new Set(nonces).size).toBe(1)
-  for (const [name, called] of Object.entries(outside)) {
+  for (const [name, { path: called, report }] of Object.entries(outside)) {
     // the model is called for heartbeats too
     const own = calls.filter(({ path, body }) => path === called && (name !== 'run' || body.includes(asked)))
-    expect([name, own.length]).toEqual([name, name === step && when === 'before' ? 2 : 1])
+    expect([name, own.length]).toEqual([name, when === 'before' && report.includes(step) ? 2 : 1])
   }
 
   // the main session reads the event once, in a separate turn
@@ -122,6 +146,29 @@ test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000
   expect(calls.filter(({ body }) => body.includes('Hook Kettle: It boils.'))).toHaveLength(1)
   expect(await gateway.stop()).toBe(0)
 })
+
+/** The tasks that post the end of a run have these steps. */
+const ofCallbacks = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('callback'))
+
+test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
+  'a callback whose gateway is killed at %s, %s its record, arrives, and its repeats have one id',
+  { timeout: 60_000 },
+  async (step, when) => {
+    calls = []
+    const dir = makeDir({ callback: 'hub', deliver: false, wakeMode: 'next-heartbeat' })
+    expect(await killAt(dir, step, when, { message: asked })).toBe(200)
+    const gateway = await startGateway({ dir })
+    await drain(dir)
+    const posted = calls.filter(({ path }) => path === outside.deliver?.path)
+    expect(posted).toHaveLength(step === 'callback' && when === 'before' ? 2 : 1)
+    const [record] = await readStore(dir, (store) => store.deliveries({ limit: 9 }))
+    const runId = record?.jobs[0]?.id ?? ''
+    expect(new Set(posted.map(({ nonce }) => nonce))).toEqual(new Set([`msg_${runId}_run_done`]))
+    for (const { body } of posted)
+      expect(JSON.parse(body)).toMatchObject({ type: 'run.done', data: { runId, state: 'done' } })
+    expect(await gateway.stop()).toBe(0)
+  },
+)
 
 test.each(['before', 'after'])('a wake that is killed %s its event is written', { timeout: 60_000 }, async (when) => {
   calls = []
@@ -136,6 +183,80 @@ test.each(['before', 'after'])('a wake that is killed %s its event is written', 
   expect(await readStore(dir, (store) => store.deliveries({ limit: 9 }))).toHaveLength(expected)
   expect(await gateway.stop()).toBe(0)
 })
+
+const engines = whyNoPostgres === undefined ? (['SQLite', 'Postgres'] as const) : (['SQLite'] as const)
+const kills = engines.flatMap((engine) => [
+  { engine, step: 'reserve', when: 'after', asks: 1 } as const,
+  { engine, step: 'run', when: 'before', asks: 2 } as const,
+])
+
+test.each(kills)(
+  'a gateway that is killed at $step, $when its record, leaves no reservation in $engine for longer than its lease',
+  { timeout: 60_000 },
+  async ({ engine, step, when, asks }) => {
+    calls = []
+    const daily = { turns: 1 }
+    const dir = makeDir({ budgets: ['daily'] }, { budgets: { daily } })
+    const { startsAt } = findPeriod(BudgetConfig.parse(daily), Date.now())
+    let moved = 0
+    const clock = () => Date.now() + moved
+    const schema = engine === 'Postgres' ? await newSchema() : undefined
+    onTestFinished(async () => schema?.drop())
+    expect(await killAt(dir, step, when, { message: asked }, { url: schema?.url })).toBe(200)
+    expect(calls).toHaveLength(asks - 1)
+
+    const store =
+      schema === undefined
+        ? createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock })
+        : createPostgresStore({ url: schema.url, now: () => `${clock()}::bigint` })
+    const readAccount = async () => {
+      const [account] = await store.accounts([{ name: 'daily', startsAt }])
+      return [account?.reserved.turns, account?.spent.turns]
+    }
+    expect(await readAccount()).toEqual([1, 0])
+    moved = leaseMs
+    expect(await readAccount()).toEqual([0, 0])
+    // the turn has the whole budget again, and spends it once
+    const gateway = await startInside({ dir, store, clock })
+    const isIdle = async () => {
+      const { queued, running } = (await store.counts()).jobs
+      return queued + running === 0
+    }
+    await vi.waitUntil(isIdle, { timeout: 40_000, interval: 100 })
+    expect(await readAccount()).toEqual([0, 1])
+    const [record] = await store.deliveries({ limit: 9 })
+    expect(record?.jobs).toMatchObject([{ state: 'done', attempts: 2 }])
+    expect(calls.filter(({ path, body }) => path === outside.run?.path && body.includes(asked))).toHaveLength(asks)
+    await gateway.stop()
+  },
+)
+
+/** The tasks of commit statuses have these steps. */
+const ofStatuses = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('status'))
+
+test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
+  'a commit status whose gateway is killed at %s, %s its record, is set to each state once',
+  { timeout: 60_000 },
+  async (step, when) => {
+    calls = []
+    const sha = '0123456789abcdef0123456789abcdef01234567'
+    const github = await startFakeGitHub({ commits: [`acme/app@${sha}`] })
+    const secret = 'a-secret-of-the-webhook'
+    const verify = { scheme: 'github', secret }
+    const dir = makeDir({ status: 'review', verify }, {}, { github: { token: githubApiToken, baseUrl: github.url } })
+    const push = { message: asked, repository: { full_name: 'acme/app' }, after: sha }
+    const signature = createHmac('sha256', secret).update(JSON.stringify(push)).digest('hex')
+    expect(
+      await killAt(dir, step, when, push, {
+        headers: { 'x-github-event': 'push', 'x-hub-signature-256': `sha256=${signature}` },
+      }),
+    ).toBe(200)
+    const gateway = await startGateway({ dir })
+    await drain(dir)
+    expect(github.statuses.map(({ state }) => state)).toEqual(['pending', 'success'])
+    expect(await gateway.stop()).toBe(0)
+  },
+)
 
 async function waitingOf(dir: string): Promise<number> {
   const { count } = await readStore(dir, (store) => store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 }))

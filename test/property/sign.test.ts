@@ -2,7 +2,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem } from '../../src/model/problem.ts'
-import { type VerifyInput, VerifySettings } from '../../src/model/verify.ts'
+import { type VerifyInput, VerifySettings } from '../../src/model/config/verify.ts'
 import type { Scheme } from '../../src/pipeline/verifiers/scheme.ts'
 import { schemes } from '../../src/pipeline/senders.ts'
 import { signRequest, stampPayload } from '../../src/pipeline/verifiers/sign.ts'

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { VerifySettings } from '../../src/model/verify.ts'
+import { VerifySettings } from '../../src/model/config/verify.ts'
 import type { VerifyRequest } from '../../src/model/verifier.ts'
 import { findTimeFault, isDigest } from '../../src/pipeline/verifiers/proof.ts'
 import { schemes } from '../../src/pipeline/senders.ts'
@@ -134,7 +134,7 @@ test('only one base64 text matches a digest, although decoders accept several fo
   )
 })
 
-test('a time is parsed only if the whole text is a time', () => {
+test('a timestamp is parsed only if the whole text is a timestamp', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 4_000_000_000 }),

@@ -6,11 +6,11 @@ import { type FixtureOutcome, type Parts, runFixture } from '../../replay/fixtur
 import { loadConfig, type LoadedConfig } from '../../config/config.ts'
 import { pickEnv } from '../../config/env.ts'
 import { type FixtureFile, readFixtures } from '../../replay/fixture-files.ts'
-import type { Config } from '../../model/config.ts'
+import type { Config } from '../../model/config/config.ts'
 import { findNearest } from '../../base/text.ts'
 import type { BuildInput } from '../../transforms/read.ts'
 import { moduleExtensions, resolveModule, resolveTransformsRoot } from '../../transforms/root.ts'
-import { createTransformRuntime } from '../../transforms/runtime.ts'
+import { createTransformRuntime, type RuntimeOptions } from '../../transforms/runtime.ts'
 import { silentLog } from '../../model/log.ts'
 import { Problem, type ProblemRecord } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
@@ -26,7 +26,7 @@ export type BenchModules = {
   readonly env: Readonly<Record<string, string>>
 }
 
-export type ModuleResult = {
+type ModuleResult = {
   readonly module: string
   /** Why the module does not load. Then no fixture ran. */
   readonly problem: ProblemRecord | undefined
@@ -45,12 +45,21 @@ export type Bench = {
   close(): Promise<void>
 }
 
-export function createBench({ dir, env }: Pick<Context, 'dir' | 'env'>): Bench {
+/** `isWithoutSecrets`: see `substituteEnv`. `onCovered`: see `RuntimeOptions`. */
+export function createBench({
+  dir,
+  env,
+  isWithoutSecrets,
+  onCovered,
+}: Pick<Context, 'dir' | 'env'> & {
+  readonly isWithoutSecrets?: boolean
+  readonly onCovered?: RuntimeOptions['onCovered']
+}): Bench {
   const assembler = createAssembler(dir)
-  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog })
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog, onCovered })
 
   async function load(names: readonly string[], given?: Config): Promise<BenchModules> {
-    const loaded = loadConfig({ dir, env })
+    const loaded = loadConfig({ dir, env, isWithoutSecrets })
     const settings = buildSettings(loaded)
     const config = given ?? loaded.config
     const { mappings, verifiers } = await assembler.assemble(config)

@@ -2,15 +2,17 @@
 import colors from 'picocolors'
 import { type Assembled, assemble } from '../../reload/assemble.ts'
 import { atStart, type FixtureCounts, chooseTransforms } from '../../reload/gate.ts'
-import { type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
+import { formatPlacedIssue, type LoadedConfig, loadConfig, placeProblem } from '../../config/config.ts'
 import { readFileModes, checkRisks } from '../../config/warnings.ts'
 import type { OwnChannel } from '../../model/channel.ts'
-import type { Config } from '../../model/config.ts'
+import type { Config } from '../../model/config/config.ts'
+import { toIssue } from '../../model/config/issue.ts'
 import { exitCodes, Problem, type ProblemRecord, toProblemRecord } from '../../model/problem.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
 import { type CompiledMapping, compileMapping, offline } from '../../pipeline/compile.ts'
 import { createRouter } from '../../pipeline/match.ts'
 import { createGeneration } from '../../pipeline/generation.ts'
+import { schemes } from '../../pipeline/senders.ts'
 import { schemeNames } from '../../pipeline/verify.ts'
 import { createBench } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
@@ -49,7 +51,23 @@ export function checkWarnings({ config, files, text }: LoadedConfig): CheckFindi
   const warnings = looked.map(({ name, ok, detail }): CheckFinding =>
     ok ? { name, ok, detail } : { name, ok, severity: 'warning', detail },
   )
-  return config.hooks.enabled ? warnings : [off, ...warnings]
+  const all = [...warnings, ...findUnsignedSenders(config, text)]
+  return config.hooks.enabled ? all : [off, ...all]
+}
+
+/** Mappings for senders that sign, without `verify`: most of these senders cannot send the hook token. */
+function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
+  return hooks.mappings.flatMap(({ match, verify }, index) => {
+    const known = schemes.filter(({ source }) => source !== undefined && source === match.source)
+    const [first] = known
+    if (verify !== undefined || first === undefined) return []
+    const names = known.map(({ id }) => `"${id}"`).join(' or ')
+    const issue = toIssue(
+      ['hooks', 'mappings', index],
+      `takes requests of ${first.label} and has no verify, so each of them needs the hook token. Most senders that sign cannot send it, and get 401. Set verify with the scheme ${names}.`,
+    )
+    return [{ name: 'senders', ok: false, severity: 'warning', detail: formatPlacedIssue(issue, text) }]
+  })
 }
 
 /** Checks every template and match path of the operator's mappings, every preset, and every module with its fixtures. */

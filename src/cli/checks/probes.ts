@@ -4,9 +4,9 @@ import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
 import { readWorkspaceFile } from '../../runners/workspace.ts'
 import type { Assembled } from '../../reload/assemble.ts'
-import type { Probe } from '../../model/channel.ts'
+import type { Channel, Probe } from '../../model/channel.ts'
 import type { Runner } from '../../model/runner.ts'
-import type { Config } from '../../model/config.ts'
+import type { Config } from '../../model/config/config.ts'
 import { exitCodes } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
 import { type CheckFinding, buildFailure } from './findings.ts'
@@ -35,8 +35,27 @@ export async function checkOutlets(
       return probe(`runner-${name}`, runner(name) ?? {})
     }),
     ...(isAsking ? chooseAgentsToAsk(agents).map((agent) => askModel(agent, runner('ai'))) : []),
-    ...[...channels].map(([name, channel]) => probe(`channel-${name}`, channel)),
+    ...[...channels].map(async ([name, channel]) => {
+      const finding = await probe(`channel-${name}`, channel)
+      const unknown = describeUnknown(channel)
+      return unknown === undefined || !finding.ok
+        ? finding
+        : { ...finding, detail: `${finding.detail.replace(/\.$/, '')}. ${unknown}` }
+    }),
   ])
+}
+
+/** What happens after an attempt that may have posted a message. Undefined where a repeated message cannot appear twice. */
+export function describeUnknown({
+  id,
+  dedupes,
+  repeatsUnknown,
+}: Pick<Channel, 'id' | 'dedupes' | 'repeatsUnknown'>): string | undefined {
+  if (dedupes !== false || id === 'console') return undefined
+  const key = `channels.${id.replace(/^own:/, 'own.')}.onUnknown`
+  return repeatsUnknown === true
+    ? `${key} is "repeat": a message that may have arrived is sent again, and may appear twice`
+    : `${key} is "stop": a message that may have arrived is not sent again; "repeat" sends it again, and it may appear twice`
 }
 
 /** One agent for each model that the runner `ai` calls. */
@@ -67,6 +86,7 @@ async function askModel({ id, model = '', thinking }: Agent, runner: Runner | un
     prompt,
     message: prompt,
     action: undefined,
+    hops: 1,
     deadline: startedAt + askMs,
   }
   const signal = AbortSignal.timeout(askMs)

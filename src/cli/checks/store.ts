@@ -1,13 +1,13 @@
 // The checks of `doctor` on the store: what waits there, and whether the database is intact.
 import { existsSync } from 'node:fs'
 import { missingMappingModule } from '../../model/delivery.ts'
-import type { Config } from '../../model/config.ts'
+import type { Config } from '../../model/config/config.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import { describeDifference } from '../../deliveries/records.ts'
 import { openReader, readDatabaseFacts } from '../../store/open.ts'
-import { toWaitingText } from '../../store/room.ts'
-import { openDatabase, toTrouble } from '../../store/sqlite/driver.ts'
+import { describeFillLevel } from '../../store/room.ts'
+import { openDatabase, classifyError } from '../../store/sqlite/driver.ts'
 import { findRunning } from '../gateway/running.ts'
 import { chooseStorePlace } from '../gateway/stored.ts'
 import { toPrintable } from '../../base/text.ts'
@@ -34,13 +34,13 @@ async function checkContents(place: StorePlace, { store: { maxWaitingBytes } }: 
     const { deliveries, jobs } = await reader.counts()
     const dueForMs = (await reader.dueForMs()) ?? 0
     const detail = `${describeStorePlace(place)}: ${deliveries.parked} parked, ${deliveries.pending} pending, ${jobs.queued} queued, ${jobs.dead} dead`
-    const untaken = await reader.parkedFor(missingMappingModule)
-    const waiting = toWaitingText(await reader.waitingBytes(), maxWaitingBytes)
+    const unmatched = await reader.parkedFor(missingMappingModule)
+    const waiting = describeFillLevel(await reader.waitingBytes(), maxWaitingBytes)
     const next = [
       ...(waiting === undefined ? [] : [waiting]),
       ...(dueForMs < oldQueueMs ? [] : [describeOldQueue(dueForMs)]),
       ...(deliveries.parked === 0 ? [] : ['"hookloom list --state parked" shows the parked deliveries.']),
-      ...(untaken === 0 ? [] : [`${untaken} of them wait for a mapping: none takes them.`]),
+      ...(unmatched === 0 ? [] : [`${unmatched} of them wait for a mapping: none takes them.`]),
       ...(jobs.dead === 0 ? [] : ['"hookloom list --dead" shows why they failed.']),
     ]
     if (next.length === 0) return { name: 'store', ok: true, detail }
@@ -104,7 +104,7 @@ function checkIntegrity(file: string): CheckFinding {
   } catch (error) {
     return buildFailure(
       name,
-      `${file} cannot be opened: ${toTrouble(error)?.what ?? 'SQLite refuses it'}`,
+      `${file} cannot be opened: ${classifyError(error)?.what ?? 'SQLite refuses it'}`,
       exitCodes.unavailable,
     )
   }

@@ -19,6 +19,7 @@ const Row = z.looseObject({
   became: z.array(z.object({ kind: z.string(), sessionKey: z.string() })),
   jobs: z.object({ dead: z.number(), failing: z.number(), done: z.number(), queued: z.number(), running: z.number() }),
   doneMs: z.number().nullable(),
+  waits: z.string().optional(),
 })
 type Row = z.infer<typeof Row>
 
@@ -51,11 +52,23 @@ function isSelected(row: Row, { state, hook, source, search }: FollowFilters): b
   )
 }
 
-function renderRow({ receivedAt, state, hook, source, event, code, became, jobs, doneMs, deliveryId }: Row): string {
+function renderRow({
+  receivedAt,
+  state,
+  hook,
+  source,
+  event,
+  code,
+  became,
+  jobs,
+  doneMs,
+  waits,
+  deliveryId,
+}: Row): string {
   const action = became.map(({ kind, sessionKey }) => (kind === 'wake' ? kind : `${kind} ${sessionKey}`)).join(', ')
   const outcome = jobs.dead > 0 ? 'dead' : state
   const paint = outcome === 'dead' || outcome === 'parked' ? colors.red : colors.green
-  const progress = jobs.failing > 0 ? 'tried again' : doneMs === null ? '' : `done after ${doneMs} ms`
+  const progress = jobs.failing > 0 ? 'tried again' : doneMs === null ? (waits ?? '') : `done after ${doneMs} ms`
   const cells = [hook, source ?? '', event ?? '', action || (code ?? ''), progress].map((cell) => cutLine(cell, 80))
   const text = cells.filter((cell) => cell !== '').join('  ')
   return `${colors.dim(receivedAt.slice(11, 19))}  ${paint(outcome.padEnd(8))}  ${text}  ${colors.dim(deliveryId)}`

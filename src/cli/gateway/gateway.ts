@@ -1,7 +1,9 @@
 // How a command finds a running gateway and asks its admin port.
 import { z } from 'zod'
-import type { Config } from '../../model/config.ts'
+import { type Config, listHookTokens } from '../../model/config/config.ts'
+import { toLocalUrl } from '../../base/http.ts'
 import { tryParseJson } from '../../base/json.ts'
+import { toCallableUrl } from '../../base/http.ts'
 import { Problem, type ProblemCode, problems } from '../../model/problem.ts'
 import { type ConfigParts, loadConfigParts } from '../../config/config-parts.ts'
 import type { Context } from '../terminal/context.ts'
@@ -15,11 +17,17 @@ export function findGatewayAddress(dir: string, { server, hooks }: Config): Gate
   const running = findRunning(dir)
   if (running !== undefined) return running
   if (server.port === 0 || server.adminPort === 0) throw toUnreachableProblem(undefined)
-  const host = server.host.includes(':') ? `[${server.host}]` : server.host
   return {
-    url: `http://${host}:${server.port}${hooks.path}`,
-    adminUrl: toLocalUrl(server.adminPort),
+    url: `${toLocalUrl(server.host, server.port)}${hooks.path}`,
+    adminUrl: toLocalUrl(server.adminHost, server.adminPort),
   }
+}
+
+/** The token that commands send. Throws `config-invalid` if there is none. */
+export function findHookToken({ hooks }: Config): string {
+  const [token] = listHookTokens(hooks)
+  if (token !== undefined) return token
+  throw new Problem('config-invalid', 'hooks.token is not set, so the gateway accepts no request.')
 }
 
 /** The admin port of the running gateway, or the configured one. Throws `gateway-unreachable` if neither is known. */
@@ -27,11 +35,7 @@ function findAdminUrl(dir: string, { server }: ConfigParts): string {
   const running = findRunning(dir)
   if (running !== undefined) return running.adminUrl
   if (server.adminPort === 0) throw toUnreachableProblem(undefined)
-  return toLocalUrl(server.adminPort)
-}
-
-function toLocalUrl(port: number): string {
-  return `http://127.0.0.1:${port}`
+  return toLocalUrl(server.adminHost, server.adminPort)
 }
 
 type GatewayAnswer = { readonly status: number; readonly text: string; readonly isReplay: boolean }
@@ -42,11 +46,11 @@ export async function callGateway(
   request: { method: 'GET' | 'POST'; headers?: Readonly<Record<string, string>>; body?: string },
 ): Promise<GatewayAnswer> {
   try {
-    // 0.0.0.0 and :: are addresses to listen on, not to call
-    const target = url
-      .replace(/^http:\/\/0\.0\.0\.0(?=[:/])/, 'http://127.0.0.1')
-      .replace('http://[::]', 'http://[::1]')
-    const response = await fetch(target, { ...request, redirect: 'error', signal: AbortSignal.timeout(60_000) })
+    const response = await fetch(toCallableUrl(url), {
+      ...request,
+      redirect: 'error',
+      signal: AbortSignal.timeout(60_000),
+    })
     const text = await response.text()
     return { status: response.status, text, isReplay: response.headers.get('idempotent-replay') === 'true' }
   } catch (error) {
@@ -57,12 +61,13 @@ export async function callGateway(
 /** One request to the admin API, with the gateway token. Throws the gateway's refusal as a Problem. */
 export async function askAdmin<T>(
   context: Context,
-  { method, path, answer }: { method: 'GET' | 'POST'; path: string; answer: z.ZodType<T> },
+  { method, path, body, answer }: { method: 'GET' | 'POST'; path: string; body?: object; answer: z.ZodType<T> },
 ): Promise<T> {
   const { adminUrl, token } = findAdmin(context)
   const { status, text } = await callGateway(`${adminUrl}${path}`, {
     method,
     headers: { authorization: `Bearer ${token}` },
+    ...(body && { body: JSON.stringify(body) }),
   })
   if (status !== 200) throw parseRefusal(status, text)
   const parsed = answer.safeParse(tryParseJson(text))
@@ -113,6 +118,35 @@ export async function* askParked<T extends { readonly next?: string | undefined 
       ...(after === undefined ? {} : { after }),
     })
     const part = await askAdmin(context, { method: 'POST', path: `/api/parked/${what}?${query}`, answer })
+    yield part
+    after = part.next
+  } while (after !== undefined)
+}
+
+/** What `retry` and `drop` act on. `hook`: default: all hooks. `since`: milliseconds since the epoch. */
+export type Target =
+  | { readonly kind: 'one'; readonly id: string }
+  | { readonly kind: 'dead' }
+  | { readonly kind: 'parked'; readonly hook: string | undefined }
+  | ({ readonly kind: 'refused'; readonly isDry: boolean } & RefusedFilters)
+
+export type RefusedFilters = { readonly hook: string | undefined; readonly since: number | undefined }
+
+/** Runs or drops the refused requests that are kept, in as many requests as the gateway needs. `isDry`: nothing is changed. */
+export async function* askRefused<T extends { readonly next?: number | undefined }>(
+  context: Context,
+  asked: RefusedFilters & { what: 'retry' | 'drop'; isDry?: boolean; answer: z.ZodType<T> },
+): AsyncGenerator<T> {
+  const { what, hook, since, isDry = false, answer } = asked
+  let after: number | undefined
+  do {
+    const query = new URLSearchParams({
+      ...(hook === undefined ? {} : { hook }),
+      ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
+      ...(isDry ? { dryRun: 'true' } : {}),
+      ...(after === undefined ? {} : { after: String(after) }),
+    })
+    const part = await askAdmin(context, { method: 'POST', path: `/api/refusals/${what}?${query}`, answer })
     yield part
     after = part.next
   } while (after !== undefined)

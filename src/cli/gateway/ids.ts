@@ -1,4 +1,4 @@
-// An id as people type it: the whole id, the beginning of one, or "last".
+// An id as people type it: the whole id, a unique prefix of one, or "last".
 import { Problem } from '../../model/problem.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
@@ -11,7 +11,7 @@ const maxIdsShown = 10
 export const maxIdsRead = 1_000
 
 /**
- * The id of the requested delivery or run. `last` is the newest delivery. A prefix that only runs of one delivery share is the delivery. An
+ * The id of the requested delivery or run. `last` is the newest delivery. A prefix that only runs of one delivery share selects it. An
  * unknown id is returned unchanged. Throws `conflict` with the candidates if several deliveries match.
  */
 export async function findId(context: Context, given: string): Promise<string> {

@@ -17,6 +17,7 @@ const ShownRefusal = z.object({
   status: z.number(),
   code: z.string(),
   error: z.string(),
+  isKept: z.boolean(),
   trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
 })
 type ShownRefusal = z.infer<typeof ShownRefusal>
@@ -42,9 +43,12 @@ export async function findRefusal(context: Context, given: string): Promise<Show
 
 const credentials: Readonly<Record<string, string>> = {
   none: 'no credential came',
+  'openclaw-header':
+    'the token came as x-openclaw-token, which is not read: let the sender use "Authorization: Bearer <token>" or "x-service-token: <token>"',
   'not-bearer': 'the Authorization header is not "Bearer <token>"',
   repeated: 'a credential header came twice',
   'gateway-token': 'the gateway token came, which opens no hook',
+  'denied-token': 'a token came that may not send to this hook, or that has expired',
   'wrong-token': 'a wrong token came',
 }
 
@@ -57,6 +61,11 @@ export function describeReasons({ status, credential, nearestHook, trace }: Show
   ]
 }
 
+/** What the operator can do with a kept request. */
+function describeKept(hook: string | undefined): string {
+  return `encrypted. When the cause is corrected, "hookloom retry --refused${hook === undefined ? '' : ` --hook ${hook}`}" runs it`
+}
+
 export function renderRefusal(refusal: ShownRefusal): string {
   const { requestId, receivedAt, client, path, hook, status, code, error, trace } = refusal
   const fields = renderFields([
@@ -67,6 +76,7 @@ export function renderRefusal(refusal: ShownRefusal): string {
     ['hook', hook ?? ''],
     ['answer', `${status} ${code}: ${error}`],
     ['why', describeReasons({ ...refusal, trace: [] }).join('; ')],
+    ['kept', refusal.isKept ? describeKept(hook) : ''],
   ])
   return [`Refusal ${requestId}\n\n${fields}`, ...(trace.length === 0 ? [] : [renderTrace(trace)])].join('\n\n')
 }

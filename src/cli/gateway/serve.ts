@@ -1,10 +1,10 @@
 // Runs a gateway from its start to the signal that stops it.
 import { createHookloom, type Hookloom, type HookloomOptions } from '../../app.ts'
 import { toErrorName } from '../../base/exceptions.ts'
-import { readVersion } from '../scaffold/package.ts'
+import { readVersion } from '../../base/package.ts'
 import type { Log } from '../../model/log.ts'
 
-/** They replace those of the configuration. */
+/** Ports that replace the configured ones. */
 export type Ports = Pick<HookloomOptions, 'port' | 'adminPort'>
 
 type ServeOptions = Omit<HookloomOptions, 'log'> & {

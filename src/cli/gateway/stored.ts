@@ -3,8 +3,11 @@ import { accessSync, constants } from 'node:fs'
 import { findErrorCode } from '../../base/exceptions.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../../model/places.ts'
 import { Problem } from '../../model/problem.ts'
+import type { SlotFields } from '../../model/api/health.ts'
+import type { Job } from '../../model/job.ts'
 import { openReader } from '../../store/open.ts'
 import type { StoreReader } from '../../store/store.ts'
+import type { Waits } from '../../deliveries/waits.ts'
 import type { Context } from '../terminal/context.ts'
 import { recallStore } from '../../config/recall.ts'
 import { findRunning } from './running.ts'
@@ -21,6 +24,41 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
     throw error
   } finally {
     await reader.close()
+  }
+}
+
+/** Why jobs wait, by their ids. Empty if the configuration cannot be read, because it has the limits. */
+export async function readWaitsOf(context: Context, store: StoreReader, jobs: readonly Job[]): Promise<Waits> {
+  if (!jobs.some(({ state }) => state === 'queued')) return new Map()
+  const [{ loadConfig }, { readWaits }] = await Promise.all([
+    import('../../config/config.ts'),
+    import('../../deliveries/waits.ts'),
+  ])
+  try {
+    return await readWaits(jobs, { store, config: loadConfig(context).config, now: Date.now() })
+  } catch (error) {
+    if (error instanceof Problem && error.code.startsWith('config-')) return new Map()
+    throw error
+  }
+}
+
+export type Turn = SlotFields['turns'][number]
+
+/** By the id of the run. */
+export type Turns = ReadonlyMap<string, Turn>
+
+/** The turns of these jobs whose runner works in the gateway of this directory. Empty if it does not answer, or runs elsewhere. */
+export async function fetchTurns(context: Context, jobs: readonly Job[]): Promise<Turns> {
+  if (!jobs.some(({ state }) => state === 'running') || findRunning(context.dir) === undefined) return new Map()
+  const [{ z }, { askAdmin }] = await Promise.all([import('zod'), import('./gateway.ts')])
+  const turn = z.object({ jobId: z.string(), since: z.iso.datetime(), until: z.iso.datetime() })
+  const answer = z.object({ slots: z.object({ turns: z.array(turn) }) })
+  try {
+    const { slots } = await askAdmin(context, { method: 'GET', path: '/api/health', answer })
+    return new Map(slots.turns.map((each) => [each.jobId, each]))
+  } catch (error) {
+    if (error instanceof Problem) return new Map()
+    throw error
   }
 }
 

@@ -1,9 +1,9 @@
 // The options of `hookloom gmail`, which replace those of the configuration.
 import { relative, resolve } from 'node:path'
-import { type GmailConfig, isWatched, type WatchedGmail } from '../../model/gmail-config.ts'
-import type { GmailMode } from '../../model/gmail-modes.ts'
+import { type GmailConfig, isWatched, type WatchedGmail } from '../../model/config/gmail.ts'
+import type { GmailMode } from '../../model/config/gmail-modes.ts'
 import { Problem } from '../../model/problem.ts'
-import type { Config } from '../../model/config.ts'
+import type { Config } from '../../model/config/config.ts'
 
 export type GmailFlags = {
   readonly account?: string

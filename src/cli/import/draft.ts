@@ -1,6 +1,6 @@
 // An imported file before it is checked: a configuration without its mappings, and the mappings with their places in the file.
 import type { JsonValue } from '../../base/json.ts'
-import type { ConfigPath } from '../../model/issue.ts'
+import type { ConfigPath } from '../../model/config/issue.ts'
 import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
 
 export type Fields = Record<string, unknown>

@@ -20,7 +20,7 @@ import type { ImportDraft } from './draft.ts'
 import { createNotes, createSecrets, type Note, readEnv, type Secrets, renderEnvText, renderNote } from './notes.ts'
 import { convertOpenClaw } from './openclaw.ts'
 import { dropRefusedParts, type Settled } from './settle.ts'
-import { copyTransforms, keepExistingTransforms, readTransforms, runEachOnce } from './transforms.ts'
+import { adaptTransforms, copyTransforms, keepExistingTransforms, readTransforms, runEachOnce } from './transforms.ts'
 import { convertWebhook } from './webhook.ts'
 
 type Source =
@@ -43,12 +43,13 @@ export async function importFrom(context: Context, given: string): Promise<void>
   const home = env['HOME'] ?? homedir()
   const tools = { notes, secrets, home }
   const draft = source.kind === 'openclaw' ? convertOpenClaw(source.root, tools) : convertWebhook(source.hooks, tools)
-  const transforms =
+  const found =
     source.kind === 'openclaw'
       ? await readTransforms({ dir: dirname(file), transformsDir: draft.transformsDir, home }, notes)
       : undefined
-  const mappings =
-    source.kind === 'openclaw' ? await keepExistingTransforms(draft.mappings, transforms, notes) : draft.mappings
+  const kept = source.kind === 'openclaw' ? await keepExistingTransforms(draft.mappings, found, notes) : draft.mappings
+  const { mappings, source: transforms } =
+    found === undefined ? { mappings: kept, source: found } : adaptTransforms(kept, found)
   const gateway = { token: secrets.make('HOOKLOOM_GATEWAY_TOKEN') }
   const all: ImportDraft = { ...draft, mappings, config: { ...draft.config, gateway } }
   const added = Object.fromEntries(secrets.added().map(({ name, value }) => [name, value]))
@@ -83,8 +84,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
     context.print(`  ${mark} ${toPrintableLine(`${module} ${detail}`)}`)
   }
   if (runs.every(({ ok }) => ok)) return
-  const change = 'Here "url" is a text, "query" has its parameters, and a transform returns {} to keep the action.'
-  context.print(`  ${change}\n  Try a real payload: ${formatInvocation(context, ['run'])} <hook> <file>`)
+  context.print(`  Try a real payload: ${formatInvocation(context, ['run'])} <hook> <file>`)
 }
 
 function readSource(file: string): Source {

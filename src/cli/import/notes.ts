@@ -1,8 +1,8 @@
 // Lists the parts that are not imported, and the secrets that move into `.env`. No note shows a value.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { parseEnv, renderEnvLine, type Env } from '../../config/env.ts'
-import { type ConfigPath, toDottedPath } from '../../model/issue.ts'
-import { findCounterpart } from '../../model/openclaw-keys.ts'
+import { type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
+import { findCounterpart } from '../../model/config/openclaw-keys.ts'
 import { generateToken } from '../scaffold/folder.ts'
 import { generatePlaceholder } from '../scaffold/placeholders.ts'
 
@@ -32,7 +32,7 @@ export function renderNote({ path, rest }: Note): string {
 export type Section = {
   readonly path: ConfigPath
   take(key: string): JsonValue | undefined
-  /** The section below a key; an empty one if the key is missing or is no object. */
+  /** The section below a key; an empty one if the key is missing or is not an object. */
   open(key: string): Section
   has(key: string): boolean
   left(): readonly string[]

@@ -1,7 +1,7 @@
 // The channels of an openclaw.json: only the keys that a reply needs. The rules for incoming chat messages have no counterpart.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
-import { describeFirstIssue } from '../../model/issue.ts'
-import { channelSections } from '../../model/channels-config.ts'
+import { describeFirstIssue } from '../../model/config/issue.ts'
+import { channelSections } from '../../model/config/channels.ts'
 import { carryKeys, type Fields, keepSecret, type Tools } from './draft.ts'
 import { openSection, type Section, Variable } from './notes.ts'
 

@@ -1,8 +1,8 @@
 // Converts an openclaw.json to a configuration: its hooks, mappings and gateway. Source: OpenClaw's public documentation.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
-import type { ConfigPath } from '../../model/issue.ts'
-import { isAgentAllowed, isBeginningAllowed } from '../../model/permission.ts'
+import type { ConfigPath } from '../../model/config/issue.ts'
+import { isAgentAllowed, isBeginningAllowed } from '../../model/config/permission.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import { convertAgents } from './openclaw-agents.ts'

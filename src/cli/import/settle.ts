@@ -1,9 +1,9 @@
 // Turns a draft into a configuration that the gateway accepts. Parts that it would refuse are left out and listed with the reason.
 import { substituteEnv, type Env } from '../../config/env.ts'
 import { describeSchemaIssue } from '../../config/issues.ts'
-import { Config } from '../../model/config.ts'
-import { findConfigIssues } from '../../model/config-rules.ts'
-import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/issue.ts'
+import { Config } from '../../model/config/config.ts'
+import { findConfigIssues } from '../../model/config/rules.ts'
+import { type ConfigIssue, type ConfigPath, toDottedPath } from '../../model/config/issue.ts'
 import { Problem } from '../../model/problem.ts'
 import { compileMapping, offline } from '../../pipeline/compile.ts'
 import { type ImportDraft, type DraftMapping, type Fields, escapeTexts } from './draft.ts'

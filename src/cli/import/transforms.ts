@@ -1,15 +1,15 @@
-// Copies the transforms of OpenClaw, and runs each of them once with a sample. A link never leads out of the transforms folder.
+// Copies the transforms of OpenClaw, writes an adapter for each, and runs it once with a sample. A link never leads out of the transforms folder.
 import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { findBundledRequest } from '../requests/bundled.ts'
+import { basename, extname, join } from 'node:path'
+import { findBundledRequest } from '../../replay/bundled.ts'
 import { createBench } from '../checks/bench.ts'
 import { type FileResult, createMissingFile } from '../scaffold/folder.ts'
 import type { Context } from '../terminal/context.ts'
-import type { JsonValue } from '../../base/json.ts'
+import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { runFixture } from '../../replay/fixtures.ts'
 import { readInside } from '../../transforms/read.ts'
 import { resolveModule, resolveTransformsRoot } from '../../transforms/root.ts'
-import type { Mapping } from '../../model/mapping.ts'
+import type { Mapping } from '../../model/config/mapping.ts'
 import { Problem } from '../../model/problem.ts'
 import type { DraftMapping } from './draft.ts'
 import type { Notes } from './notes.ts'
@@ -94,6 +94,68 @@ async function findMissing({ mapping }: DraftMapping, source: Source | undefined
     if (error instanceof Problem) return error.message.replace(/^hooks\.mappings\[\]\.transform\.module /, '')
     throw error
   }
+}
+
+/**
+ * The mappings, each with an adapter in place of its transform, and the files of the adapters. OpenClaw calls a transform in another way
+ * than Hookloom, so an unedited one runs only through its adapter.
+ */
+export function adaptTransforms(
+  mappings: readonly DraftMapping[],
+  { files, ...source }: Source,
+): { mappings: readonly DraftMapping[]; source: Source } {
+  const names = new Set(files.map(({ name }) => name))
+  const adapters = new Map<string, Source['files'][number]>()
+  const adapted = mappings.map(({ from, mapping }): DraftMapping => {
+    const transform = mapping['transform']
+    if (!isJsonObject(transform) || typeof transform['module'] !== 'string') return { from, mapping }
+    const { export: named } = transform
+    const [module, exportName] = [join(transform['module']), typeof named === 'string' ? named : undefined]
+    const key = JSON.stringify([module, exportName])
+    const adapter = adapters.get(key) ?? {
+      name: findFreeName(module, names),
+      contents: Buffer.from(renderAdapter(basename(module), exportName)),
+    }
+    names.add(adapter.name)
+    adapters.set(key, adapter)
+    return { from, mapping: { ...mapping, transform: { module: adapter.name } } }
+  })
+  return { mappings: adapted, source: { ...source, files: [...files, ...adapters.values()] } }
+}
+
+function findFreeName(module: string, names: ReadonlySet<string>): string {
+  const stem = module.slice(0, -extname(module).length)
+  for (let count = 1; ; count += 1) {
+    const name = `${stem}.openclaw${count === 1 ? '' : `-${count}`}.ts`
+    if (!names.has(name)) return name
+  }
+}
+
+/** `file`: in the folder of the adapter. Without a name, OpenClaw takes the default export, else `transform`. */
+function renderAdapter(file: string, exportName: string | undefined): string {
+  const found = exportName === undefined ? 'exported.default ?? exported.transform' : `exported[${quote(exportName)}]`
+  return `// Calls ${quote(file)} as OpenClaw does: "url" is a URL, and a transform that returns nothing keeps the action of the mapping.
+// To write the transform for Hookloom, name its module in hooks.mappings and delete this file.
+import type { TransformContext, TransformInput } from 'hookloom'
+import * as loaded from ${quote(`./${file}`)}
+
+const exported: Readonly<Record<string, unknown>> = loaded
+const transform = ${found}
+
+export default async function callAsOpenClaw(input: TransformInput, context: TransformContext) {
+  if (typeof transform !== 'function') throw new TypeError(${quote(`${file} has no such function`)})
+  const result: unknown = await transform({ ...input, url: new URL(input.url, 'http://localhost') }, context)
+  if (result === undefined || result === false) return {}
+  if (typeof result !== 'object' || result === null) return result
+  // null keeps the value of the mapping there
+  return Object.fromEntries(Object.entries(result).filter(([, value]) => value !== null))
+}
+`
+}
+
+/** A text from the file as a string of the code. */
+function quote(text: string): string {
+  return JSON.stringify(text).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 }
 
 /** Copies the files. Overwrites nothing. */

@@ -1,9 +1,9 @@
 // Converts a trigger-rule of adnanh/webhook to proofs and conditions of mappings. Source: its public documentation.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
-import type { ConfigPath } from '../../model/issue.ts'
+import type { ConfigPath } from '../../model/config/issue.ts'
 import { Problem } from '../../model/problem.ts'
-import type { VerifyInput } from '../../model/verify.ts'
+import type { VerifyInput } from '../../model/config/verify.ts'
 import { parsePath } from '../../pipeline/path.ts'
 import { schemes } from '../../pipeline/senders.ts'
 import type { Tools } from './draft.ts'

@@ -1,19 +1,15 @@
 // The commands that write, try and test mappings and transforms: their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
-import { maxReplays, defaultReplays } from '../../model/replay.ts'
 import type { ServiceKind } from '../add-service.ts'
-import type { ReplayOptions } from '../replay.ts'
-import {
-  type Act,
-  collect,
-  idArgument,
-  jsonOption,
-  parseSince,
-  parseWhole,
-  parseWord,
-  renderExamples,
-} from '../terminal/usage.ts'
+import { type Act, collect, idArgument, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
+import { addReplaying } from './replaying.ts'
+import { addShapes } from './shapes.ts'
+
+/** Ten minutes: longer than most turns, shorter than most limits of CI jobs. */
+const waitSeconds = 600
+
+type SendFlags = { file?: string; header?: string[]; wait?: number }
 
 const headerOption = () =>
   new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
@@ -21,6 +17,7 @@ const headerOption = () =>
 export function addAuthoringCommands(program: Command, act: Act): void {
   addCreating(program, act)
   addTrying(program, act)
+  addShapes(program, act)
 }
 
 /** The commands that write files. */
@@ -58,9 +55,14 @@ function addCreating(program: Command, act: Act): void {
     .summary('write what runs the gateway as a service')
     .description(
       'Writes files into the config directory. systemd: a hardened unit. docker: a Dockerfile. compose: a Dockerfile, and a compose ' +
-        'file with Postgres, two gateways and a load balancer. Overwrites nothing.',
+        'file with Postgres, two gateways and a load balancer. kubernetes: Dockerfiles, and the objects of a Deployment, or of a ' +
+        'StatefulSet if the store is a file. Overwrites nothing that you edited.',
     )
-    .requiredOption('--kind <kind>', 'systemd, docker or compose', parseWord(['systemd', 'docker', 'compose']))
+    .requiredOption(
+      '--kind <kind>',
+      'systemd, docker, compose or kubernetes',
+      parseWord(['systemd', 'docker', 'compose', 'kubernetes']),
+    )
     .addHelpText('after', renderExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
     .action(
       act(async (context, options: { kind: ServiceKind }) =>
@@ -127,39 +129,7 @@ function addTrying(program: Command, act: Act): void {
       }),
     )
 
-  program
-    .command('replay')
-    .summary('show what an edit would change, with requests that came in')
-    .description(
-      'Runs kept requests through the live code and through the files on disk, and shows what differs. Has no effects. ' +
-        '"retain" keeps requests.',
-    )
-    .addOption(
-      new Option('--last <n>', 'how many of the newest kept requests')
-        .argParser(parseWhole(1, maxReplays))
-        .default(defaultReplays),
-    )
-    .option('--hook <name>', 'only requests of this hook')
-    .option('--source <sender>', 'only requests of this sender')
-    .addOption(
-      new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
-    )
-    .option('--from <dir>', 'the edit: a config directory, such as a checkout of another branch')
-    .addOption(
-      new Option('--fail-on <what>', 'exit with code 70 if a request is anything but the same').argParser(
-        parseWord(['changed']),
-      ),
-    )
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom replay',
-        'hookloom replay --hook github --since 2h',
-        'hookloom replay --from ../next --fail-on changed',
-      ),
-    )
-    .action(act(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)))
+  addReplaying(program, act)
 
   program
     .command('publish')
@@ -183,6 +153,11 @@ function addTrying(program: Command, act: Act): void {
     )
     .addOption(new Option('--file <file>', 'the payload or the fixture; - reads standard input'))
     .addOption(headerOption())
+    .addOption(
+      new Option('--wait [seconds]', 'wait for the end of its runs, for ten minutes by default; see "hookloom wait"')
+        .argParser(parseWhole(0, 86_400))
+        .preset(`${waitSeconds}`),
+    )
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -190,13 +165,32 @@ function addTrying(program: Command, act: Act): void {
         'hookloom send greet payload.json',
         'hookloom send github pull_request',
         'hookloom send greet --file -',
+        'hookloom send greet payload.json --wait=120',
       ),
     )
     .action(
-      act(async (context, hook: string, what: string | undefined, options: { file?: string; header?: string[] }) => {
-        const { send } = await import('../send.ts')
-        return send(context, { hook, what, file: options.file, headers: options.header ?? [] })
-      }),
+      act(async (context, hook: string, what: string | undefined, { file, header = [], wait }: SendFlags) =>
+        (await import('../send.ts')).send(context, { hook, what, file, headers: header, wait }),
+      ),
+    )
+
+  program
+    .command('wait')
+    .summary('wait for the end of a run')
+    .description(
+      'Waits for the end of a run that the hook token started. The exit code is 0 if it is done, 70 if it ended in another way, 75 if it ' +
+        'has not ended in time, and 69 if no gateway answers. If its mapping has verdicts, 0 is the first of them, 1 another one, and 70 none.',
+    )
+    .argument('<runId>', 'the id of the run, from the answer of its hook')
+    .addOption(
+      new Option('--timeout <seconds>', 'how long to wait').argParser(parseWhole(0, 86_400)).default(waitSeconds),
+    )
+    .addOption(jsonOption())
+    .addHelpText('after', renderExamples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120'))
+    .action(
+      act(async (context, runId: string, options: { timeout: number }) =>
+        (await import('../wait.ts')).wait(context, runId, options),
+      ),
     )
 
   program
@@ -238,12 +232,28 @@ function addTrying(program: Command, act: Act): void {
     .argument('[module...]', 'only these modules')
     .option('--watch', 'run again after each save')
     .option('-u, --update', 'write the current results as the expected ones')
+    .addOption(
+      new Option('--coverage', 'show which code neither a fixture nor a kept request reaches').conflicts('watch'),
+    )
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom test', 'hookloom test greet --watch', 'hookloom test -u greet'))
+    .addHelpText(
+      'after',
+      renderExamples(
+        'hookloom test',
+        'hookloom test greet --watch',
+        'hookloom test -u greet',
+        'hookloom test --coverage',
+      ),
+    )
     .action(
-      act(async (context, modules: string[], options: { watch?: boolean; update?: boolean }) => {
+      act(async (context, modules: string[], options: { watch?: boolean; update?: boolean; coverage?: boolean }) => {
         const { test } = await import('../test.ts')
-        return test(context, { modules, watch: options.watch === true, update: options.update === true })
+        return test(context, {
+          modules,
+          watch: options.watch === true,
+          update: options.update === true,
+          coverage: options.coverage === true,
+        })
       }),
     )
 }

@@ -1,6 +1,6 @@
 // `hookloom gmail …`: the options of each command, and their help.
 import { type Command, Option } from 'commander'
-import { gmailModes, minRenewMinutes } from '../../model/gmail-modes.ts'
+import { gmailModes, minRenewMinutes } from '../../model/config/gmail-modes.ts'
 import type { GmailFlags } from '../gmail/flags.ts'
 import { type Act, collect, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
 

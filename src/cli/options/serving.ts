@@ -34,7 +34,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .summary('run a gateway for development')
     .description(
       'Runs a gateway for development. Creates the config directory if it is missing, prints the URL and the token, ' +
-        'and shows every problem in full. Ctrl-C stops the gateway.',
+        'and shows every problem in full. In a terminal, o + Enter opens the page, and q + Enter or Ctrl-C stops the gateway.',
     )
     .addOption(portOption())
     .addOption(adminPortOption())
@@ -69,9 +69,10 @@ export function addServingCommands(program: Command, act: Act): void {
     .command('check')
     .summary('check the configuration, the templates and the modules')
     .description('Checks the configuration, every template, and every module with its fixtures. Needs no gateway.')
+    .option('--types', 'also report type errors of transforms, with the TypeScript that is installed')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom check'))
-    .action(act(async (context) => (await import('../check.ts')).check(context)))
+    .addHelpText('after', renderExamples('hookloom check', 'hookloom check --types'))
+    .action(act(async (context, options) => (await import('../check.ts')).check(context, options)))
 
   program
     .command('doctor')
@@ -84,6 +85,18 @@ export function addServingCommands(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom doctor', 'hookloom doctor --ask'))
     .action(act(async (context, options) => (await import('../doctor.ts')).doctor(context, options)))
+
+  program
+    .command('alert')
+    .summary('send a test alert to the chat of hooks.alerts')
+    .description(
+      'Sends a test alert to the chat of hooks.alerts, in the same way as every alert, and prints which chat took it or why it failed. ' +
+        'Needs a running gateway.',
+    )
+    .option('--test', 'send a test alert')
+    .addOption(jsonOption())
+    .addHelpText('after', renderExamples('hookloom alert --test'))
+    .action(act(async (context, options: { test?: boolean }) => (await import('../alert.ts')).alert(context, options)))
 
   program
     .command('schema')

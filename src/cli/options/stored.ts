@@ -1,27 +1,26 @@
 // The commands that show and change what a gateway stored: their options and their help.
 import { type Command, Option } from 'commander'
-import { deliveryStates } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
+import { addAccessCommands } from './access.ts'
+import { addBudgetCommands, addStateCommands } from './budgets.ts'
+import { addList } from './list.ts'
+import { addRepeats } from './repeats.ts'
 import type { EventsOptions } from '../events.ts'
-import type { ListOptions } from '../list.ts'
-import type { DropOptions } from '../drop.ts'
-import type { RetryOptions } from '../retry.ts'
+import type { PauseOptions } from '../pause.ts'
 import {
   type Act,
+  exampleId,
   idArgument,
   jsonOption,
-  parseWhole,
+  limitOption,
   parseMoment,
-  parseWord,
   renderExamples,
 } from '../terminal/usage.ts'
 
-const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
+/** The help of an argument that names what to pause. */
+const pausable =
+  'the id of a mapping or an agent, the name of a limit or a source, or "all"; with "mapping:", "agent:", "limit:", "source:" or "session:" before it if several have the name'
 
-const limitOption = () =>
-  new Option('--limit <n>', 'the maximum number of rows; the newest are shown')
-    .argParser(parseWhole(1, 10_000))
-    .default(50)
 const beforeMomentOption = (field: string) =>
   new Option('--before <time>', `only rows before this time: the "${field}" of the oldest row shown, in UTC`).argParser(
     parseMoment,
@@ -30,6 +29,9 @@ const beforeMomentOption = (field: string) =>
 export function addStoredCommands(program: Command, act: Act): void {
   addDeliveries(program, act)
   addStore(program, act)
+  addBudgetCommands(program, act)
+  addStateCommands(program, act)
+  addAccessCommands(program, act)
 
   program
     .command('events')
@@ -84,52 +86,7 @@ function addStore(program: Command, act: Act): void {
 }
 
 function addDeliveries(program: Command, act: Act): void {
-  program
-    .commandsGroup('See and repeat what came in:')
-    .command('list')
-    .summary('list the deliveries')
-    .description('Lists the deliveries and what became of them, the newest last.')
-    .addOption(limitOption())
-    .addOption(
-      new Option('--state <state>', `only deliveries that are ${deliveryStates.join(', ')}`).argParser(
-        parseWord(deliveryStates),
-      ),
-    )
-    .addOption(
-      new Option(
-        '--before <id>',
-        'only rows before this one: a delivery id; with --dead a run id, with --refused a request id',
-      ),
-    )
-    .option('--hook <name>', 'only deliveries of this hook')
-    .option('--source <name>', 'only deliveries of this sender')
-    .option(
-      '--search <text>',
-      'only deliveries whose hook, sender, event or mapping contains this, or whose id begins with it',
-    )
-    .addOption(
-      new Option('--follow', 'then print each change until Ctrl-C; needs a running gateway').conflicts([
-        'dead',
-        'refused',
-        'before',
-      ]),
-    )
-    .addOption(new Option('--dead', 'the runs that failed for good, and why').conflicts('state'))
-    .addOption(
-      new Option('--refused', 'the requests that the running gateway refused, and why').conflicts(['state', 'dead']),
-    )
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      renderExamples(
-        'hookloom list',
-        'hookloom list --follow',
-        'hookloom list --state parked --hook github',
-        'hookloom list --refused',
-      ),
-    )
-    .action(act(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options)))
-
+  addList(program, act)
   program
     .command('show')
     .summary('show one delivery with its trace, jobs and steps')
@@ -149,41 +106,62 @@ function addDeliveries(program: Command, act: Act): void {
       }),
     )
 
+  addRepeats(program, act)
+  addPauses(program, act)
+}
+
+function addPauses(program: Command, act: Act): void {
   program
-    .command('retry')
-    .summary('run parked deliveries or dead runs again')
+    .command('pause')
+    .summary('accept requests, and let their runs wait')
     .description(
-      'Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs or parked deliveries.',
+      'Lets the runs of a mapping, an agent, a source, a limit, a session or all wait until "hookloom resume". Requests are accepted and kept. Runs that have begun continue. Without an argument, it lists what is paused. It works for all gateways on the store, and after a restart.',
     )
-    .argument('[id]', idArgument)
-    .option('--dead', 'all runs that failed for good, heartbeats too, the oldest first')
-    .option('--parked', 'all parked deliveries, the oldest first')
-    .option('--hook <name>', 'with --parked: only the deliveries of this hook')
+    .argument('[what]', pausable)
+    .option('--until <time>', 'a duration such as 2h, or a time such as 2026-01-02T03:04:05Z; then it ends by itself')
+    .option('--reason <text>', 'why, for everybody who asks why a run waits')
     .addOption(jsonOption())
     .addHelpText(
       'after',
-      renderExamples(`hookloom retry ${exampleId}`, 'hookloom retry --dead', 'hookloom retry --parked --hook github'),
+      renderExamples(
+        'hookloom pause github --until 2h --reason "The repository moves."',
+        'hookloom pause all',
+        'hookloom pause',
+      ),
     )
     .action(
-      act(async (context, id: string | undefined, options: RetryOptions) =>
-        (await import('../retry.ts')).retry(context, id, options),
+      act(async (context, what: string | undefined, options: PauseOptions) =>
+        (await import('../pause.ts')).pause(context, what, options),
       ),
     )
 
   program
-    .command('drop')
-    .summary('cancel what is left of a delivery')
-    .description(
-      'Cancels what is left of a delivery: a parked one, or its queued and dead runs. Or drops all parked deliveries.',
-    )
-    .argument('[id]', idArgument)
-    .option('--parked', 'all parked deliveries')
-    .option('--hook <name>', 'with --parked: only the deliveries of this hook')
+    .command('resume')
+    .summary('let paused runs start')
+    .description('Ends a pause. The runs that waited start in their order, as fast as their limits allow.')
+    .argument('<what>', `${pausable}, as "hookloom pause" lists it`)
+    .option('--reason <text>', 'why')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github'))
+    .addHelpText('after', renderExamples('hookloom resume github', 'hookloom resume agent:ops'))
     .action(
-      act(async (context, id: string | undefined, options: DropOptions) =>
-        (await import('../drop.ts')).drop(context, id, options),
+      act(async (context, what: string, options: { reason?: string }) =>
+        (await import('../pause.ts')).resume(context, what, options),
+      ),
+    )
+
+  program
+    .command('cancel')
+    .summary('end runs that wait or run')
+    .description(
+      'Ends a run that waits or runs, those of a delivery, or all of a session or of a key of a flow. A turn that runs is stopped, and nothing of it is posted from then on. What was posted stays.',
+    )
+    .argument('<id|key>', `${idArgument}; or a session key, or a key of a flow`)
+    .option('--reason <text>', 'why')
+    .addOption(jsonOption())
+    .addHelpText('after', renderExamples(`hookloom cancel ${exampleId}`, 'hookloom cancel hook:pr:17'))
+    .action(
+      act(async (context, given: string, options: { reason?: string }) =>
+        (await import('../cancel.ts')).cancel(context, given, options),
       ),
     )
 }

@@ -1,7 +1,7 @@
 // The request of a stored delivery, if its payload was kept.
 import { assemble } from '../../reload/assemble.ts'
 import { type Kept, type Stored, buildKept } from '../../replay/capture.ts'
-import type { Config } from '../../model/config.ts'
+import type { Config } from '../../model/config/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { NamedMapping } from '../../pipeline/compile.ts'
 import { findId } from '../gateway/ids.ts'

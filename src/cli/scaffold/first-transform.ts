@@ -1,6 +1,7 @@
 // The text of a new transform and of its first fixture, which passes from the start.
 import type { Fixture } from '../../replay/fixture-files.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
+import type { Shape } from '../../shapes/shape.ts'
 
 type Request = Pick<Fixture['request'], 'path' | 'headers' | 'payload'>
 
@@ -9,8 +10,14 @@ export const greeting: Pick<Request, 'headers' | 'payload'> = {
   payload: { name: 'Ada' },
 }
 
+/** The type of the payload, and the module from which it is imported. `shape`: of the payload. */
+export type PayloadType = { readonly name: string; readonly module: string; readonly shape: Shape }
+
 /** `module` makes a message from one text of the payload, and `fixture` expects that message. */
-export function renderFirstTransform({ path, headers, payload }: Request): { module: string; fixture: string } {
+export function renderFirstTransform(
+  { path, headers, payload }: Request,
+  type?: PayloadType,
+): { module: string; fixture: string } {
   const found = findText(payload)
   const steps = found?.steps ?? ['name']
   const expect =
@@ -18,19 +25,32 @@ export function renderFirstTransform({ path, headers, payload }: Request): { mod
       ? { decision: 'skip', actions: [] }
       : { decision: 'accept', actions: [{ kind: 'agent', message: `${renderDestructuring(steps)} ${found.text}` }] }
   const fixture = { request: { path, headers, payload }, expect }
-  return { module: renderModule(steps), fixture: `${JSON.stringify(fixture, undefined, 2)}\n` }
+  const typed = type !== undefined && hasField(type.shape, steps) ? type : undefined
+  return { module: renderModule(steps, typed), fixture: `${JSON.stringify(fixture, undefined, 2)}\n` }
 }
 
-function renderModule(steps: readonly string[]): string {
+function hasField(shape: Shape, [step, ...further]: readonly string[]): boolean {
+  if (step === undefined) return true
+  const field = shape.fields.get(step)
+  return field !== undefined && hasField(field, further)
+}
+
+function renderModule(steps: readonly string[], typed: PayloadType | undefined): string {
   const field = steps.at(-1) ?? 'name'
-  const type = steps.reduceRight((inner, step) => `{ ${step}?: ${inner} }`, 'string')
+  const inline = steps.reduceRight((inner, step) => `{ ${step}?: ${inner} }`, 'string')
+  const name = typed?.name ?? 'Payload'
+  const declared =
+    typed === undefined
+      ? `
+/** The fields that this code reads. The payload comes from outside: any field may be missing. */
+type Payload = ${inline}
+`
+      : `import type { ${typed.name} } from '${typed.module}'
+`
   return `/** The ${field} of the payload becomes a message to the agent; a payload without one is skipped. */
 import { defineTransform } from 'hookloom'
-
-/** The fields that this code reads. The payload comes from outside: any field may be missing. */
-type Payload = ${type}
-
-export default defineTransform<Payload>(({ payload }, { log }) => {
+${declared}
+export default defineTransform<${name}>(({ payload }, { log }) => {
   const ${field} = payload.${steps.join('?.')}
   if (typeof ${field} !== 'string' || ${field}.trim() === '') {
     log('skipped: no ${field}') // "hookloom show <deliveryId>" has this line

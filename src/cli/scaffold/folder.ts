@@ -8,7 +8,7 @@ import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
 import { renderEnv, renderNewConfig, reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
 import { parseEnv, renderEnvLine } from '../../config/env.ts'
 import { renderConfigSchema } from '../../config/schema.ts'
-import { inDependency, inPackage } from './package.ts'
+import { inDependency, inPackage } from '../../base/package.ts'
 
 const sample = 'github-pull-request'
 export const schemaFile = 'hookloom.schema.json'
@@ -91,7 +91,7 @@ async function readSample(): Promise<[string, string][]> {
 }
 
 /** For editors only: the gateway builds the modules and resolves `hookloom` and `zod` without this file. */
-function renderEditorConfig(): string {
+export function renderEditorConfig(): string {
   const compilerOptions = {
     target: 'ES2023',
     lib: ['ES2023'],

@@ -1,8 +1,8 @@
 // Placeholders for keys that only the sender can create. They admit no request, and are recognised by their prefix.
 import { randomBytes } from 'node:crypto'
 import { type ConfigFinding, listLeaves } from '../../config/warnings.ts'
-import type { Config } from '../../model/config.ts'
-import { toDottedPath } from '../../model/issue.ts'
+import type { Config } from '../../model/config/config.ts'
+import { toDottedPath } from '../../model/config/issue.ts'
 
 /** Hexadecimal: it is a valid key of 32 bytes, a valid base64 text and a valid secret. */
 const mark = Buffer.from('placeholder').toString('hex')

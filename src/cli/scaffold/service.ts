@@ -17,6 +17,10 @@ export type ServiceFacts = {
   /** `uid:gid` of the config directory's owner. */
   readonly owner: string
   readonly stopTimeoutMs: number
+  /** Whether the store is a database, so that several gateways can share it. */
+  readonly sharesStore: boolean
+  /** Megabytes that all threads of transforms may use together. */
+  readonly transformsMb: number
   readonly hooksPath: string
   readonly port: number
   readonly adminPort: number
@@ -33,7 +37,7 @@ export function describeInstallation(dir: string): { readonly name: string; read
 export const gateways = ['gateway-1', 'gateway-2'] as const
 
 /** A service manager must not kill a gateway before it has stopped by itself: each of its parts may need a second more. */
-function computeStopSeconds({ stopTimeoutMs }: ServiceFacts): number {
+export function computeStopSeconds({ stopTimeoutMs }: Pick<ServiceFacts, 'stopTimeoutMs'>): number {
   return Math.ceil(stopTimeoutMs / 1000) + 20
 }
 
@@ -45,14 +49,17 @@ export function renderUnit(facts: ServiceFacts): string {
 Description=Hookloom webhook gateway
 After=network-online.target
 Wants=network-online.target
+# after twenty failures in ten minutes it stays down: systemctl reset-failed hookloom
+StartLimitIntervalSec=600
+StartLimitBurst=20
 
 [Service]
 User=${quoteUnitWord(user)}
 Group=${quoteUnitWord(group)}
 Environment=${quoteUnitWord(`HOOKLOOM_HOME=${dir}`)}
 ExecStart=${quoteUnitWord(node)} ${quoteUnitArgument(`${program}/dist/main.js`)} start
-Restart=always
-RestartSec=2
+Restart=on-failure
+RestartSec=5
 # above server.stopTimeoutMs: on a stop, running requests and turns may finish
 TimeoutStopSec=${computeStopSeconds(facts)}
 
@@ -61,8 +68,10 @@ ReadWritePaths=${[dir, ...writable].map(quoteUnitWord).join(' ')}
 ProtectHome=${isAtHome ? 'read-only' : 'true'}
 PrivateTmp=true
 PrivateDevices=true
+PrivateUsers=true
 NoNewPrivileges=true
 CapabilityBoundingSet=
+AmbientCapabilities=
 ProtectClock=true
 ProtectHostname=true
 ProtectKernelLogs=true
@@ -70,11 +79,18 @@ ProtectKernelTunables=true
 ProtectKernelModules=true
 ProtectControlGroups=true
 ProtectProc=invisible
+ProcSubset=pid
 RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=true
 RestrictRealtime=true
 RestrictSUIDSGID=true
 SystemCallArchitectures=native
+# @pkey: the JavaScript engine protects the code that it writes
+SystemCallFilter=@system-service @pkey
+SystemCallFilter=~@privileged
+SystemCallErrorNumber=EPERM
 LockPersonality=true
+KeyringMode=private
 RemoveIPC=true
 UMask=0077
 
@@ -111,11 +127,17 @@ const built = {
 
 /** The build context is the folder of this package, as a checkout. Not every builder reads .dockerignore. */
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
-  return `FROM node:24-slim
+  return `# the build leaves only what the program needs
+FROM node:24-slim AS build
 WORKDIR /opt/hookloom
 COPY ${built.files.join(' ')} ./
 ${built.folders.map((folder) => `COPY ${folder} ${folder}`).join('\n')}
-RUN npm ci && npm prune --omit=dev && mkdir /data && chown node:node /data
+RUN npm ci && npm prune --omit=dev && rm -r src tsconfig.json package-lock.json
+
+FROM node:24-slim
+WORKDIR /opt/hookloom
+COPY --from=build /opt/hookloom ./
+RUN install --directory --owner=node --group=node --mode=700 /data
 USER node
 ENV HOOKLOOM_HOME=/data
 VOLUME /data
@@ -154,6 +176,8 @@ x-gateway: &gateway
   restart: unless-stopped
   # above server.stopTimeoutMs
   stop_grace_period: ${computeStopSeconds(facts)}s
+  read_only: true
+  tmpfs: [/tmp]
   cap_drop: [ALL]
   security_opt: ['no-new-privileges:true']
   depends_on: { postgres: { condition: service_healthy } }
@@ -167,6 +191,12 @@ services:
     restart: unless-stopped
     ports: ['127.0.0.1:8080:8080']
     volumes: ['./Caddyfile:/etc/caddy/Caddyfile:ro', 'caddy:/data']
+    read_only: true
+    tmpfs: [/config, /tmp]
+    cap_drop: [ALL]
+    # the program of the image has this capability, and does not start without it
+    cap_add: [NET_BIND_SERVICE]
+    security_opt: ['no-new-privileges:true']
 
   # one configuration for all gateways, and a state for each
   ${first}:
@@ -190,6 +220,12 @@ services:
       POSTGRES_DB: hookloom
       POSTGRES_PASSWORD: \${POSTGRES_PASSWORD}
     volumes: ['postgres:/var/lib/postgresql/data']
+    read_only: true
+    tmpfs: [/tmp, /run/postgresql]
+    cap_drop: [ALL]
+    # the image starts as root, gives the folders to its user, and becomes this user
+    cap_add: [CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID]
+    security_opt: ['no-new-privileges:true']
     healthcheck:
       test: [CMD, pg_isready, --username=hookloom]
       interval: 5s

@@ -10,7 +10,10 @@ export type Act = <Given extends unknown[]>(
 ) => (this: Command, ...given: Given) => Promise<void>
 
 /** The help of an argument that `findId` takes. */
-export const idArgument = 'delivery id or run id, the beginning of one, or "last"'
+/** For the examples of the help. */
+export const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
+
+export const idArgument = 'delivery id or run id, a unique prefix of one, or "last"'
 
 export function jsonOption(): Option {
   return new Option('--json', 'print one JSON object a line')
@@ -58,6 +61,11 @@ export function parseWhole(min: number, max: number): (text: string) => number {
     throw new InvalidArgumentError(`Expected a whole number from ${min} to ${max}`)
   }
 }
+
+export const limitOption = () =>
+  new Option('--limit <n>', 'the maximum number of rows; the newest are shown')
+    .argParser(parseWhole(1, 10_000))
+    .default(50)
 
 /** For `--before`: a time as `--json` or a table prints it, in milliseconds since the epoch. */
 export function parseMoment(text: string): number {

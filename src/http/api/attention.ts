@@ -1,14 +1,14 @@
 // GET /api/attention: problems that need a person, grouped by cause.
 import type Router from '@koa/router'
-import type { Middleware } from 'koa'
 import { describeContent, isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
-import type { AttentionFields, AttentionGroup } from '../../model/api-types.ts'
+import type { AttentionFields, AttentionGroup } from '../../model/api/operations.ts'
 import { isStranger } from '../refusals.ts'
 import type { ApiParts } from './parts.ts'
+import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 import { findPlace } from './rows.ts'
 
-/** The most deliveries and dead jobs that are read for one answer. */
+/** The maximum number of deliveries and dead jobs that are read for one answer. */
 const maxRead = 500
 /** The number of newest deliveries that are searched for failing runs. */
 const maxNewest = 200
@@ -20,18 +20,19 @@ const refusalMs = 3_600_000
 type AttentionParts = Pick<ApiParts, 'store' | 'refusals' | 'clock'>
 
 /** One delivery or refusal. Cases with the same `cause` are one group. */
-type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
+export type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
   readonly id: string
   readonly at: number
   readonly hook: string
   readonly cause: string
 }
 
-export function addAttentionRoute(router: Router, api: Middleware, parts: AttentionParts): void {
-  router.get('/api/attention', api, async (ctx) => reply(ctx, groupCases(await readCases(parts))))
+export function addAttentionRoute(router: Router, guards: Guards, parts: AttentionParts): void {
+  router.get('/api/attention', guards.read, async (ctx) => reply(ctx, groupCases(await readCases(parts))))
 }
 
-async function readCases({ store, refusals, clock }: AttentionParts): Promise<Case[]> {
+/** Deliveries and refusals that need a person, in no order. */
+export async function readCases({ store, refusals, clock }: AttentionParts): Promise<Case[]> {
   const [parked, dead, newest] = await Promise.all([
     store.deliveries({ limit: maxRead, state: 'parked' }),
     store.deadJobs({ limit: maxRead }),

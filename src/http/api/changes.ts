@@ -45,7 +45,7 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
       for (const [index, { kind }] of appended.entries()) if (kind === 'stored') touch(deliveries[index]?.id ?? '')
       return appended
     },
-    settle: (id, settlement) => noteIfWritten(store.settle(id, settlement), id),
+    settle: (id, settlement, move) => noteIfWritten(store.settle(id, settlement, move), id),
     async claim(query) {
       const jobs = await store.claim(query)
       for (const { deliveryId } of jobs) if (deliveryId !== undefined) touch(deliveryId)
@@ -60,9 +60,12 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
     drop: (id) => noteIfWritten(store.drop(id), id),
   }
 
-  async function noteIfWritten(written: Promise<boolean>, id: string): Promise<boolean> {
+  async function noteIfWritten<Result extends boolean | 'moved'>(
+    written: Promise<Result>,
+    id: string,
+  ): Promise<Result> {
     const isWritten = await written
-    if (isWritten) touch(id)
+    if (isWritten === true) touch(id)
     return isWritten
   }
 }

@@ -1,7 +1,6 @@
 // /api/deliveries: the list, one delivery with its request, and what the operator does with it.
 import { join } from 'node:path'
 import type Router from '@koa/router'
-import type { Middleware } from 'koa'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
@@ -14,24 +13,26 @@ import type { ApiParts } from './parts.ts'
 import { checkBody, buildDelivery } from '../../deliveries/delivery.ts'
 import { toShownFields } from '../../deliveries/records.ts'
 import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
-import { readRequestText, readLimit, readStateParameter, readParameter, type RouteContext } from './query.ts'
+import { listDeliveries } from './delivery-list.ts'
+import { readRequestText, type RouteContext } from './query.ts'
+import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
-import { toRowFields, toSourceName } from './rows.ts'
-import type { DeliveryRow, MadeBy, Page, RequestFields, RetryFields, ShownDelivery } from '../../model/api-types.ts'
+import { readJobWaits, toSourceName } from './rows.ts'
+import type { MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../model/api/answers.ts'
 
 type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'>
 
-export function addDeliveryRoutes(router: Router, api: Middleware, parts: DeliveryParts): void {
+export function addDeliveryRoutes(router: Router, guards: Guards, parts: DeliveryParts): void {
   const { store } = parts
-  router.get('/api/deliveries', api, async (ctx) => reply(ctx, await listDeliveries(store, ctx)))
-  router.get('/api/deliveries/:id', api, async (ctx) =>
+  router.get('/api/deliveries', guards.read, async (ctx) => reply(ctx, await listDeliveries(parts, ctx)))
+  router.get('/api/deliveries/:id', guards.read, async (ctx) =>
     reply(ctx, await readShownDelivery(parts, await findDelivery(store, ctx))),
   )
-  router.get('/api/deliveries/:id/request', api, async (ctx) => {
+  router.get('/api/deliveries/:id/request', guards.read, async (ctx) => {
     const record = await findDelivery(store, ctx)
     reply(ctx, toRequestFields(await findRequest(store, record)))
   })
-  router.post('/api/deliveries/:id/retry', api, async (ctx) => {
+  router.post('/api/deliveries/:id/retry', guards.operate, async (ctx) => {
     const heartbeat = await findHeartbeat(store, ctx)
     reply(
       ctx,
@@ -40,7 +41,7 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
         : await retryHeartbeat(parts, heartbeat),
     )
   })
-  router.post('/api/deliveries/:id/drop', api, async (ctx) => {
+  router.post('/api/deliveries/:id/drop', guards.operate, async (ctx) => {
     const { deliveryId, state } = await findDelivery(store, ctx)
     if (!(await store.drop(deliveryId))) {
       throw new Problem(
@@ -50,7 +51,7 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
     }
     reply(ctx, { deliveryId, state: 'dropped' })
   })
-  router.post('/api/deliveries/:id/again', api, async (ctx) => {
+  router.post('/api/deliveries/:id/again', guards.operate, async (ctx) => {
     const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
     const body = await readEditedBody(ctx, parts.generation())
@@ -58,70 +59,15 @@ export function addDeliveryRoutes(router: Router, api: Middleware, parts: Delive
   })
 }
 
-/**
- * The most deliveries that one search visits. The store is read in the thread that answers requests, and a longer search would delay them.
- */
-const searched = 25_000
-
-/** The store applies the filters. Dead jobs come from a separate index, so the filters are applied to the rows that it finds. */
-async function listDeliveries(store: Store, ctx: RouteContext): Promise<Page<'deliveries', DeliveryRow>> {
-  const [limit, state, before] = [readLimit(ctx), readStateParameter(ctx), readParameter(ctx, 'before')]
-  const filters = {
-    hook: readParameter(ctx, 'hook'),
-    source: readParameter(ctx, 'source'),
-    text: readParameter(ctx, 'q'),
-  }
-  if (before !== undefined && (await store.delivery(before)) === undefined) {
-    throw new Problem('not-found', 'before must be the id of a delivery. "hookloom list" shows the ids.')
-  }
-  if (state === 'dead') return listDead(store, { limit, before, ...filters })
-  const isSearch = Object.values(filters).some((filter) => filter !== undefined)
-  const from = isSearch ? await store.stepBack({ before, rows: searched }) : undefined
-  return toPage(await store.deliveries({ limit, state, before, from, ...filters }), limit, from)
-}
-
-type DeadQuery = { limit: number; before: string | undefined } & {
-  readonly [Name in 'hook' | 'source' | 'text']: string | undefined
-}
-
-/** The most dead jobs that one request reads. */
-const mostDead = 2_000
-
-async function listDead(store: Store, { limit, before, hook, source, text }: DeadQuery) {
-  const found = new Map<string, DeliveryRecord>()
-  const oldest = before === undefined ? undefined : (await store.delivery(before))?.jobs[0]?.id
-  const jobs = await store.deadJobs({ limit: mostDead, before: oldest })
-  const word = text?.trim().toLowerCase()
-  for (const { deliveryId } of jobs.toReversed()) {
-    if (found.size === limit) break
-    if (deliveryId === undefined || found.has(deliveryId)) continue
-    const record = await store.delivery(deliveryId)
-    if (record === undefined || (hook ?? record.hook) !== record.hook) continue
-    if (source !== undefined && source !== record.source) continue
-    const searched = [record.hook, record.source, record.event, record.mappingId].join('\n').toLowerCase()
-    if (word !== undefined && !searched.includes(word) && !deliveryId.startsWith(word)) continue
-    found.set(deliveryId, record)
-  }
-  return toPage([...found.values()].toReversed(), limit)
-}
-
-/** `from`: the place where a search ended before it had visited all deliveries. */
-function toPage(records: readonly DeliveryRecord[], limit: number, from?: string): Page<'deliveries', DeliveryRow> {
-  const last = records.length < limit ? from : records[0]?.deliveryId
-  return { deliveries: records.map(toRowFields), next: last ?? null }
-}
-
-async function readShownDelivery(
-  { store, generation, dir }: DeliveryParts,
-  record: DeliveryRecord,
-): Promise<ShownDelivery> {
+async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): Promise<ShownDelivery> {
+  const { store, generation, dir } = parts
   const current = generation()
   const request = await store.request(record.deliveryId)
   const mapping = current.mappings.find(({ id }) => id === record.mappingId)
   const admitted = request?.head.admitted
   const scheme = mapping?.verifier?.scheme ?? null
   return {
-    ...toShownFields(record),
+    ...toShownFields(record, await readJobWaits(record.jobs, parts)),
     sourceName: toSourceName(record),
     admitted:
       admitted === undefined
@@ -144,7 +90,7 @@ async function findMaker(
   if (mapping === undefined) return current.hook(hook).kind === 'built-in' ? { kind: 'built-in' } : null
   const { transform, messageTemplate, textTemplate, action } = mapping.mapping
   if (transform === undefined) {
-    return { kind: 'template', template: (action === 'agent' ? messageTemplate : textTemplate) ?? null }
+    return { kind: 'template', template: (action === 'wake' ? textTemplate : messageTemplate) ?? null }
   }
   const { module } = transform
   return { kind: 'transform', module, ...(await findLineInFile(current, dir, { module, frame: problem?.frame })) }
@@ -226,7 +172,7 @@ async function retryHeartbeat({ store, lookForJobs }: DeliveryParts, { id, state
   return { deliveryId: null, state: 'queued', jobs: [id] }
 }
 
-const EditedBody = z.strictObject({ body: z.string() })
+export const EditedBody = z.strictObject({ body: z.string() })
 
 /** The new body of `{"body": "…"}`; undefined if the request has no body. Throws `body-too-large` and `usage-invalid`. */
 async function readEditedBody(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
@@ -254,7 +200,9 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   const current = generation()
   const hook = current.hook(head.path)
   const deliveryId = newId()
-  const delivery = buildDelivery(head, body, { hook, id: deliveryId, receivedAt: clock() })
+  // the operator starts these runs, and no token
+  const admitted = { ...head.admitted, tokenId: undefined }
+  const delivery = buildDelivery({ ...head, admitted }, body, { hook, id: deliveryId, receivedAt: clock() })
   checkBody(delivery)
   const answer = toWaitingAnswer(deliveryId, 'pending')
   const settlement = toPendingSettlement(delivery, current.id)

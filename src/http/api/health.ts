@@ -1,23 +1,28 @@
-// GET /api/health: the live generation, the problems, the queues, and the last hour.
+// GET /api/health: the live generation, the problems, the queues, and the last hour. GET /api/senders: the last request of every sender, and
+// which senders are refused or silent.
 import type Router from '@koa/router'
-import type { Middleware } from 'koa'
 import type { ApiParts } from './parts.ts'
-import { hasNoChannel, noChannelWarning } from '../../model/agents-rules.ts'
+import { hasNoChannel, noChannelWarning } from '../../model/config/agents-rules.ts'
 import { describeDifference, toIsoTime } from '../../deliveries/records.ts'
+import { listSenders } from '../../deliveries/senders/list.ts'
 import { findLineInFile } from './deliveries.ts'
+import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
-import type { ProblemFields, HealthFields } from '../../model/api-types.ts'
+import type { Slots } from '../../model/runner.ts'
+import type { ProblemFields, HealthFields, SlotFields } from '../../model/api/health.ts'
 
 /** The number of longest queues that are shown: an operator looks at few. */
 const shownLanes = 20
 
-type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes'>
+type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes' | 'slots'>
 
-export function addHealthRoute(router: Router, api: Middleware, parts: HealthParts): void {
-  router.get('/api/health', api, async (ctx) => reply(ctx, await readHealth(parts)))
+export function addHealthRoutes(router: Router, guards: Guards, parts: HealthParts): void {
+  router.get('/api/health', guards.read, async (ctx) => reply(ctx, await readHealth(parts)))
+  router.get('/api/senders', guards.read, async (ctx) => reply(ctx, { senders: await listSenders(parts.store) }))
 }
 
-async function readHealth({ store, generation, status, dir, hooksUrl, minutes }: HealthParts): Promise<HealthFields> {
+async function readHealth(parts: HealthParts): Promise<HealthFields> {
+  const { store, generation, status, dir, hooksUrl, minutes, slots } = parts
   const [{ trouble, warning }, counts, waitingBytes, dueForMs, lanes, nodes] = await Promise.all([
     store.health(),
     store.counts(),
@@ -47,8 +52,19 @@ async function readHealth({ store, generation, status, dir, hooksUrl, minutes }:
     deliveries: counts.deliveries,
     jobs: counts.jobs,
     dueSince: dueForMs === undefined ? null : toIsoTime(Date.now() - dueForMs),
+    slots: toSlotFields(slots()),
     lanes: lanes.map((lane) => ({ ...lane, since: toIsoTime(lane.since) })),
     minutes: minutes(),
+  }
+}
+
+/** Of this gateway only: another one on the store answers for its own runs. */
+export function toSlotFields({ used, most, fullSince, turns }: Slots): SlotFields {
+  return {
+    used,
+    most,
+    fullSince: toIsoTimeOrNull(fullSince),
+    turns: turns.map(({ jobId, since, until }) => ({ jobId, since: toIsoTime(since), until: toIsoTime(until) })),
   }
 }
 

@@ -2,7 +2,8 @@
 import type { MeterLabels, Meter } from '../../model/log.ts'
 import type { Clock } from '../../store/store.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
-import type { MinuteFields } from '../../model/api-types.ts'
+import type { HookCounts } from '../../model/api/bench.ts'
+import type { MinuteFields } from '../../model/api/health.ts'
 
 const minuteMs = 60_000
 const minutesKept = 60
@@ -17,9 +18,16 @@ type Minute = {
   readonly reloads: { live: number; refused: number }
   readonly latencies: number[]
   measured: number
+  /** By the name of the hook in metrics. */
+  readonly hooks: Map<string, { -readonly [Name in keyof HookCounts]: number }>
 }
 
-export type LastHour = { readonly meter: Meter; minutes(): MinuteFields[] }
+export type LastHour = {
+  readonly meter: Meter
+  minutes(): MinuteFields[]
+  /** The counts of a hook, by its name in metrics. */
+  hook(name: string): HookCounts
+}
 
 export function createLastHour(clock: Clock): LastHour {
   let minutes: Minute[] = []
@@ -36,20 +44,37 @@ export function createLastHour(clock: Clock): LastHour {
       reloads: { live: 0, refused: 0 },
       latencies: [],
       measured: 0,
+      hooks: new Map(),
     }
     // a clock that was set back begins a new order
     minutes = [...minutes.filter((each) => each.at < at), minute].slice(-minutesKept)
     return minute
   }
 
+  function findHook({ hooks }: Minute, name: string) {
+    const known = hooks.get(name)
+    if (known !== undefined) return known
+    const counts = { deliveries: 0, parked: 0, duplicates: 0, refused: 0 }
+    hooks.set(name, counts)
+    return counts
+  }
+
+  const readMinutes = () => minutes.filter(({ at }) => at > clock() - minutesKept * minuteMs)
+
   return {
     meter(name, labels, seconds) {
       const minute = findMinute()
       if ('hook' in labels && 'outcome' in labels) {
         minute.deliveries[labels.outcome] += 1
+        const counts = findHook(minute, labels.hook)
+        if (labels.outcome === 'duplicate') counts.duplicates += 1
+        else counts.deliveries += 1
+        if (labels.outcome === 'parked') counts.parked += 1
         if (seconds !== undefined) minute.latencies[minute.measured++ % samples] = seconds * 1_000
-      } else if (name === 'refusals') minute.refused += 1
-      else if ('step' in labels && labels.step === 'run') {
+      } else if (name === 'refusals') {
+        minute.refused += 1
+        if ('hook' in labels) findHook(minute, labels.hook).refused += 1
+      } else if ('step' in labels && labels.step === 'run') {
         const { outcome } = labels
         minute.runs[outcome === 'retried' || outcome === 'dead' ? outcome : 'done'] += 1
       } else if (name === 'reloads' && 'outcome' in labels) {
@@ -57,16 +82,26 @@ export function createLastHour(clock: Clock): LastHour {
       }
     },
     minutes: () =>
-      minutes
-        .filter(({ at }) => at > clock() - minutesKept * minuteMs)
-        .map(({ at, deliveries, refused, runs, reloads, latencies }) => ({
-          at: toIsoTime(at),
-          deliveries,
-          refused,
-          runs,
-          reloads,
-          latencyMs: toPercentiles(latencies),
-        })),
+      readMinutes().map(({ at, deliveries, refused, runs, reloads, latencies }) => ({
+        at: toIsoTime(at),
+        deliveries,
+        refused,
+        runs,
+        reloads,
+        latencyMs: toPercentiles(latencies),
+      })),
+    hook(name) {
+      const total = { deliveries: 0, parked: 0, duplicates: 0, refused: 0 }
+      for (const { hooks } of readMinutes()) {
+        const counts = hooks.get(name)
+        if (counts === undefined) continue
+        total.deliveries += counts.deliveries
+        total.parked += counts.parked
+        total.duplicates += counts.duplicates
+        total.refused += counts.refused
+      }
+      return total
+    },
   }
 }
 

@@ -10,7 +10,7 @@ import type { Clock } from '../../store/store.ts'
 
 const codeMs = 60_000
 const keyMs = 12 * 3_600_000
-/** The most codes that are remembered. The oldest are forgotten first. */
+/** The maximum number of codes that are remembered. The oldest are forgotten first. */
 const maxCodes = 20
 
 const keyForm = /^hlk_([\w-]{64})$/

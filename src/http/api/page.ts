@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type Router from '@koa/router'
-import type { Context, Middleware } from 'koa'
+import type { Context } from 'koa'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
@@ -11,6 +11,7 @@ import { toIsoTime } from '../../deliveries/records.ts'
 import { sendAnswer } from '../server.ts'
 import type { PageKeys } from './page-keys.ts'
 import { readRequestText } from './query.ts'
+import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 
 /** The content security policy: no other origin, nothing inline, no frame around the page, and no text that becomes markup. */
@@ -35,12 +36,12 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/inspector/icon-alert.svg': ['icon-alert.svg', 'image/svg+xml'],
 }
 
-/** `ownToken` lets only the gateway token through: if a key of the page could make further keys, access would never expire. */
-export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKeys): void {
+/** Only a token gets a code: if a key of the page could make further keys, access would never expire. */
+export function addPageRoutes(router: Router, guards: Guards, keys: PageKeys): void {
   for (const [path, [file, type]] of Object.entries(files)) {
     router.get(path, (ctx) => sendFile(ctx, file, type))
   }
-  router.post('/api/page/code', ownToken, (ctx) => {
+  router.post('/api/page/code', guards.adminToken, (ctx) => {
     const { text, until } = keys.issueCode()
     reply(ctx, { code: text, until: toIsoTime(until) })
   })
@@ -65,7 +66,7 @@ export function addPageRoutes(router: Router, ownToken: Middleware, keys: PageKe
 }
 
 /** `key`: the public part of a key. */
-const ProofQuestion = z.strictObject({ key: z.hex().length(32), challenge: z.hex().length(64) })
+export const ProofQuestion = z.strictObject({ key: z.hex().length(32), challenge: z.hex().length(64) })
 const maxQuestionBytes = 1_024
 
 const pageFiles = new Map<string, string>()

@@ -1,10 +1,11 @@
 // The parts of the gateway that the admin API uses.
+import type { Slots } from '../../model/runner.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import type { Clock, Store } from '../../store/store.ts'
 import type { Refusals } from '../refusals.ts'
 import type { Rerunner } from '../../deliveries/rerun.ts'
 import type { Changes } from './changes.ts'
-import type { MinuteFields } from '../../model/api-types.ts'
+import type { MinuteFields } from '../../model/api/health.ts'
 
 /** Whether all saved files are live. Times are milliseconds since the epoch. */
 export type SavedFilesStatus = {
@@ -18,6 +19,8 @@ export type SavedFilesStatus = {
     readonly frame?: string | undefined
   }[]
   readonly lastReloadAt: number
+  /** `files`: paths below the config directory. */
+  readonly lastSave: { readonly files: readonly string[]; readonly at: number } | undefined
   readonly lastGoodAt: number | undefined
 }
 
@@ -29,6 +32,7 @@ export type ApiParts = {
   readonly status: () => SavedFilesStatus
   readonly store: Store
   readonly changes: Pick<Changes, 'latest' | 'since'>
+  readonly slots: () => Slots
   /** The last hour. */
   readonly minutes: () => readonly MinuteFields[]
   /** The base URL of the hooks; undefined before their port listens. */

@@ -1,55 +1,73 @@
 // Routes of the admin API for kept requests: replays, and fixtures made from them.
+import type { KeptQuery } from '../../store/queries.ts'
 import type Router from '@koa/router'
-import type { Context, Middleware } from 'koa'
+import type { Context } from 'koa'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
 import { Problem } from '../../model/problem.ts'
 import { maxReplays, defaultReplays } from '../../model/replay.ts'
-import type { DeliveryRecord, KeptQuery, KeptRequest } from '../../store/records.ts'
+import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
 import { readRequestText } from './query.ts'
+import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
-import type { CapturedFields, ReplayReport } from '../../model/api-replay-types.ts'
+import type { CapturedFields, ReplayReport, UpdatedFixtures } from '../../model/api/replay.ts'
 
-/** The most ids in one request for the decisions of the live code. */
+/** The maximum number of ids in one request for the decisions of the live code, and in one replay: a page of it. */
 const mostIds = 100
+const mostReplayed = 25
 
 export type AdminReplayer = {
   /** `isWanted` is called when the replay can begin: false if its client has disconnected. */
-  replay(query: KeptQuery, isWanted: () => boolean): Promise<ReplayReport>
+  replay(
+    query: KeptQuery & { readonly ids?: readonly string[] | undefined },
+    isWanted: () => boolean,
+  ): Promise<ReplayReport>
+  /** Writes the results of the fixtures of a module as what they expect. */
+  updateFixtures(module: string): Promise<UpdatedFixtures>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
   capture(
-    stored: { record: DeliveryRecord; request: KeptRequest },
+    stored: { record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>; request: KeptRequest },
     options: z.infer<typeof FixtureOptions>,
   ): Promise<CapturedFields>
   /** Makes the saves live that `hooks.transforms.hold` held back. */
   publish(): Promise<object>
 }
 
-const FixtureOptions = z.strictObject({ name: z.string().max(200).optional(), module: z.string().max(500).optional() })
+export const FixtureOptions = z.strictObject({
+  name: z.string().max(200).optional(),
+  module: z.string().max(500).optional(),
+})
 const mostOptionBytes = 4_096
 
 /** `operator` lets only the operator through. */
 export function addReplayRoutes(
   router: Router,
-  operator: Middleware,
+  guards: Guards,
   { store, replayer }: { readonly store: Store; readonly replayer: AdminReplayer },
 ): void {
-  router.post('/api/replay', operator, async (ctx) => {
+  router.post('/api/replay', guards.operate, async (ctx) => {
     const isConnected = () => !ctx.res.destroyed
-    reply(ctx, await replayer.replay(readKeptQuery(ctx.query), isConnected))
+    const ids = readIds(ctx, mostReplayed)
+    const query = ids.length === 0 ? readKeptQuery(ctx.query) : { limit: ids.length, ids }
+    reply(ctx, await replayer.replay(query, isConnected))
   })
-  router.post('/api/publish', operator, async (ctx) => reply(ctx, await replayer.publish()))
-  router.post('/api/deliveries/:id/capture', operator, async (ctx) => {
+  router.post('/api/fixtures/update', guards.admin, async (ctx) => {
+    const { module } = await readFixtureOptions(ctx)
+    if (module === undefined) throw new Problem('usage-invalid', 'The body must be {"module": "<module>"}.')
+    reply(ctx, await replayer.updateFixtures(module))
+  })
+  router.post('/api/publish', guards.admin, async (ctx) => reply(ctx, await replayer.publish()))
+  router.post('/api/deliveries/:id/capture', guards.admin, async (ctx) => {
     const options = await readFixtureOptions(ctx)
     const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
     reply(ctx, await replayer.capture({ record, request }, options))
   })
-  router.post('/api/replay/live', operator, async (ctx) =>
-    reply(ctx, { outcomes: await replayer.decideLive(readIds(ctx)) }),
+  router.post('/api/replay/live', guards.operate, async (ctx) =>
+    reply(ctx, { outcomes: await replayer.decideLive(readIds(ctx, mostIds)) }),
   )
 }
 
@@ -65,8 +83,8 @@ async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureO
 }
 
 /** Reads the ids in `?ids=`, separated by commas. */
-function readIds({ query: { ids } }: Context): string[] {
-  return typeof ids === 'string' ? ids.split(',').slice(0, mostIds) : []
+function readIds({ query: { ids } }: Context, most: number): string[] {
+  return typeof ids === 'string' ? ids.split(',').slice(0, most) : []
 }
 
 /** `last`, `hook`, `source`, and `since`: milliseconds since the epoch, or ISO 8601. Throws `usage-invalid`. */

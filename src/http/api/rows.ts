@@ -3,12 +3,32 @@ import type { Job } from '../../model/job.ts'
 import { findSender } from '../../pipeline/sources.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { describeContent, isFailing, toDeliverySummary } from '../../deliveries/records.ts'
-import type { DeliveryRow } from '../../model/api-types.ts'
+import type { DeliveryRow } from '../../model/api/answers.ts'
+import { readWaits } from '../../deliveries/waits.ts'
+import type { StoreReader } from '../../store/store.ts'
+import type { ApiParts } from './parts.ts'
 
-/** The most actions in a row: `forEach` can make two hundred. */
+/** The maximum number of actions in a row: `forEach` can make two hundred. */
 const shownActions = 3
 
-export function toRowFields(record: DeliveryRecord): DeliveryRow {
+export type RowParts = Pick<ApiParts, 'generation' | 'clock'> & { readonly store: Pick<StoreReader, 'waits' | 'nodes'> }
+
+/** The rows of deliveries, each with why it waits. */
+export async function readRows(records: readonly DeliveryRecord[], parts: RowParts): Promise<DeliveryRow[]> {
+  const first = records.map(({ jobs }) => jobs.find(({ state }) => state === 'queued'))
+  const waits = await readJobWaits(
+    first.flatMap((job) => job ?? []),
+    parts,
+  )
+  return records.map((record, index) => toRowFields(record, waits.get(first[index]?.id ?? '')))
+}
+
+/** Why jobs wait, by their ids. */
+export function readJobWaits(jobs: readonly Job[], { store, generation, clock }: RowParts) {
+  return readWaits(jobs, { store, config: generation().config, now: clock() })
+}
+
+function toRowFields(record: DeliveryRecord, waits: string | undefined): DeliveryRow {
   const { receivedAt, problem, jobs } = record
   const count = (wanted: Job['state']) => jobs.filter((job) => job.state === wanted).length
   const steps = jobs.flatMap((job) => job.steps.map(({ at }) => at))
@@ -26,9 +46,14 @@ export function toRowFields(record: DeliveryRecord): DeliveryRow {
       done: count('done'),
       dead: count('dead'),
       dropped: count('dropped'),
+      superseded: count('superseded'),
+      cancelled: count('cancelled'),
+      expired: count('expired'),
+      skipped: count('skipped'),
       failing: jobs.filter(isFailing).length,
     },
     doneMs: isDone ? Math.max(0, Math.max(...steps) - receivedAt) : null,
+    ...(waits === undefined ? {} : { waits }),
   }
 }
 

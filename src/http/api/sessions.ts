@@ -1,44 +1,46 @@
 // /api/sessions, /api/events and /api/runs: the conversations of the agents.
 import type Router from '@koa/router'
-import type { Middleware } from 'koa'
-import { findDefaultAgentId } from '../../model/config.ts'
-import type { Job } from '../../model/job.ts'
+import { findDefaultAgentId } from '../../model/config/config.ts'
+import type { Job, Session } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
-import type { StoreReader } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
 import { toEventFields, toJobFields, toIsoTime, toSessionFields, toSessionHead } from '../../deliveries/records.ts'
 import { readLimit, readMoment, readParameter, type RouteContext } from './query.ts'
+import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
-import type { EventFields, Page, RunFields, SessionFields, ShownSession } from '../../model/api-types.ts'
+import { readJobWaits } from './rows.ts'
+import type { RunFields } from '../../model/api/answers.ts'
+import type { EventPage, SessionPage, SessionRow, ShownSession } from '../../model/api/sessions.ts'
 
 const shownMessages = 200
 const shownEvents = 100
-/** The most messages of one run. A run has one prompt and one reply for each of its turns. */
+/** The maximum number of messages of one run. A run has one prompt and one reply for each of its turns. */
 const mostOfRun = 50
 
-type SessionParts = Pick<ApiParts, 'store' | 'generation'>
+type SessionParts = Pick<ApiParts, 'store' | 'generation' | 'clock'>
 
-export function addSessionRoutes(router: Router, api: Middleware, parts: SessionParts): void {
+export function addSessionRoutes(router: Router, guards: Guards, parts: SessionParts): void {
   const { store } = parts
-  router.get('/api/sessions', api, async (ctx) => {
+  const readRow = createRowReader(store)
+  router.get('/api/sessions', guards.read, async (ctx) => {
     const { rows, next } = await readPage(ctx, store.sessions, ({ updatedAt }) => updatedAt)
-    const page: Page<'sessions', SessionFields> = { sessions: rows.map(toSessionHead), next }
+    const page: SessionPage = { sessions: await Promise.all(rows.map(readRow)), next }
     reply(ctx, page)
   })
-  router.get('/api/sessions/:key', api, async (ctx) => reply(ctx, await readSession(parts, ctx)))
-  router.get('/api/events', api, async (ctx) => {
+  router.get('/api/sessions/:key', guards.read, async (ctx) => reply(ctx, await readSession(parts, ctx)))
+  router.get('/api/events', guards.read, async (ctx) => {
     const { rows, next } = await readPage(ctx, store.events, ({ at }) => at)
-    const page: Page<'events', EventFields> = { events: rows.map(toEventFields), next }
+    const page: EventPage = { events: rows.map(toEventFields), next }
     reply(ctx, page)
   })
-  router.get('/api/runs/:id', api, async (ctx) => {
+  router.get('/api/runs/:id', guards.read, async (ctx) => {
     const job = await store.job(ctx.params['id'] ?? '')
     if (job === undefined || job.planned.kind === 'wake')
       throw new Problem(
         'not-found',
         'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
       )
-    reply(ctx, await readRunFields(store, job))
+    reply(ctx, await readRunFields(parts, job))
   })
 }
 
@@ -54,6 +56,29 @@ async function readPage<Row>(
   return { rows, next: rows.length < limit || oldest === undefined ? null : toIsoTime(toAt(oldest)) }
 }
 
+/** The key of a run whose session has no name; see `pipeline/policy.ts`. */
+const singleKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
+const mostHooks = 5_000
+
+/** Remembers the hooks of single runs, because they do not change, and a page asks for its whole list again. */
+function createRowReader(store: SessionParts['store']): (session: Session) => Promise<SessionRow> {
+  const hooks = new Map<string, string>()
+  const findHook = async ({ agentId, sessionKey }: Session): Promise<string | undefined> => {
+    const known = hooks.get(sessionKey)
+    if (known !== undefined) return known
+    const [message] = await store.messages({ agentId, sessionKey, limit: 1 })
+    const planned = message && (await store.job(message.runId))?.planned
+    if (planned === undefined || !('origin' in planned)) return undefined
+    if (hooks.size >= mostHooks) hooks.clear()
+    hooks.set(sessionKey, planned.origin.hook)
+    return planned.origin.hook
+  }
+  return async (session) => {
+    const isSingle = singleKey.test(session.sessionKey)
+    return { ...toSessionHead(session), isSingle, hook: (isSingle ? await findHook(session) : undefined) ?? null }
+  }
+}
+
 /** A session of the agent that `?agentId=` names, or of the default agent, with its newest messages and its waiting events. */
 async function readSession({ store, generation }: SessionParts, ctx: RouteContext): Promise<ShownSession> {
   const agentId = readParameter(ctx, 'agentId') ?? findDefaultAgentId(generation().config)
@@ -66,10 +91,15 @@ async function readSession({ store, generation }: SessionParts, ctx: RouteContex
   return { ...toSessionFields(session, messages), events: events.map(toEventFields) }
 }
 
-async function readRunFields(store: StoreReader, job: Job): Promise<RunFields> {
+async function readRunFields(parts: SessionParts, job: Job): Promise<RunFields> {
+  const { store } = parts
   const { agentId, sessionKey } = job.planned
   const messages = await store.messages({ agentId, sessionKey, limit: mostOfRun, runId: job.id })
   const findText = (role: string) => messages.filter((message) => message.role === role).at(-1)?.text
   const reply = job.steps.find(({ name, state }) => name === 'run' && state === 'done')?.result ?? findText('assistant')
-  return { ...toJobFields(job), prompt: findText('user') ?? null, reply: reply ?? null }
+  return {
+    ...toJobFields(job, (await readJobWaits([job], parts)).get(job.id)),
+    prompt: findText('user') ?? null,
+    reply: reply ?? null,
+  }
 }

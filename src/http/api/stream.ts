@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryRecord } from '../../store/records.ts'
 import type { StoreReader } from '../../store/store.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
-import { toRowFields } from './rows.ts'
+import { readRows } from './rows.ts'
 import type { Changes } from './changes.ts'
-import type { SavedFilesStatus } from './parts.ts'
-import type { RefusalFields, StatusFields } from '../../model/api-types.ts'
+import type { ApiParts, SavedFilesStatus } from './parts.ts'
+import type { RefusalFields, StatusFields } from '../../model/api/answers.ts'
 
 /** Changes within this time are one event. To draw the page more than five times a second does not make it easier to read. */
 const gatherMs = 200
@@ -17,9 +17,9 @@ const silenceMs = 15_000
 const maxRows = 500
 const maxRefusals = 100
 
-type StreamParts = {
+type StreamParts = Pick<ApiParts, 'generation' | 'clock'> & {
   readonly changes: Pick<Changes, 'latest' | 'since'>
-  readonly store: Pick<StoreReader, 'delivery'>
+  readonly store: Pick<StoreReader, 'delivery' | 'waits' | 'nodes'>
   readonly status: () => StatusFields
   readonly refusals: { readonly count: () => number; newest(most: number): readonly RefusalFields[] }
 }
@@ -79,7 +79,8 @@ function readPosition(lastId: string | undefined): Position | undefined {
 }
 
 /** The changed deliveries as JSON; undefined if they are too many, or no longer known. */
-async function buildDeliveries({ changes, store }: StreamParts, place: number): Promise<string | undefined> {
+async function buildDeliveries(parts: StreamParts, place: number): Promise<string | undefined> {
+  const { changes, store } = parts
   const ids = changes.since(place)
   if (ids === undefined || ids.size > maxRows) return undefined
   const records = new Map<string, DeliveryRecord>()
@@ -89,7 +90,7 @@ async function buildDeliveries({ changes, store }: StreamParts, place: number): 
     // a heartbeat has no delivery
     if (record !== undefined) records.set(record.deliveryId, record)
   }
-  return JSON.stringify([...records.values()].map(toRowFields))
+  return JSON.stringify(await readRows([...records.values()], parts))
 }
 
 /** JSON has no line break, so one line of `data` is enough. */
@@ -98,12 +99,17 @@ function toFrame(event: string, data: string, position?: Position): string {
   return `${id}event: ${event}\ndata: ${data}\n\n`
 }
 
-export function toStatusFields({ generation, degraded, held, problems, lastReloadAt }: SavedFilesStatus): StatusFields {
+/** Files of a save that are named. A checkout of another branch saves hundreds. */
+const mostSaved = 5
+
+export function toStatusFields(status: SavedFilesStatus): StatusFields {
+  const { generation, degraded, held, problems, lastReloadAt, lastSave } = status
   return {
     generation,
     degraded,
     held,
     problems: problems.length,
     lastReloadAt: lastReloadAt === 0 ? null : toIsoTime(lastReloadAt),
+    lastSave: lastSave === undefined ? null : { files: lastSave.files.slice(0, mostSaved), at: toIsoTime(lastSave.at) },
   }
 }

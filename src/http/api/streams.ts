@@ -1,22 +1,22 @@
 // The route of the stream, and the limit of open streams.
 import { Readable } from 'node:stream'
 import type Router from '@koa/router'
-import type { Middleware } from 'koa'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
 import { addNearestHook } from '../refusals.ts'
+import type { Guards } from '../operator.ts'
 import { streamFrames, toStatusFields } from './stream.ts'
 
 /** Each open stream reads the store five times a second while deliveries come in. */
 const mostStreams = 20
 
-type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation'>
+type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation' | 'clock'>
 
-export function addStreamRoute(router: Router, api: Middleware, parts: StreamRouteParts): void {
-  const { store, changes, refusals, status, generation } = parts
+export function addStreamRoute(router: Router, guards: Guards, parts: StreamRouteParts): void {
+  const { store, changes, refusals, status, generation, clock } = parts
   let open = 0
 
-  router.get('/api/stream', api, (ctx) => {
+  router.get('/api/stream', guards.read, (ctx) => {
     if (open >= mostStreams) {
       throw new Problem('rate-limited', `More than ${mostStreams} streams are open. Close a page.`, {
         retryAfterSeconds: 30,
@@ -32,6 +32,8 @@ export function addStreamRoute(router: Router, api: Middleware, parts: StreamRou
       {
         changes,
         store,
+        generation,
+        clock,
         status: () => toStatusFields(status()),
         refusals: {
           count: () => refusals.count(),

@@ -1,10 +1,10 @@
 // The step `deliver`: the reply goes to a channel, where posts.ts sends it message by message.
 import { createHash } from 'node:crypto'
 import { type Alert, type Heartbeat, mainSessionKey, toChannelKey } from '../../model/action.ts'
-import type { ClaimedJob, Post, Recipient } from '../../model/job.ts'
+import type { ClaimedJob, Post, Recipient, Step } from '../../model/job.ts'
 import { cut } from '../../base/text.ts'
 import { removeAcknowledgement, explainSilence } from '../acknowledgement.ts'
-import { type AgentPlan, toRunName, findRunStep } from '../plan.ts'
+import { type AgentPlan, countHops, type MessagePlan, toRunName, findRunStep } from '../plan.ts'
 import { postAll } from '../posts.ts'
 import type { StepRecord, StepOutcome } from '../retry.ts'
 import { resolveRoute, type Route } from '../route.ts'
@@ -14,26 +14,31 @@ import { defineStep, type JobContext, type StepInput } from '../step.ts'
 const maxReplyChars = 30_000
 
 export const deliverStep = defineStep({
-  about: 'The reply goes to a channel, in one message or several.',
-  of: ['agent', 'heartbeat', 'alert'],
+  about: 'The reply, or the message of the action `deliver`, goes to a channel, in one message or several.',
+  of: ['agent', 'deliver', 'heartbeat', 'alert'],
   perform: deliver,
   retry: 'channels.retry',
+  reportsFirst: true,
   isLogged: true,
   describeDeath: ({ why }) => ({ status: 'not delivered', text: why }),
 })
 
-async function deliver(
-  { planned, job, agent }: StepInput<AgentPlan | Heartbeat | Alert>,
-  context: JobContext,
-): Promise<StepOutcome> {
+type Sent = AgentPlan | MessagePlan | Heartbeat | Alert
+
+function readText(planned: Sent, run: Step | undefined): string {
+  if (planned.kind === 'alert') return planned.text
+  return planned.kind === 'deliver' ? planned.action.message : (run?.result ?? '')
+}
+
+async function deliver({ planned, job, agent }: StepInput<Sent>, context: JobContext): Promise<StepOutcome> {
   const run = findRunStep(job)
   if (run?.state === 'forwarded') return skip('OpenClaw performed the run and delivers the reply itself.')
   if (run?.state === 'skipped') return skip('The run was skipped, so there is no reply.')
-  const reply = planned.kind === 'alert' ? planned.text : (run?.result ?? '')
-  const silence =
-    planned.kind === 'alert'
-      ? undefined
-      : explainSilence(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
+  const reply = readText(planned, run)
+  const isReply = planned.kind === 'agent' || planned.kind === 'heartbeat'
+  const silence = isReply
+    ? explainSilence(reply, planned.kind === 'heartbeat' ? agent.heartbeat : undefined)
+    : undefined
   if (silence !== undefined) return skip(silence)
 
   const found = await findChannel(planned, job, context)
@@ -43,9 +48,9 @@ async function deliver(
       ? skip(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
-  const posts = buildPosts(cut(removeAcknowledgement(reply), maxReplyChars), found, job)
-  const name = planned.kind === 'agent' ? toRunName(planned) : planned.kind
-  const author = { id: job.id, agentId: planned.agentId, name }
+  const posts = buildPosts(cut(isReply ? removeAcknowledgement(reply) : reply, maxReplyChars), found, job)
+  const name = 'origin' in planned ? toRunName(planned) : planned.kind
+  const author = { id: job.id, agentId: planned.agentId, name, hops: countHops(job) + 1 }
   const outcome = await postAll({ posts, channel: found.channel, job, run: author }, context)
   const named = findNamedRecipient(planned)
   return outcome.kind !== 'recorded' || named === undefined ? outcome : { ...outcome, recipient: named }
@@ -53,9 +58,9 @@ async function deliver(
 
 /**
  * Only a turn of the main session that names a channel and a recipient changes what `last` means. Otherwise a request could move the
- * replies of the main session and of every hook. A run that is only filed under the default key is no turn of the main session.
+ * replies of the main session and of every hook. A run that is only filed under the default key is not a turn of the main session.
  */
-function findNamedRecipient(planned: AgentPlan | Heartbeat | Alert): Recipient | undefined {
+function findNamedRecipient(planned: Sent): Recipient | undefined {
   if (planned.kind !== 'agent' || planned.sessionKey !== mainSessionKey || planned.sharesSession) return undefined
   const { channel, to } = planned.action
   return channel === 'last' || to === undefined ? undefined : { channel, to }
@@ -64,11 +69,7 @@ function findNamedRecipient(planned: AgentPlan | Heartbeat | Alert): Recipient |
 const noRoute: Pick<Alert, 'channel' | 'to'> = {}
 
 /** A reply that was partly posted continues on the same channel, even if the configuration has changed. */
-async function findChannel(
-  planned: AgentPlan | Heartbeat | Alert,
-  job: ClaimedJob,
-  { store, channels, config }: JobContext,
-): Promise<Route> {
+async function findChannel(planned: Sent, job: ClaimedJob, { store, channels, config }: JobContext): Promise<Route> {
   const [begun] = job.posts
   if (begun !== undefined) {
     const channel = channels.get(begun.channel)
@@ -77,9 +78,12 @@ async function findChannel(
     return { kind: 'none', detail }
   }
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
-  const { channel = 'last', to } =
-    planned.kind === 'agent' ? planned.action : planned.kind === 'alert' ? planned : noRoute
-  return resolveRoute({ channel, to }, { last: main?.recipient, defaultRoute: config.channels.default, channels })
+  const { channel = 'last', to } = 'action' in planned ? planned.action : planned.kind === 'alert' ? planned : noRoute
+  const place = 'origin' in planned ? planned.origin.place : undefined
+  return resolveRoute(
+    { channel, to },
+    { last: main?.recipient, defaultRoute: config.channels.default, channels, place },
+  )
 }
 
 /** The messages of a reply. Messages that are stored already do not change. */

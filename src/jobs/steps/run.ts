@@ -1,11 +1,12 @@
 // The step `run`: one agent turn with its prompt, history and time limit.
 import { type Heartbeat, mainSessionKey } from '../../model/action.ts'
-import { builtInRunners } from '../../model/agents-rules.ts'
+import { builtInRunners } from '../../model/config/agents-rules.ts'
 import type { Message } from '../../model/job.ts'
 import type { JsonValue } from '../../base/json.ts'
 import type { Runner, RunRequest, RunResult } from '../../model/runner.ts'
 import type { WaitingEvents } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
+import { reserveTurn } from '../budgets.ts'
 import { explainSilence } from '../acknowledgement.ts'
 import type { Agent } from '../agents.ts'
 import { cut } from '../../base/text.ts'
@@ -14,12 +15,18 @@ import type { Failure, StepRecord, StepOutcome } from '../retry.ts'
 import {
   buildHeartbeatPrompt,
   buildPrompt,
+  chooseGathered,
+  type GatheredPlans,
+  maxGathered,
+  noGathered,
   maxShownEvents,
   listTurnContexts,
   type TurnContext,
   type WaitingTexts,
 } from '../prompt.ts'
-import type { AgentPlan } from '../plan.ts'
+import { type AgentPlan, readPlannedHops } from '../plan.ts'
+import { createPacedRunner, createTracedRunner, holdIfCrowded, runWithFallbacks } from '../turns.ts'
+import { createVerdictRunner } from '../verdicts.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.ts'
 
@@ -33,6 +40,7 @@ export const runStep = defineStep({
   of: ['agent', 'heartbeat'],
   perform: runTurn,
   retry: 'agents.defaults.retry',
+  reportsFirst: false,
   isLogged: true,
   describeDeath: ({ status, error }) => ({ status, text: error }),
 })
@@ -50,7 +58,9 @@ async function runTurn(
   const note = (message: string) => context.log.info({ jobId: job.id }, cut(message, 500))
   const runner = context.runner(agent.runner)
   if (runner === undefined) return failUnknownRunner(agent)
+  if (planned.kind === 'agent' && (await isHeldBack(planned, agent, context))) return { kind: 'held' }
   const waiting = await readWaiting(store, planned)
+  const gathered = job.hasFlow ? await readGathered(store, job.id) : noGathered
   const checks = planned.kind === 'heartbeat' ? await readWorkspaceFile(agent.workspace, 'HEARTBEAT.md') : undefined
   const hasNothing = waiting.count === 0 && checks === undefined && agent.heartbeat.prompt === undefined
   if (planned.kind === 'heartbeat' && hasNothing) return skipHeartbeat()
@@ -61,6 +71,7 @@ async function runTurn(
   const action = planned.kind === 'agent' ? planned.action : undefined
   const seconds = action?.timeoutSeconds ?? agent.timeoutSeconds
   const ms = Math.ceil(seconds * 1_000)
+  const hops = Math.max(readPlannedHops(planned), await readEventHops(store, waiting))
   const request: Omit<RunRequest, 'history' | 'prompt'> = {
     runId: job.id,
     attempt: job.attempts + 1,
@@ -71,40 +82,63 @@ async function runTurn(
     system: await readSystemText(agent, readWorkspaceFile),
     workspace: agent.workspace,
     state,
-    message: action?.message ?? '',
+    message: [...gathered.plans, ...(action ? [{ action }] : [])].map((each) => each.action.message).join('\n\n'),
     action,
+    verdicts: planned.kind === 'agent' ? planned.verdicts : undefined,
+    hops: hops + 1,
     deadline: clock() + ms,
   }
-  const ask = async (shown: TurnContext, limit: AbortSignal) => {
-    const prompt = buildTurnPrompt(planned, { waiting: shown.waiting, checks, agent }, context)
-    const given = { ...request, history: shown.history, prompt }
-    return { shown, prompt, result: await runner.run(given, { log: note, signal: limit }) }
+  const draft = (shown: TurnContext) => ({
+    ...request,
+    history: shown.history,
+    prompt: buildTurnPrompt(planned, { waiting: shown.waiting, gathered, checks, agent }, context),
+  })
+  const [whole, ...smaller] = listTurnContexts({ history, waiting })
+  const first = draft(whole)
+  const budget = await reserveTurn({ planned, agent, draft: first }, context)
+  if (budget.kind !== 'reserved') return budget
+  const traced = createTracedRunner(runner, { agent, job })
+  // with a fallback, the next turn need not wait for this provider
+  const paced = agent.modelFallbacks.length > 0 ? traced : createPacedRunner(traced, { agent, context })
+  const asked = createVerdictRunner(budget.meter(paced), context)
+  const ask = async (shown: TurnContext, given: ReturnType<typeof draft>, limit: AbortSignal) => {
+    const result = await runWithFallbacks(asked, given, { models: agent.modelFallbacks, log: note, signal: limit })
+    return { shown, prompt: given.prompt, result }
   }
   // the next turn of the session must not start while a child of this one still works in the same folder
-  const ended = await withDeadline({ outer: lease.signal, ms, endingMs }, async (limit) => {
-    const [whole, ...smaller] = listTurnContexts({ history, waiting })
-    let asked = await ask(whole, limit)
+  const times = { outer: lease.signal, ms, endingMs, waitsAfterAbort: lease.mustEnd }
+  const over = context.turnBegan({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
+  const ended = await withDeadline(times, async (limit) => {
+    let asked = await ask(whole, first, limit)
     for (const shown of smaller) {
       if (asked.result.status !== 'too-long' || limit.aborted) break
       note(describeShorterPrompt(shown))
-      asked = await ask(shown, limit)
+      asked = await ask(shown, draft(shown), limit)
     }
     return asked
-  })
+  }).finally(over)
   if (ended.kind === 'aborted') return ended
   if (ended.kind === 'timeout') {
     return { kind: 'permanent', status: 'timeout', detail: describeTimeout(planned, agent, seconds) }
   }
   const { shown, prompt, result } = ended.value
-  const outcome = toStepOutcome(result, { prompt, runner, isPersistent })
+  const settled = budget.settle()
+  const outcome = { ...toStepOutcome(result, { prompt, runner, isPersistent }), ...(settled && { settled }) }
   if (outcome.kind !== 'recorded') return outcome
   const isIdle = planned.kind === 'heartbeat' && waiting.count === 0 && isAcknowledged(result, agent)
   return {
     ...outcome,
+    step: { ...outcome.step, ...(hops > readPlannedHops(planned) ? { hops } : {}) },
     // a heartbeat that found nothing leaves no trace in the conversation
     ...(isIdle ? { messages: [] } : {}),
     ...findConsumedEvents(shown, waiting),
   }
+}
+
+async function isHeldBack(planned: AgentPlan, agent: Agent, context: JobContext): Promise<boolean> {
+  const session = await holdIfCrowded(planned, agent, context.store)
+  if (session !== undefined) context.crowded({ ...session, hops: readPlannedHops(planned) })
+  return session !== undefined
 }
 
 const noSession = { history: [], state: undefined }
@@ -125,12 +159,31 @@ async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey 
   return await store.waiting({ agentId, sessionKey, limit: maxShownEvents })
 }
 
+/** The highest count of the requests that caused the events. */
+async function readEventHops(store: Pick<Store, 'delivery'>, { events }: WaitingEvents): Promise<number> {
+  const ids = new Set(events.flatMap(({ deliveryId }) => deliveryId ?? []))
+  const deliveries = await Promise.all(Array.from(ids, (id) => store.delivery(id)))
+  return Math.max(0, ...deliveries.flatMap((found) => found?.jobs ?? []).map(({ planned }) => readPlannedHops(planned)))
+}
+
+async function readGathered(store: Pick<Store, 'gathered'>, jobId: string): Promise<GatheredPlans> {
+  const { jobs, count } = await store.gathered(jobId, 2 * maxGathered)
+  return chooseGathered(jobs, count)
+}
+
+type Texts = {
+  readonly waiting: WaitingTexts
+  readonly gathered: GatheredPlans
+  readonly checks: string | undefined
+  readonly agent: Agent
+}
+
 function buildTurnPrompt(
   planned: AgentPlan | Heartbeat,
-  { waiting, checks, agent }: { waiting: WaitingTexts; checks: string | undefined; agent: Agent },
+  { waiting, gathered, checks, agent }: Texts,
   { clock, newBoundaryId }: JobContext,
 ): string {
-  if (planned.kind === 'agent') return buildPrompt({ planned, waiting, newBoundaryId })
+  if (planned.kind === 'agent') return buildPrompt({ planned, waiting, gathered, newBoundaryId })
   const { prompt } = agent.heartbeat
   return buildHeartbeatPrompt({ waiting, checks, prompt, now: clock(), newBoundaryId })
 }
@@ -191,7 +244,7 @@ function toStepOutcome(
   const { status } = result
   switch (status) {
     case 'ok': {
-      const { text, model, usage, state } = result
+      const { text, model, usage, state, verdict } = result
       return {
         kind: 'recorded',
         step: {
@@ -200,6 +253,7 @@ function toStepOutcome(
           result: text,
           ...(model === undefined ? {} : { model }),
           ...(usage === undefined ? {} : { usage }),
+          ...(verdict === undefined ? {} : { verdict }),
         },
         messages: [
           { role: 'user', text: prompt },

@@ -15,7 +15,7 @@ import {
 import {
   readSignatures,
   compileSignedText,
-  toCoverage,
+  readCoverage,
   describeSignedText,
   collectSignedPieces,
   toTextId,
@@ -31,7 +31,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
   const { timestamp, idHeader } = scheme
   const read = (request: VerifyRequest, name: string | undefined): string =>
     (name === undefined ? undefined : readHeader(request.headers, name)) ?? ''
-  const toSigned = (request: VerifyRequest): (string | Uint8Array)[] | undefined =>
+  const readSignedPieces = (request: VerifyRequest): (string | Uint8Array)[] | undefined =>
     collectSignedPieces(parts, {
       request,
       timestamp: read(request, timestamp.name),
@@ -41,16 +41,16 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
 
   return {
     secretHeaders: [],
-    covers: toCoverage(scheme.template, scheme.textIsId),
+    covers: readCoverage(scheme.template, scheme.textIsId),
     isClaimed: (headers) => readSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
-    verify(request) {
+    verify(request, at = now()) {
       const signatures = readSignatures(read(request, scheme.header), scheme.syntax)
       if (signatures.length === 0) return missingHeader(`${scheme.header} with a signature`)
       if (read(request, timestamp.name) === '') return missingHeader(timestamp.name)
       if (idHeader !== undefined && read(request, idHeader) === '') return missingHeader(idHeader)
-      const late = findTimeFault(read(request, timestamp.name), { unit: timestamp.unit, now: now(), toleranceSeconds })
+      const late = findTimeFault(read(request, timestamp.name), { unit: timestamp.unit, now: at, toleranceSeconds })
       if (late !== undefined) return refused(late)
-      const pieces = toSigned(request) ?? []
+      const pieces = readSignedPieces(request) ?? []
       const signed = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {
         const signature = Buffer.from(text, scheme.encoding)
@@ -64,7 +64,7 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
       return idHeader === undefined ? proven : provenWithId(read(request, idHeader))
     },
     explain(request) {
-      const pieces = toSigned(request)
+      const pieces = readSignedPieces(request)
       return pieces && describeSignedText(pieces)
     },
   }

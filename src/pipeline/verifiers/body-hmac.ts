@@ -32,7 +32,7 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
     secretHeaders: [],
     covers: { id: true, body: false },
     isClaimed: () => true,
-    verify(request) {
+    verify(request, at = now()) {
       const proof = readObject(readJsonBody(request.rawBody), 'signature')
       const [timestamp, token] = [readField(proof, 'timestamp'), readField(proof, 'token')]
       const signature = readField(proof, 'signature')
@@ -40,7 +40,7 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
         return refused('The body has no complete "signature" object.')
       // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
       const time = timestamp.length === 10 ? timestamp : ''
-      const late = findTimeFault(time, { unit: 's', now: now(), toleranceSeconds })
+      const late = findTimeFault(time, { unit: 's', now: at, toleranceSeconds })
       if (late !== undefined) return refused(late)
       return isSigned(keys(), timestamp + token, signature, 'hex') ? provenWithId(token) : mismatch
     },

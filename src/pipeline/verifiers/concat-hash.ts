@@ -13,24 +13,24 @@ import {
   refused,
 } from './proof.ts'
 import type { ConcatHashScheme } from './scheme.ts'
-import { compileSignedText, toCoverage, describeSignedText, collectSignedPieces } from './signed.ts'
+import { compileSignedText, readCoverage, describeSignedText, collectSignedPieces } from './signed.ts'
 import { toPublicUrl } from './url.ts'
 
 export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secrets }: ProofTools): Proof {
   const { parts } = compileSignedText(scheme.template)
   const publicUrl = requirePublicUrl(settings, scheme.template)
-  const toSigned = (request: VerifyRequest): (string | Uint8Array)[] =>
+  const readSignedPieces = (request: VerifyRequest): (string | Uint8Array)[] =>
     collectSignedPieces(parts, { request, timestamp: '', id: '', url: toPublicUrl(publicUrl, request.url) }) ?? []
   return {
     secretHeaders: [],
-    covers: toCoverage(scheme.template),
+    covers: readCoverage(scheme.template),
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     verify(request) {
       const signature = readHeader(request.headers, scheme.header)
       if (signature === undefined) return missingHeader(scheme.header)
       const version = readHeader(request.headers, scheme.versionHeader) ?? scheme.version
       if (version !== scheme.version) return refused('The signature has another version.')
-      const pieces = toSigned(request)
+      const pieces = readSignedPieces(request)
       const isValid = secrets().some((secret) => {
         const hash = createHash('sha256').update(secret)
         for (const piece of pieces) hash.update(piece)
@@ -39,6 +39,6 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
       return isValid ? proven : mismatch
     },
     // the secret before this text is not shown
-    explain: (request) => describeSignedText(toSigned(request)),
+    explain: (request) => describeSignedText(readSignedPieces(request)),
   }
 }

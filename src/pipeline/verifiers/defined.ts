@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { ProblemRecord } from '../../model/problem.ts'
 import { toPrintableLine } from '../../base/text.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
-import type { VerifySettings } from '../../model/verify.ts'
+import type { VerifySettings } from '../../model/config/verify.ts'
 import { readSecrets } from './keys.ts'
 import { coversNothing, readHeader, refused } from './proof.ts'
 
@@ -27,10 +27,10 @@ export function createDefinedVerifier(
   const headers = definition.headers.map((name) => name.toLowerCase())
   const secretHeaders = (definition.secretHeaders ?? []).map((name) => name.toLowerCase())
 
-  async function prove(request: VerifyRequest): Promise<Verified> {
+  async function prove(request: VerifyRequest, at = now()): Promise<Verified> {
     let answered: { readonly given: unknown } | undefined
     try {
-      const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: now() }) })
+      const answering = async () => ({ given: await definition.verify(request, { secrets, settings, now: at }) })
       answered = await within(longestMs, answering())
     } catch (thrown) {
       // for example, a comparison throws for a signature of the wrong length: the proof is invalid
@@ -81,7 +81,7 @@ export function createBrokenVerifier(scheme: string, { detail }: ProblemRecord):
   }
 }
 
-/** A fault of the operator: the request is refused with 503, so that the sender repeats it. */
+/** The scheme or its module is at fault: the request is refused with 503, so that the sender repeats it. */
 function gatewayFault(reason: string): Verified {
   return { ok: false, fault: 'gateway', reason }
 }

@@ -1,5 +1,5 @@
 // Schemes for senders that are not listed. The settings describe generic-hmac; token and basic are a shared secret in a header.
-import type { VerifySettings } from '../../model/verify.ts'
+import type { VerifySettings } from '../../model/config/verify.ts'
 import { toSettingProblem, requireSetting } from './proof.ts'
 import type { HmacScheme, Scheme } from './scheme.ts'
 

@@ -12,7 +12,7 @@ import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { readJsonBody, readHeader, createSecretSet } from './proof.ts'
 import { snsConfirmation } from './pinned-fetch.ts'
 import { readQuery } from './url.ts'
-import type { VerifySettings } from '../../model/verify.ts'
+import type { VerifySettings } from '../../model/config/verify.ts'
 
 type HandshakeTools = {
   readonly settings: VerifySettings

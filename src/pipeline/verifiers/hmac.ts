@@ -21,7 +21,7 @@ import {
   readSignatures,
   compileSignedText,
   type SignedParts,
-  toCoverage,
+  readCoverage,
   describeSignedText,
   collectSignedPieces,
   toTextId,
@@ -88,9 +88,9 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     return form === undefined ? noForm : { ...values, form }
   }
 
-  function findStampFault(text: string): string | undefined {
+  function findStampFault(text: string, at: number): string | undefined {
     if (timestamp === undefined || toleranceSeconds === undefined) return undefined
-    return findTimeFault(text, { unit: timestamp.unit, now: now(), toleranceSeconds })
+    return findTimeFault(text, { unit: timestamp.unit, now: at, toleranceSeconds })
   }
 
   function isSigned(values: SignedParts, presented: readonly string[], key: KeyObject): boolean {
@@ -107,9 +107,9 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
 
   return {
     secretHeaders: scheme.header === 'authorization' ? ['authorization'] : [],
-    covers: toCoverage(scheme.template ?? '{body}', scheme.textIsId),
+    covers: readCoverage(scheme.template ?? '{body}', scheme.textIsId),
     isClaimed: (headers) => readPresentedSignatures(headers, chooseHeaderNames(headers).header).length > 0,
-    verify(request) {
+    verify(request, at = now()) {
       const live = keys()
       if (live.length === 0) return refused('The sender has not sent its secret yet.')
       if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is not a JSON object.')
@@ -117,10 +117,10 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       if (presented.length === 0) return missingHeader(`${scheme.header} with a signature`)
       const values = readSignedParts(request)
       if ('ok' in values) return values
-      const early = timestamp?.in === 'body' ? undefined : findStampFault(values.timestamp)
+      const early = timestamp?.in === 'body' ? undefined : findStampFault(values.timestamp, at)
       if (early !== undefined) return refused(early)
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
-      const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path)) : undefined
+      const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path), at) : undefined
       if (late !== undefined) return refused(late)
       if (scheme.textIsId === true) return provenWithId(toTextId(collectSignedPieces(parts, values) ?? []))
       return scheme.idHeader === undefined ? proven : provenWithId(values.id)

@@ -3,7 +3,7 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { createLocalJWKSet, type CryptoKey, type JSONWebKeySet } from 'jose'
 import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
 import type { PinnedFetch, PinRule } from '../../model/verifier.ts'
-import type { VerifySettings } from '../../model/verify.ts'
+import type { VerifySettings } from '../../model/config/verify.ts'
 import { toSettingProblem } from './proof.ts'
 import type { JwtScheme } from './scheme.ts'
 
@@ -67,7 +67,7 @@ function createSingleKey(text: string, scheme: JwtScheme, settings: VerifySettin
 /** The key of the set with this id, if it is for signatures with the algorithm of the scheme. */
 async function findInSet(text: string, kid: string, { algorithm }: JwtScheme): Promise<CryptoKey | undefined> {
   try {
-    // JSON.parse returns anything; createLocalJWKSet throws for what is no key set
+    // JSON.parse returns anything; createLocalJWKSet throws if it is not a key set
     const set = JSON.parse(text) as JSONWebKeySet
     return await createLocalJWKSet(set)({ alg: algorithm, kid })
   } catch {

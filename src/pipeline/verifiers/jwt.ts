@@ -52,7 +52,7 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     secretHeaders: [scheme.header],
     covers: { id: false, body: scheme.bodyHashClaim !== undefined },
     isClaimed: (headers) => readToken(headers) !== undefined,
-    async verify(request) {
+    async verify(request, at = now()) {
       const token = readToken(request.headers)
       if (token === undefined) return missingHeader(`${scheme.header} with a token`)
       const header = readTokenHeader(token)
@@ -65,13 +65,13 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
       if (payload === undefined) return mismatch
       const claims = readClaims(payload)
       if (claims === undefined) return refused('The token is not a valid JWT.')
-      const wrong = findClaimFault(claims, request)
+      const wrong = findClaimFault(claims, request, at)
       return wrong === undefined ? proven : refused(wrong)
     },
   }
 
-  function findClaimFault(claims: JsonObject, request: VerifyRequest): string | undefined {
-    const seconds = now() / 1000
+  function findClaimFault(claims: JsonObject, request: VerifyRequest, at: number): string | undefined {
+    const seconds = at / 1000
     const [exp, iat, nbf] = [claims['exp'], claims['iat'], claims['nbf']]
     for (const name of ['exp', 'iat', 'nbf'] as const) {
       const value = claims[name]

@@ -1,7 +1,7 @@
 // Makes keys from settings. An invalid key is reported when it is loaded, not with the first delivery.
 import { createPublicKey, createSecretKey, type KeyObject } from 'node:crypto'
-import { decodeSecret } from '../../model/secret-length.ts'
-import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
+import { decodeSecret } from '../../model/config/secret-length.ts'
+import type { SecretEncoding, VerifySettings } from '../../model/config/verify.ts'
 import { toSettingProblem } from './proof.ts'
 import type { AsymmetricScheme } from './scheme.ts'
 

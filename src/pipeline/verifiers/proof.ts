@@ -4,7 +4,7 @@ import { openBody, readPayload } from '../../model/parse-body.ts'
 import type { VerifyRequest, Coverage, PinnedFetch, RequestHead, Verified, Verifier } from '../../model/verifier.ts'
 import { parsePath, readPath } from '../path.ts'
 import { hash, timingSafeEqual } from 'node:crypto'
-import type { DigestEncoding, TimestampUnit, VerifySettings } from '../../model/verify.ts'
+import type { DigestEncoding, TimestampUnit, VerifySettings } from '../../model/config/verify.ts'
 import { Problem } from '../../model/problem.ts'
 
 /** One kind of proof with its keys. The verifier adds names and handshakes. */
@@ -118,9 +118,9 @@ export function createSecretSet(secrets: readonly string[]): (presented: string)
   const known = secrets.map(toDigest)
   return (presented) => {
     const digest = toDigest(presented)
-    let found = false
-    for (const one of known) if (timingSafeEqual(one, digest)) found = true
-    return found
+    let isFound = false
+    for (const one of known) if (timingSafeEqual(one, digest)) isFound = true
+    return isFound
   }
 }
 

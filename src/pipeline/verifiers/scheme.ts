@@ -1,5 +1,5 @@
 // Schemes: how senders prove their requests. Each is a row, or a part of a row, in the table of senders.
-import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/verify.ts'
+import type { DigestEncoding, HmacAlgorithm, SecretEncoding, TimestampUnit } from '../../model/config/verify.ts'
 import type { HandshakeName } from './handshakes.ts'
 
 /** The form of a header with signatures: one after a prefix, or a list of named entries of which any may match. */

@@ -1,7 +1,7 @@
 // Whether a secret of a mapping is long enough for its scheme.
-import { decodeSecret, whyGuessable } from '../../model/secret-length.ts'
+import { decodeSecret, whyGuessable } from '../../model/config/secret-length.ts'
 import type { DefinedVerifier } from '../../model/verifier.ts'
-import type { SecretEncoding, VerifySettings } from '../../model/verify.ts'
+import type { SecretEncoding, VerifySettings } from '../../model/config/verify.ts'
 import { schemes } from '../senders.ts'
 import type { Scheme } from './scheme.ts'
 import { basicSecret } from './token.ts'

@@ -48,7 +48,7 @@ export function compileSignedText(template: string): { parts: readonly SignedPar
 }
 
 /** The parts of a request that a signature of the text of this template covers. */
-export function toCoverage(template: string, textIsId = false): Coverage {
+export function readCoverage(template: string, textIsId = false): Coverage {
   return { id: textIsId || template.includes('{id}'), body: template.includes('{body}') }
 }
 
@@ -87,7 +87,7 @@ export function describeSignedText(pieces: readonly (string | Uint8Array)[]): st
   return `${bytes.subarray(0, 300).toString()} … ${bytes.length - 360} bytes … ${bytes.subarray(-60).toString()}`
 }
 
-/** The most entries that are compared. No sender rotates through more keys. */
+/** The maximum number of entries that are compared. No sender rotates through more keys. */
 const most = 100
 
 /** The signatures that count, in order; empty if there is none with the right name. */

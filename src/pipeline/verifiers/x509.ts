@@ -41,7 +41,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
     secretHeaders: [],
     covers: { id: true, body: false },
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
-    async verify(request) {
+    async verify(request, at = now()) {
       const body = readJsonBody(request.rawBody)
       const fields = snsFields.get(readField(body, 'Type'))
       if (fields === undefined) return refused('The body is not an SNS message.')
@@ -49,7 +49,7 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
       if (fields.some((name) => name !== 'Message' && readField(body, name).includes('\n')))
         return refused('A field of the message has more than one line.')
       if (readField(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
-      const late = findTimeFault(readField(body, 'Timestamp'), { unit: 'iso8601', now: now(), toleranceSeconds })
+      const late = findTimeFault(readField(body, 'Timestamp'), { unit: 'iso8601', now: at, toleranceSeconds })
       if (late !== undefined) return refused(late)
       const version = readField(body, 'SignatureVersion')
       if (version !== '1' && version !== '2') return refused('The signature has an unknown version.')
@@ -83,13 +83,13 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
     secretHeaders: [],
     covers: { id: true, body: false },
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
-    async verify(request) {
+    async verify(request, at = now()) {
       const [id = '', time = '', certificateUrl = '', signature = ''] = names.map((name) => read(request, name))
       const absent = names.find((name) => read(request, name) === '')
       if (absent !== undefined) return missingHeader(absent)
       const algorithm = read(request, 'paypal-auth-algo')
       if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
-      const late = findTimeFault(time, { unit: 'iso8601', now: now(), toleranceSeconds })
+      const late = findTimeFault(time, { unit: 'iso8601', now: at, toleranceSeconds })
       if (late !== undefined) return refused(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
       return checkSignature(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })

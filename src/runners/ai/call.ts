@@ -1,20 +1,27 @@
 // Calls a model once with the AI SDK, streamed or not, and returns its result in one shape.
-import type { LanguageModel, LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
+import type { LanguageModelUsage, TextStreamPart, ToolSet } from 'ai'
 import type { JsonObject } from '../../base/json.ts'
 import type { Message } from '../../model/job.ts'
+import type { OpenModel } from './providers.ts'
+import { type AnswerForm, answerTool, toAnswerSchema } from './answer.ts'
 
 type Call = {
-  readonly model: LanguageModel
+  readonly model: OpenModel
   readonly system: string | undefined
   readonly messages: ChatMessage[]
   /** The options by the SDK's name of the provider. */
   readonly providerOptions: Record<string, JsonObject>
+  readonly maxOutputTokens: number | undefined
+  /** Undefined if no verdict is asked for. */
+  readonly answer: AnswerForm | undefined
   readonly signal: AbortSignal
 }
 
 export type ModelReply = {
   readonly kind: 'reply'
   readonly text: string
+  /** What the model passed to the tool by which it answers. */
+  readonly toolInput: unknown
   /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended without a reason. */
   readonly finish: string
   readonly model: string
@@ -37,7 +44,7 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
   // the SDK prints its warnings; here they become log lines of the run, unless the host handles them
   globalThis.AI_SDK_LOG_WARNINGS ??= false
   const ended = new AbortController()
-  const settings = toCallSettings({ ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
+  const settings = toCallSettings(sdk, { ...call, signal: AbortSignal.any([call.signal, ended.signal]) })
   try {
     return await (stream ? readStream(sdk, settings) : generate(sdk, settings))
   } catch (thrown) {
@@ -47,17 +54,42 @@ export async function callModel(call: Call, { stream }: { stream: boolean }): Pr
   }
 }
 
-function toCallSettings({ model, system, messages, providerOptions, signal }: Call) {
+function toCallSettings(sdk: Sdk, { model, system, messages, providerOptions, maxOutputTokens, answer, signal }: Call) {
   // 0: the worker retries, with longer pauses than the SDK
-  const always = { model, messages, providerOptions, abortSignal: signal, maxRetries: 0 }
+  const limit = maxOutputTokens === undefined ? {} : { maxOutputTokens }
+  const always = {
+    messages,
+    providerOptions,
+    abortSignal: signal,
+    maxRetries: 0,
+    ...limit,
+    ...toFormSettings(sdk, model, answer),
+  }
   return system === undefined ? always : { ...always, system }
 }
 
+/** The SDK would refuse output that does not fit its schema. Here such output may still be a reply, so only the model gets the schema. */
+function toFormSettings(sdk: Sdk, model: OpenModel, answer: AnswerForm | undefined) {
+  if (answer === undefined || answer.form === 'last-line') return { model }
+  const schema = toAnswerSchema(answer.words)
+  if (answer.form === 'tool-call') {
+    const tool = { description: 'Gives the reply and its verdict.', inputSchema: sdk.jsonSchema(schema) }
+    return { model, tools: { [answerTool]: tool }, toolChoice: 'required' as const }
+  }
+  const responseFormat = { type: 'json', schema, name: answerTool } as const
+  const middleware: Parameters<typeof sdk.wrapLanguageModel>[0]['middleware'] = {
+    specificationVersion: 'v3',
+    transformParams: async ({ params }) => ({ ...params, responseFormat }),
+  }
+  return { model: sdk.wrapLanguageModel({ model, middleware }) }
+}
+
 async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<ModelReply> {
-  const { text, finishReason, response, totalUsage, warnings = [] } = await sdk.generateText(settings)
+  const { text, toolCalls, finishReason, response, totalUsage, warnings = [] } = await sdk.generateText(settings)
   return {
     kind: 'reply',
     text,
+    toolInput: findToolInput(toolCalls),
     finish: finishReason,
     model: response.modelId,
     usage: totalUsage,
@@ -67,6 +99,7 @@ async function generate(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): 
 
 async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>): Promise<ModelReply | CallFailure> {
   let text = ''
+  let toolInput: unknown
   let start: PartOf<'start-step'> | undefined
   let step: PartOf<'finish-step'> | undefined
   // without onError the SDK prints an error with the whole request in it
@@ -74,6 +107,7 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
   for await (const part of fullStream) {
     if (part.type === 'start-step') start = part
     if (part.type === 'text-delta') text += part.text
+    if (part.type === 'tool-call') toolInput ??= findToolInput([part])
     if (part.type === 'finish-step') step = part
     if (part.type === 'error') return { kind: 'failed', thrown: part.error, begun: text !== '' }
   }
@@ -82,12 +116,23 @@ async function readStream(sdk: Sdk, settings: ReturnType<typeof toCallSettings>)
   return {
     kind: 'reply',
     text,
+    toolInput,
     // the initial value of a provider's package, which is never replaced if the stream breaks off
     finish: finishReason === 'other' && rawFinishReason === undefined ? 'none' : finishReason,
     model: response.modelId,
     usage,
     warnings: (start?.warnings ?? []).map(describeWarning),
   }
+}
+
+function findToolInput(calls: readonly { readonly toolName: string; readonly input: unknown }[]): unknown {
+  return calls.find(({ toolName }) => toolName === answerTool)?.input
+}
+
+/** Reads JSON whose end may be missing. */
+export async function parseIncompleteJson(text: string): Promise<unknown> {
+  const { parsePartialJson } = await import('ai')
+  return (await parsePartialJson(text)).value
 }
 
 function describeWarning(warning: Warning): string {

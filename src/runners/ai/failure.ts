@@ -72,6 +72,18 @@ export function toModelFailure(thrown: unknown, asked: ModelCall, now: number): 
   return toStatusFailure({ status, error, retryAfterMs }, asked)
 }
 
+/** The statuses with which providers and servers refuse a part of a request that they do not support. */
+const refusals: ReadonlySet<number> = new Set([400, 404, 422, 500, 501])
+/** The words of OpenAI, Anthropic, Google, OpenRouter, DeepSeek, Groq, vLLM, llama.cpp and Ollama about tools and structured output. */
+const aboutForm =
+  /\btools?\b|tool[_ ]?(choice|use|call)|function[_ ]?call|response[_ ]?(format|schema|mime)|output[_ ]?(config|format)|json[_ ]?(schema|mode)|structured[_ ]?output|guided|grammar|text\.format/i
+
+/** Whether a provider refuses tools or structured output. Only then is the same question worth another call in another form. */
+export function isFormRefused(thrown: unknown): boolean {
+  const answered = CallError.safeParse(thrown).data
+  return refusals.has(answered?.statusCode ?? 0) && aboutForm.test(answered?.responseBody?.slice(0, 10_000) ?? '')
+}
+
 function toNetworkFailure(code: string, { provider: { name, baseUrl } }: ModelCall): RunFailure {
   if (brokenOff.has(code)) return retryableFailure(describeCutConnection(name, code))
   return unavailableFailure(

@@ -71,6 +71,62 @@ export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
   }
 }
 
+type WatchedFetch = {
+  readonly fetch: Fetch
+  /** What the server did not do in time; undefined if it did all in time. */
+  readonly silence: () => 'no answer' | 'stopped' | undefined
+}
+
+/** Ends a call whose answer does not begin within `firstMs`, or that then sends nothing for `betweenMs`. */
+export function limitSilence(
+  fetch: Fetch,
+  { firstMs, betweenMs }: { firstMs: number; betweenMs: number },
+): WatchedFetch {
+  let silence: ReturnType<WatchedFetch['silence']>
+  return {
+    silence: () => silence,
+    fetch: async (input, init = {}) => {
+      const silent = new AbortController()
+      let kind: typeof silence = 'no answer'
+      const end = () => {
+        silence = kind
+        silent.abort(new Error('The server sent nothing for too long.'))
+      }
+      let timer = setTimeout(end, firstMs)
+      const restart = () => {
+        kind = 'stopped'
+        clearTimeout(timer)
+        timer = setTimeout(end, betweenMs)
+      }
+      const stop = () => clearTimeout(timer)
+      init.signal?.addEventListener('abort', stop, { once: true })
+      const signal = AbortSignal.any([silent.signal, ...(init.signal ? [init.signal] : [])])
+      try {
+        const answer = await fetch(input, { ...init, signal })
+        if (answer.body === null) {
+          stop()
+          return answer
+        }
+        // the head may come long before the first byte of the body
+        const watched = answer.body.pipeThrough(
+          new TransformStream<Uint8Array, Uint8Array>({
+            transform(chunk, controller) {
+              restart()
+              controller.enqueue(chunk)
+            },
+            flush: stop,
+          }),
+        )
+        const { status, statusText, headers } = answer
+        return new Response(watched, { status, statusText, headers })
+      } catch (thrown) {
+        stop()
+        throw thrown
+      }
+    },
+  }
+}
+
 type RepeatableFetch = {
   readonly fetch: Fetch
   /** Answers every request with the JSON that came instead of a stream; undefined if none came. */

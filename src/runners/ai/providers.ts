@@ -1,8 +1,8 @@
 // Chooses the provider and the model of a turn, and checks that a provider answers and accepts its key.
-import type { LanguageModel } from 'ai'
-import type { ModelsConfig, ProviderConfig } from '../../model/agents-config.ts'
+import type { wrapLanguageModel } from 'ai'
+import type { ModelsConfig, ProviderConfig } from '../../model/config/agents.ts'
 import { cut, findNearest } from '../../base/text.ts'
-import { isModelName, resolveModelName } from '../../model/permission.ts'
+import { isModelName, resolveModelName } from '../../model/config/permission.ts'
 import { toLine } from '../../boundary/boundary.ts'
 import type { Fetch } from './fetch.ts'
 import type { Probe } from '../../model/channel.ts'
@@ -93,12 +93,11 @@ function describeUnknownProvider(name: string, known: readonly string[]): string
   return `models.providers has no "${asked}", only ${known.map((one) => `"${one}"`).join(', ')}.${hint}`
 }
 
+/** A model in the version of the interface that the SDK can wrap. */
+export type OpenModel = Parameters<typeof wrapLanguageModel>[0]['model']
+
 /** The packages are loaded at the first use: a gateway without a model starts without them. */
-export async function openModel(
-  { config, baseUrl }: Provider,
-  model: string,
-  fetch: Fetch,
-): Promise<Exclude<LanguageModel, string>> {
+export async function openModel({ config, baseUrl }: Provider, model: string, fetch: Fetch): Promise<OpenModel> {
   const settings = {
     baseURL: baseUrl,
     fetch,
@@ -121,7 +120,12 @@ export async function openModel(
     case 'openai-compatible': {
       const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible')
       const name = optionNames[config.kind]
-      return createOpenAICompatible({ ...settings, name, includeUsage: true }).languageModel(model)
+      return createOpenAICompatible({
+        ...settings,
+        name,
+        includeUsage: true,
+        supportsStructuredOutputs: true,
+      }).languageModel(model)
     }
   }
 }

@@ -1,6 +1,6 @@
 // The provider options of a thinking level for each model, as data: the first row whose pattern matches. The table of the README is generated from it.
 import type { Thinking } from '../../model/action.ts'
-import type { ProviderConfig } from '../../model/agents-config.ts'
+import type { ProviderConfig } from '../../model/config/agents.ts'
 import type { JsonObject } from '../../base/json.ts'
 
 /** Provider options of the AI SDK by level. For a level that a model lacks, the nearest one is used. */

@@ -1,6 +1,6 @@
 // The known command-line agents, as data. Both may only read, because outsiders wrote their input.
 import type { Thinking } from '../../model/action.ts'
-import type { CommandRunnerConfig } from '../../model/agents-config.ts'
+import type { CommandRunnerConfig } from '../../model/config/agents.ts'
 
 /** A place in the output of a command: a path, in the last event that matches all of `where`. */
 export type Field = { readonly path: string; readonly where?: Readonly<Record<string, string | boolean>> }

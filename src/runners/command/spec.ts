@@ -1,6 +1,6 @@
 // The settings of a command runner (its configuration and the defaults of its profile), and the arguments of one run.
 import type { Thinking } from '../../model/action.ts'
-import type { CommandRunnerConfig } from '../../model/agents-config.ts'
+import type { CommandRunnerConfig } from '../../model/config/agents.ts'
 import { Problem } from '../../model/problem.ts'
 import { createPrintedReader, type PrintedReader } from './printed.ts'
 import { profiles } from './profiles.ts'
@@ -31,7 +31,7 @@ const commonEnv = ['PATH', 'HOME', 'LANG', 'TMPDIR']
 const minSecretLength = 8
 
 /** Throws `config-invalid` with the name of the key. */
-export function toCommandSpec(
+export function buildCommandSpec(
   id: string,
   config: CommandRunnerConfig,
   env: Readonly<Record<string, string | undefined>>,

@@ -1,5 +1,5 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
-import type { Appended, NewDelivery, NewEvent, NewJob } from '../records.ts'
+import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../records.ts'
 import { toAnswered, toAnswerText } from '../rows.ts'
 import { channel } from './listener.ts'
 import type { Param, Query } from './pool.ts'
@@ -15,6 +15,7 @@ const deliveryColumns = [
   ['body_hash', 'text'],
   ['answer_status', 'integer'],
   ['answer_body', 'text'],
+  ['recovered', 'smallint'],
   ['state', 'text'],
   ['mapping_id', 'text'],
   ['generation', 'text'],
@@ -37,6 +38,13 @@ const jobColumns = [
   ['planned', 'text'],
   ['steps', 'text'],
   ['step_name', 'text'],
+  ['labels', 'text'],
+  ['ring', 'text'],
+  ['flow_key', 'text'],
+  ['flow_lane', 'text'],
+  ['expires_ms', 'bigint'],
+  ['settings', 'text'],
+  ['stands_for', 'text'],
 ] as const
 
 const eventColumns = [
@@ -63,11 +71,15 @@ const lastParam = firstJob + jobColumns.length + eventColumns.length
 const buildChildInserts = (now: string, first: number) => `
   jobs_in AS (SELECT input.*, found.seq AS delivery_seq FROM ${unnest(jobColumns, first)}
     JOIN found ON found.id = input.delivery_id),
-  jobs_out AS (INSERT INTO jobs (id, delivery_seq, lane, state, agent_id, session_key, bytes, created_at, run_at, ended_at)
-    SELECT id, delivery_seq, lane, state, agent_id, session_key, bytes, ${now}, ${now},
+  jobs_out AS (INSERT INTO jobs (id, delivery_seq, stands_for, lane, state, agent_id, session_key, bytes, labels, flow, gate, created_at, run_at, ended_at)
+    SELECT id, CASE WHEN stands_for IS NULL THEN delivery_seq END, stands_for, lane, state, agent_id, session_key, bytes, labels,
+      CASE WHEN ring IS NOT NULL THEN 0 END, CASE WHEN ring IS NOT NULL THEN 3 ELSE 0 END, ${now}, ${now},
       CASE WHEN state = 'done' THEN ${now} END FROM jobs_in ORDER BY place RETURNING seq, id),
   parts_out AS (INSERT INTO job_parts (job_seq, planned, steps, step_names)
     SELECT o.seq, i.planned, i.steps, string_to_array(i.step_name, ',') FROM jobs_in i JOIN jobs_out o USING (id)),
+  flow_out AS (INSERT INTO job_flow (job_seq, delivery_seq, ring, key, lane, expires_at, settings)
+    SELECT o.seq, i.delivery_seq, i.ring, i.flow_key, i.flow_lane, ${now} + i.expires_ms, i.settings
+    FROM jobs_in i JOIN jobs_out o USING (id) WHERE i.ring IS NOT NULL),
   events_in AS (SELECT input.* FROM ${unnest(eventColumns, first + jobColumns.length)} JOIN found ON found.id = input.delivery_id),
   events_out AS (INSERT INTO events (${names(eventColumns)}, at)
     SELECT ${names(eventColumns)}, ${now} FROM events_in ORDER BY place),
@@ -80,7 +92,7 @@ const buildChildInserts = (now: string, first: number) => `
  * A row that does not take its key waits for no other insert, but is a duplicate of a stored row that has the key. The statement is its
  * own transaction, so it sets its own limit for locks, before it writes its first row, and asks for a durable commit.
  */
-const insertBatch = (now: string, lockMs: number) => `
+const insertBatch = (now: string, lockMs: number, ifTaken: string) => `
   WITH input AS (SELECT input.* FROM (SELECT concat(set_config('lock_timeout', '${lockMs}', true), ${setDurable}) AS are_set) settings, ${unnest(
     [...deliveryColumns, ['head', 'text'], ['body', 'bytea'], ['repeats', 'text']],
     1,
@@ -88,12 +100,16 @@ const insertBatch = (now: string, lockMs: number) => `
   found AS (INSERT INTO deliveries (${names(deliveryColumns)}, node, settled_at)
     SELECT ${names(deliveryColumns)}, $${lastParam + 1}::text, CASE WHEN state NOT IN ('pending', 'parked') THEN ${now} END FROM input
     WHERE repeats IS NULL OR NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.hook = input.hook AND d.dedupe_key = input.repeats)
-    ORDER BY place
-    ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING RETURNING seq, id),
+    ORDER BY place ${ifTaken} RETURNING seq, id),
   requests_out AS (INSERT INTO requests (delivery_seq, head, body)
     SELECT found.seq, head, body FROM input JOIN found USING (id) WHERE head IS NOT NULL),
   ${buildChildInserts(now, firstJob)}
   SELECT id, CASE WHEN $${lastParam} <> '' THEN pg_notify(${channel}, $${lastParam})::text END AS told FROM found`
+
+const skipTaken = 'ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING'
+
+/** Whether the row of a delivery takes its key. */
+const takesKey = ({ dedupe, state }: NewDelivery) => dedupe !== undefined && state !== 'skipped'
 
 /** For a delivery that is stored already: $1 is its seq, $2 its id. */
 export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint AS seq, $2::text AS id),
@@ -108,7 +124,7 @@ export type AppendOptions = {
   readonly payload: string
   /** This gateway. */
   readonly node: string | undefined
-  /** The most time that the statement may wait for one lock. */
+  /** The longest time that the statement may wait for one lock. */
   readonly lockMs: number
 }
 
@@ -118,13 +134,19 @@ export async function appendBatch(
   deliveries: readonly NewDelivery[],
   how: AppendOptions,
 ): Promise<Appended[]> {
-  const stored = await query(insertBatch(how.now, how.lockMs), ...toBatchParams(deliveries), how.payload, how.node)
+  // an insert that may conflict is confirmed in a second record of the WAL
+  const sql = insertBatch(how.now, how.lockMs, deliveries.some(takesKey) ? skipTaken : '')
+  const stored = await query(sql, ...toBatchParams(deliveries), how.payload, how.node)
   const ids = new Set(stored.map(({ id }) => id))
-  for (const delivery of deliveries) if (ids.has(delivery.id)) await keepNewest(query, delivery.id, delivery)
+  for (const delivery of deliveries) {
+    if (!ids.has(delivery.id)) continue
+    await keepNewest(query, delivery.id, delivery)
+    await insertCancel(query, delivery.id, delivery.cancel)
+  }
   const appended: Appended[] = []
   for (const delivery of deliveries) {
     const isStored = ids.has(delivery.id)
-    appended.push(isStored ? { kind: 'stored' } : await toDuplicate(query, delivery, how))
+    appended.push(isStored ? { kind: 'stored' } : await findDuplicate(query, delivery, how))
   }
   return appended
 }
@@ -148,6 +170,15 @@ export async function keepNewest(
   )
 }
 
+/** The next claim carries it out. */
+export async function insertCancel(query: Query, id: string, cancel: FlowCancel | undefined): Promise<void> {
+  if (cancel === undefined) return
+  const { ring, key, reason } = cancel
+  const sql = `INSERT INTO flow_cancels (delivery_seq, ring, key, reason) SELECT seq, $2, $3, $4 FROM deliveries WHERE id = $1
+    ON CONFLICT (delivery_seq) DO NOTHING`
+  await query(sql, id, ring, key, reason)
+}
+
 type StoredRequest = NewDelivery['request']
 
 /** Empty for a request that is too large to be kept. */
@@ -161,12 +192,12 @@ export function toBody(request: StoredRequest): Uint8Array | null {
   return request === 'too large' ? new Uint8Array() : request.body
 }
 
-export function toBytes(request: StoredRequest): number {
+export function measureRequestBytes(request: StoredRequest): number {
   return Buffer.byteLength(toHeadText(request) ?? '') + (toBody(request)?.byteLength ?? 0)
 }
 
 /** The key may have been forgotten since the insert. Then the delivery is stored after all. */
-async function toDuplicate(query: Query, delivery: NewDelivery, how: AppendOptions): Promise<Appended> {
+async function findDuplicate(query: Query, delivery: NewDelivery, how: AppendOptions): Promise<Appended> {
   const { hook, dedupe } = delivery
   if (dedupe === undefined) throw new Error('a delivery without a key conflicted with a key')
   const [row] = await query(selectAnswered, hook, dedupe.key)
@@ -177,7 +208,7 @@ async function toDuplicate(query: Query, delivery: NewDelivery, how: AppendOptio
 function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
   const rows = deliveries.map((delivery) => {
     const { dedupe, answer, request, state } = delivery
-    const takesKey = dedupe !== undefined && state !== 'skipped'
+    const key = takesKey(delivery) ? dedupe?.key : null
     const waits = state === 'pending' || state === 'parked'
     const head = toHeadText(request)
     const body = toBody(request)
@@ -187,10 +218,11 @@ function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
       delivery.hook,
       delivery.source,
       delivery.event,
-      takesKey ? dedupe.key : null,
+      key,
       dedupe?.bodyHash,
       answer.status,
       toAnswerText(answer),
+      delivery.recovered === true ? 1 : null,
       state,
       delivery.mappingId,
       delivery.generation,
@@ -199,10 +231,10 @@ function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
       delivery.problem && JSON.stringify(delivery.problem),
       JSON.stringify(delivery.trace),
       JSON.stringify(delivery.log),
-      waits ? toBytes(request) : 0,
+      waits ? measureRequestBytes(request) : 0,
       head,
       body,
-      takesKey ? null : dedupe?.key,
+      key === null ? dedupe?.key : null,
     ]
   })
   return [...toColumns(rows, firstJob - 1), ...toChildParams(deliveries)]
@@ -211,18 +243,41 @@ function toBatchParams(deliveries: readonly NewDelivery[]): Param[] {
 /** The params of `buildChildInserts`: jobs, then events. */
 export function toChildParams(deliveries: readonly { id: string; jobs: readonly NewJob[] }[]): Param[] {
   const jobs = deliveries.flatMap(({ id: deliveryId, jobs: own }) =>
-    own.map(({ id, lane, state, planned, steps }) => {
+    own.map((job) => {
+      const { id, state, planned, steps, labels, flow } = job
+      const lane = flow === undefined ? job.lane : undefined
       const text = JSON.stringify(planned)
       const { agentId, sessionKey } = planned
       const stepNames = steps.map(({ name }) => name).join(',')
       const bytes = Buffer.byteLength(text)
-      return [deliveryId, id, lane, state, agentId, sessionKey, bytes, text, JSON.stringify(steps), stepNames]
+      const names = labels && JSON.stringify(labels)
+      return [
+        deliveryId,
+        id,
+        lane,
+        state,
+        agentId,
+        sessionKey,
+        bytes,
+        text,
+        JSON.stringify(steps),
+        stepNames,
+        names,
+        ...toFlowParams(job),
+        job.standsFor,
+      ]
     }),
   )
   const events = deliveries.flatMap(({ id, jobs: own }) =>
     own.flatMap((job) => job.events.map((event) => toEventParams(id, event))),
   )
   return [...toColumns(jobs, jobColumns.length), ...toColumns(events, eventColumns.length)]
+}
+
+/** A job with a flow enters its lane when it is claimed. */
+function toFlowParams({ flow, lane }: NewJob): Value[] {
+  if (flow === undefined) return [null, null, null, null, null]
+  return [flow.ring, flow.key, lane, flow.expiresMs, JSON.stringify(flow.settings)]
 }
 
 type Value = Exclude<Param, readonly unknown[]>

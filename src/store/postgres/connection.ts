@@ -18,7 +18,7 @@ import {
 import { checkVersion, isMigrated, migrate } from './migrations.ts'
 import { createClientPool, type Query, withNewClient } from './pool.ts'
 import { createPresence } from './presence.ts'
-import { type Limits, limits, readSettings, toBeginSql, toPatientLimits } from './settings.ts'
+import { type Limits, limits, readSettings, toBeginSql, extendLimits } from './settings.ts'
 
 /** Statements of one transaction. */
 type DatabaseSession = { readonly query: Query }
@@ -71,7 +71,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
   const shown = describeDatabase(url)
   const readOnly = how !== 'migrate'
-  const patient = toPatientLimits(own ?? limits)
+  const patient = extendLimits(own ?? limits)
   const usualMs = options.answerMs ?? own?.answerMs ?? patient.answerMs
   const pool = createClientPool({
     url,
@@ -113,7 +113,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   }
 
   function onLost(error: unknown): void {
-    note(error instanceof Problem ? error.message : toDetail(error))
+    note(error instanceof Problem ? error.message : describeOutage(error))
     pool.cut(error)
   }
 
@@ -154,12 +154,12 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     await retryConflicts(() => inTransaction(({ query }) => migrate(query, shown), patient, patient.answerMs))
   }
 
-  function toDetail(error: unknown): string {
+  function describeOutage(error: unknown): string {
     return `Postgres at ${shown} cannot be used: ${describeError(error)}.`
   }
 
   function reportUnreachable(error: unknown): Problem {
-    const detail = toDetail(error)
+    const detail = describeOutage(error)
     if (presence.lost() === undefined) {
       note(detail)
       if (!readOnly && readSqlState(error) === readOnlyCode) presence.lose(error)
@@ -169,7 +169,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   }
 
   /** A sender reads this problem, so only the log names the database and what is wrong with it. */
-  function toSenderProblem(error: unknown): unknown {
+  function reportUnusable(error: unknown): unknown {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)
     if (error instanceof UnfitDatabase && presence.lost() === undefined) presence.lose(error)
@@ -187,16 +187,16 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     try {
       const lost = presence.lost()
       if (lost !== undefined)
-        throw lost.error instanceof Problem ? toSenderProblem(lost.error) : reportUnreachable(lost.error)
+        throw lost.error instanceof Problem ? reportUnusable(lost.error) : reportUnreachable(lost.error)
       await open().catch((error: unknown) => {
-        throw toSenderProblem(error)
+        throw reportUnusable(error)
       })
       await recheckSettings()
       const result = await run()
       if (presence.lost() === undefined) note(undefined)
       return result
     } catch (error) {
-      if (error instanceof Problem) throw error instanceof UnfitDatabase ? toSenderProblem(error) : error
+      if (error instanceof Problem) throw error instanceof UnfitDatabase ? reportUnusable(error) : error
       // the message of Postgres may quote values of the row
       if (isStatementError(error))
         throw storeUnavailable('The store cannot write this.', 5, new RefusedStatement(error))

@@ -131,7 +131,7 @@ async function writeDeliveries(query: Query, columns: CopiedTable['columns'], ro
   await insert(query, {
     into: 'deliveries',
     columns: { ...without(columns, ['head', 'body']), bytes: 'integer' },
-    rows: rows.map((row) => ({ ...row, bytes: waits(row) ? toBytes(row) : 0 })),
+    rows: rows.map((row) => ({ ...row, bytes: waits(row) ? measureRequestBytes(row) : 0 })),
   })
   await insert(query, {
     into: 'requests',
@@ -154,8 +154,14 @@ async function writeJobs(query: Query, columns: CopiedTable['columns'], rows: re
       agent_id: 'text',
       session_key: 'text',
       bytes: 'integer',
+      gate: 'integer',
     },
-    rows: rows.map((row) => ({ ...row, ...toOwner(row), bytes: Buffer.byteLength(String(row['planned'])) })),
+    rows: rows.map((row) => ({
+      ...row,
+      ...toOwner(row),
+      ...toUnsorted(row),
+      bytes: Buffer.byteLength(String(row['planned'])),
+    })),
   })
   await insert(query, {
     into: 'job_parts',
@@ -166,6 +172,11 @@ async function writeJobs(query: Query, columns: CopiedTable['columns'], rows: re
 
 function without(columns: CopiedTable['columns'], names: readonly string[]): CopiedTable['columns'] {
   return Object.fromEntries(Object.entries(columns).filter(([name]) => !names.includes(name)))
+}
+
+/** The first claim sorts the jobs that have a flow. */
+function toUnsorted({ flow = null, state }: Row): Row {
+  return flow === null ? { gate: 0 } : { flow: 0, gate: state === 'queued' ? 3 : 0 }
 }
 
 function toOwner({ planned }: Row): Row {
@@ -182,7 +193,7 @@ function toStepNames({ steps }: Row): string {
   return (JSON.parse(String(steps)) as readonly { readonly name: string }[]).map(({ name }) => name).join(',')
 }
 
-function toBytes({ head, body }: Row): number {
+function measureRequestBytes({ head, body }: Row): number {
   return Buffer.byteLength(String(head ?? '')) + (body instanceof Uint8Array ? body.byteLength : 0)
 }
 

@@ -1,37 +1,105 @@
 // Changes of stored deliveries. Each function runs in a transaction of its caller.
-import type { Appended, CursorMove, NewDelivery, Settlement } from '../records.ts'
+import { type Appended, type NewDelivery, type Settlement } from '../records.ts'
+import { type CursorMove, type CursorMoves, listMoves, oncePrefix, statePrefix } from '../cursors.ts'
+import { pruneAccounts } from './budgets.ts'
 import {
   appendBatch,
   type AppendOptions,
   insertChildren,
   keepNewest,
   toBody,
-  toBytes,
+  measureRequestBytes,
   toChildParams,
   toHeadText,
+  insertCancel,
 } from './append.ts'
 import type { Row } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
+import { reviewed } from '../flow-script.ts'
+import { lockFlows } from './flow.ts'
+import { reviewFlows } from './holds.ts'
 import type { Query } from './pool.ts'
+
+/** Deletes what belongs to a deleted row. It names the schema, because other clients may have another search path. */
+const afterDelete = (table: string, children: readonly (readonly [table: string, column: string])[]) => `
+CREATE FUNCTION hookloom_${table}_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  ${children
+    .map(
+      ([child, column]) =>
+        `EXECUTE format('DELETE FROM %I.${child} WHERE ${column} = $1', TG_TABLE_SCHEMA) USING OLD.seq;`,
+    )
+    .join('\n  ')}
+  RETURN NULL;
+END $$;
+CREATE TRIGGER ${table}_deleted AFTER DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION hookloom_${table}_deleted();`
+
+/**
+ * In place of foreign keys, which would lock the row of the delivery and that of the job again for each child that is inserted. Children
+ * are inserted with their parent or under its lock, and only rows that have ended are deleted.
+ */
+export const deletionSchema = `
+ALTER TABLE requests DROP CONSTRAINT requests_delivery_seq_fkey;
+ALTER TABLE rings DROP CONSTRAINT rings_seq_fkey;
+ALTER TABLE jobs DROP CONSTRAINT jobs_delivery_seq_fkey;
+ALTER TABLE job_parts DROP CONSTRAINT job_parts_job_seq_fkey;
+ALTER TABLE job_flow DROP CONSTRAINT job_flow_job_seq_fkey;
+${afterDelete('deliveries', [
+  ['requests', 'delivery_seq'],
+  ['rings', 'seq'],
+  ['jobs', 'delivery_seq'],
+])}
+${afterDelete('jobs', [
+  ['job_parts', 'job_seq'],
+  ['job_flow', 'job_seq'],
+])}
+`
 
 export async function appendAll(
   query: Query,
   {
     deliveries,
-    move,
+    moves,
     ...how
-  }: { deliveries: readonly NewDelivery[]; move: CursorMove } & Omit<AppendOptions, 'payload'>,
+  }: { deliveries: readonly NewDelivery[]; moves: CursorMoves } & Omit<AppendOptions, 'payload'>,
 ): Promise<Appended[] | 'moved'> {
-  const { name, from, to } = move
-  const moved =
-    from === undefined
-      ? await query('INSERT INTO cursors VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING name', name, to)
-      : await query('UPDATE cursors SET value = $3 WHERE name = $1 AND value = $2 RETURNING name', name, from, to)
-  if (moved.length === 0) return 'moved'
+  const moved = await moveCursors(query, moves)
+  if (moved === undefined) return 'moved'
   const appended: Appended[] = []
   // one by one: a row of a batch would not see its twin
   for (const delivery of deliveries) appended.push(...(await appendBatch(query, [delivery], { ...how, payload: '' })))
+  const isStored = appended.some(({ kind }) => kind === 'stored')
+  if (!isStored)
+    await restoreCursors(
+      query,
+      moved.filter(({ ifStored }) => ifStored),
+    )
   return appended
+}
+
+/** The moves that it wrote, or undefined if the value of one is not `from`: then nothing is written. */
+async function moveCursors(query: Query, moves: CursorMoves): Promise<readonly CursorMove[] | undefined> {
+  const written: CursorMove[] = []
+  for (const move of listMoves(moves)) {
+    const { name, from, to } = move
+    const moved =
+      from === undefined
+        ? await query('INSERT INTO cursors VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING name', name, to)
+        : await query('UPDATE cursors SET value = $3 WHERE name = $1 AND value = $2 RETURNING name', name, from, to)
+    if (moved.length === 0) {
+      await restoreCursors(query, written)
+      return undefined
+    }
+    written.push(move)
+  }
+  return written
+}
+
+/** Takes back the moves of this transaction, which no other one has seen. */
+async function restoreCursors(query: Query, moves: readonly CursorMove[]): Promise<void> {
+  for (const { name, from } of moves) {
+    if (from === undefined) await query('DELETE FROM cursors WHERE name = $1', name)
+    else await query('UPDATE cursors SET value = $2 WHERE name = $1', name, from)
+  }
 }
 
 const settleDelivery = (
@@ -41,11 +109,23 @@ const settleDelivery = (
     settled_at = CASE WHEN $2 IN ('pending', 'parked') THEN NULL ELSE ${now} END
   WHERE id = $1 AND state IN ('pending', 'parked') RETURNING seq`
 
+const selectOpen = `SELECT seq FROM deliveries WHERE id = $1 AND state IN ('pending', 'parked') FOR UPDATE`
+
 /** A delivery that stays pending or parked keeps its request unless a new one is given. */
 export async function settle(
   query: Query,
-  { id, settlement, now }: { id: string; settlement: Settlement; now: string },
-): Promise<boolean> {
+  {
+    id,
+    settlement,
+    moves = [],
+    now,
+  }: { id: string; settlement: Settlement; moves?: CursorMoves | undefined; now: string },
+): Promise<boolean | 'moved'> {
+  if (listMoves(moves).length > 0) {
+    const [open] = await query(selectOpen, id)
+    if (open === undefined) return false
+    if ((await moveCursors(query, moves)) === undefined) return 'moved'
+  }
   const { state, problem, request, jobs, mappingId } = settlement
   const waits = state === 'pending' || state === 'parked'
   const [row] = await query(
@@ -59,7 +139,7 @@ export async function settle(
     problem && JSON.stringify(problem),
     JSON.stringify(settlement.trace),
     JSON.stringify(settlement.log),
-    waits ? request && toBytes(request) : 0,
+    waits ? request && measureRequestBytes(request) : 0,
   )
   if (row === undefined) return false
   const seq = Number(row['seq'])
@@ -73,6 +153,7 @@ export async function settle(
     )
   } else if (!waits) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
   if (jobs.length > 0) await query(insertChildren(now), seq, id, ...toChildParams([{ id, jobs }]))
+  await insertCancel(query, id, settlement.cancel)
   await keepNewest(query, id, settlement)
   return true
 }
@@ -85,6 +166,7 @@ export async function drop(query: Query, id: string, now: string): Promise<boole
 
 /** `jobs`: the states of the jobs that are dropped with the delivery. */
 async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string; jobs: string }): Promise<boolean> {
+  await lockFlows(query, 'delivery_seq = $1', seq)
   const dropped = await query(
     `UPDATE deliveries SET state = 'dropped', settled_at = ${now}, waits_for = NULL, bytes = 0
       WHERE seq = $1 AND state IN ('pending', 'parked') RETURNING seq`,
@@ -92,9 +174,10 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
   )
   if (dropped.length > 0) await query('DELETE FROM requests WHERE delivery_seq = $1', seq)
   const left = await query(
-    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING seq`,
+    `UPDATE jobs SET state = 'dropped', ended_at = ${now} WHERE delivery_seq = $1 AND state IN (${jobs}) RETURNING ${reviewed}`,
     seq,
   )
+  await reviewFlows(query, left)
   if (left.length > 0) await query(`UPDATE deliveries SET state = 'dropped' WHERE seq = $1 AND state = 'accepted'`, seq)
   return dropped.length + left.length > 0
 }
@@ -153,6 +236,10 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
     `DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE at < $1 LIMIT $2) RETURNING seq`,
     `DELETE FROM sessions WHERE (agent_id, session_key) IN
       (SELECT agent_id, session_key FROM sessions WHERE updated_at < $1 LIMIT $2) RETURNING agent_id`,
+    `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
+      WHERE CASE WHEN starts_with(name, '${oncePrefix}') OR starts_with(name, '${statePrefix}')
+        THEN split_part(value, ' ', 1)::bigint < ${now} ELSE false END LIMIT $2) AND $1::bigint > 0 RETURNING name`,
+    pruneAccounts,
     `DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE until < $1 LIMIT $2) RETURNING name`,
     `DELETE FROM nodes WHERE id IN (SELECT id FROM nodes WHERE seen_at < $1 LIMIT $2) RETURNING id`,
     `DELETE FROM task_names WHERE stands_for IN (SELECT stands_for FROM task_names t

@@ -1,22 +1,30 @@
 // Claims and tasks. The clock is the database's. No statement waits for a job that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
 import { clockSetBackMs, leaseLost } from '../rules.ts'
+import type { SharedLimits } from '../../model/config/flow.ts'
+import { claimFlows, hintColumns } from '../flow.ts'
+import type { FlowClaimed } from '../flow-script.ts'
 import type { NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
+import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
+import { endAsAsked, endHolds, isHeld, isLapsed, reopenFlows, selectHints } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
-const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error,
-  j.failing_since, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, d.id AS delivery_id`
+const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error, j.ended_by,
+  j.failing_since, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, j.flow, d.id AS delivery_id`
 const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq'
 export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 
-/** 52 random bits, and never 0, which no claim has. */
-export const newFence = '1 + floor(random() * 4503599627370496)::bigint'
-
 /** The queued jobs that arrived first. Usually enough of them can run. */
 const windowSize = 200
-const firstQueued = `SELECT seq FROM (SELECT seq FROM jobs WHERE state = 'queued' ORDER BY seq LIMIT ${windowSize}) w`
+const firstQueued = `SELECT seq FROM (SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ${windowSize}) w`
+
+/** With an order: for EXISTS, Postgres would read the table while its statistics are old. */
+const hasQueued = `(SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) IS NOT NULL`
+
+/** Queued jobs that no delivery caused. There are few. */
+const queuedTasks = `SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND gate = 0`
 
 /** The first unfinished job of each lane, found by one index read a lane, however many jobs wait in it. */
 export const heads = `heads AS (
@@ -25,10 +33,10 @@ export const heads = `heads AS (
     SELECT next.lane, next.seq FROM heads, LATERAL (SELECT lane, seq FROM jobs
       WHERE lane IS NOT NULL AND ended_at IS NULL AND lane > heads.lane ORDER BY lane, seq LIMIT 1) next)`
 /** The jobs that wait for no other job: the first job of each lane, and all jobs without a lane. */
-export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued'`
+export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0`
 
 /** Queued, with no earlier job and no running job in its lane. */
-export const isFree = `j.state = 'queued' AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
+export const isFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 
 /** A job that was never tried is due, and so is one that would wait for longer than any retry: the clock was set back. */
@@ -39,11 +47,14 @@ export const isDue = (now: string) =>
 const claimFrom = (candidates: string, now: string) => `
   WITH RECURSIVE ${heads},
   candidates AS MATERIALIZED (${candidates}),
-  expired AS MATERIALIZED (SELECT seq FROM jobs WHERE state = 'running' AND locked_until <= ${now}),
+  expired AS MATERIALIZED (SELECT seq FROM jobs WHERE state = 'running' AND locked_until <= ${now}
+    AND flow IS NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = jobs.seq)),
   picked AS MATERIALIZED (
     SELECT j.seq, j.state AS was, j.fence AS was_fence FROM jobs j
     WHERE j.seq = ANY (ARRAY(SELECT seq FROM candidates UNION SELECT seq FROM expired))
       AND ((${isFree} AND ${isDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
+      -- a job may have been stored after the gates were closed, and before this statement
+      AND NOT ${isHeld(now)}
     ORDER BY j.seq LIMIT $1 FOR UPDATE OF j SKIP LOCKED),
   claimed AS (UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ${now} + $2::bigint,
       attempts = attempts + CASE WHEN was = 'running' THEN 1 ELSE 0 END,
@@ -52,19 +63,86 @@ const claimFrom = (candidates: string, now: string) => `
     FROM picked WHERE jobs.seq = picked.seq RETURNING jobs.*, nullif(picked.was_fence, 0) AS lapsed)
   SELECT ${jobColumns}, j.lapsed, ${now} AS now FROM claimed j JOIN ${jobTables} ORDER BY j.seq`
 
-type Claim = { readonly limit: number; readonly leaseMs: number; readonly now: string }
+type Claim = {
+  readonly limit: number
+  readonly leaseMs: number
+  readonly limits: SharedLimits
+  readonly only: 'tasks' | undefined
+  readonly now: string
+}
+type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly isSorted: boolean }
 
-/** Runs in one transaction: two gateways that claim two jobs of a lane at once conflict in a unique index, and one begins again. */
-export async function claim(query: Query, { limit, leaseMs, now }: Claim): Promise<ClaimedJob[]> {
+/** Runs in one transaction: two gateways that claim two jobs of a lane at the same time conflict in a unique index, and one begins again. */
+export async function claim(query: Query, given: Claim): Promise<Claimed> {
+  const { now } = given
+  const [hints] = await query(`SELECT ${selectHints(now)}${given.only === undefined ? `, ${lockIfFlows}` : ''}`)
+  if (hints?.['overdue'] === 1) await query(endAsAsked(now, `j.locked_until <= ${now}`))
+  if (hints?.['held'] === 1) await holdBack(query, now)
+  if (hints?.['flows'] !== 1 || given.only !== undefined)
+    return { jobs: await claimPlain(query, given), isSorted: true }
+  // in another transaction: the next one asks running jobs to end before it writes keys
+  if (hints['lapsed'] === 1 && (await requeueExpired(query, now))) return { jobs: [], isSorted: false }
+  const { started, isSorted } = await startFlows(query, given)
+  const rows = await selectStarted(query, started, now)
+  const plain = await claimPlain(query, { ...given, limit: given.limit - started.size })
+  return { jobs: [...rows, ...plain], isSorted }
+}
+
+async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): Promise<ClaimedJob[]> {
+  if (limit <= 0) return []
   const from = async (candidates: string, most: number) =>
     (await query(claimFrom(candidates, now), most, leaseMs, leaseLost)).map((row) =>
       toClaimedJob(row, Number(row['now'])),
     )
+  if (only === 'tasks') return await from(queuedTasks, limit)
   const first = await from(firstQueued, limit)
   if (first.length >= limit) return first
   const [backlog] = await query(`SELECT count(*) AS count FROM (${firstQueued}) w`)
   if (Number(backlog?.['count']) < windowSize) return first
   return [...first, ...(await from(eachHead, limit - first.length))]
+}
+
+/** A job whose lease expired waits for its turn again. Returns whether there was one. */
+async function requeueExpired(query: Query, now: string): Promise<boolean> {
+  const sql = `WITH lost AS (SELECT seq FROM jobs j WHERE ${isLapsed(now)} FOR UPDATE SKIP LOCKED)
+    UPDATE jobs SET state = 'queued', gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1, run_at = ${now}
+    FROM lost WHERE jobs.seq = lost.seq RETURNING jobs.flow, jobs.run_at`
+  const requeued = await query(sql, leaseLost)
+  await reopenFlows(query, requeued)
+  return requeued.length > 0
+}
+
+/** One claim at a time starts turns of flows: the others wait for it, and then count what it started. */
+async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim): Promise<FlowClaimed> {
+  // begins under the lock
+  const [hints = {}] = await query(
+    `SELECT ${now} AS now, (SELECT json_agg(label) FROM holds WHERE until IS NULL OR until > ${now})::text AS held, ${hintColumns(now)},
+      (${hasQueued})::int AS plain`,
+  )
+  const { now: at, held, ...own } = hints
+  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${isFree} AND ${isDue(now)} ORDER BY j.seq LIMIT $1`
+  // as: labels are texts
+  const labels = JSON.parse(String(held ?? '[]')) as string[]
+  const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain }
+  return await runScript(query, claimFlows(given, own))
+}
+
+async function selectStarted(query: Query, started: FlowClaimed['started'], now: string): Promise<ClaimedJob[]> {
+  if (started.size === 0) return []
+  const sql = `SELECT ${jobColumns}, ${now} AS now FROM jobs j JOIN ${jobTables} WHERE j.seq = ANY ($1::bigint[]) ORDER BY j.seq`
+  const rows = await query(sql, [...started.keys()])
+  return rows.map((row) =>
+    toClaimedJob({ ...row, lapsed: started.get(Number(row['seq'])) ?? null }, Number(row['now'])),
+  )
+}
+
+/** Closes the gates of queued jobs that a hold keeps back. Each job is visited once, until its hold ends. */
+async function holdBack(query: Query, now: string): Promise<void> {
+  await endHolds(query, now)
+  const sql = `UPDATE jobs j SET gate = 4 WHERE j.seq IN (
+      SELECT j.seq FROM jobs j WHERE j.state = 'queued' AND j.gate = 0 AND ${isHeld(now)} ORDER BY j.seq LIMIT ${windowSize} FOR UPDATE SKIP LOCKED)
+    RETURNING seq`
+  while ((await query(sql)).length === windowSize);
 }
 
 export async function extend(
@@ -82,14 +160,14 @@ export async function extend(
 }
 
 export async function addTask(query: Query, task: NewTask, now: string): Promise<boolean> {
-  const { id, planned, lane, standsFor, unlessWithinMs = 0 } = task
+  const { id, planned, lane, standsFor, labels, unlessWithinMs = 0 } = task
   // one statement: a sweep may delete the name between two
   const lockName = `INSERT INTO task_names VALUES ($1) ON CONFLICT (stands_for) DO UPDATE SET stands_for = excluded.stands_for`
   await query(lockName, standsFor)
   const text = JSON.stringify(planned)
   const added = await query(
-    `WITH added AS (INSERT INTO jobs (id, lane, state, agent_id, session_key, stands_for, bytes, created_at, run_at)
-        SELECT $1, $2, 'queued', $3, $4, $5, $6, ${now}, ${now}
+    `WITH added AS (INSERT INTO jobs (id, lane, state, agent_id, session_key, stands_for, bytes, labels, created_at, run_at)
+        SELECT $1, $2, 'queued', $3, $4, $5, $6, $9, ${now}, ${now}
         WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = $5 AND state = 'queued' AND lane IS NOT NULL)
           AND NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = $5 AND created_at > ${now} - $7::bigint AND created_at <= ${now})
         RETURNING seq)
@@ -102,18 +180,27 @@ export async function addTask(query: Query, task: NewTask, now: string): Promise
     Buffer.byteLength(text),
     unlessWithinMs,
     text,
+    labels && JSON.stringify(labels),
   )
   return added.length > 0
 }
 
+export async function hasten(query: Query, standsFor: string, now: string): Promise<boolean> {
+  const sql = `UPDATE jobs SET run_at = ${now} WHERE stands_for = $1 AND state = 'queued' AND run_at > ${now} RETURNING seq`
+  return (await query(sql, standsFor)).length > 0
+}
+
 export async function requeue(query: Query, id: string, now: string): Promise<boolean> {
   const [job] = await query(
-    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, run_at = ${now}
+    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, run_at = ${now},
+      gate = CASE WHEN flow IS NULL THEN 0 ELSE 3 END, lane = CASE WHEN flow IS NULL THEN lane END, flow = CASE WHEN flow IS NULL THEN NULL ELSE 0 END
       WHERE id = $1 AND state = 'dead' RETURNING seq`,
     id,
   )
   if (job === undefined) return false
   const seq = Number(job['seq'])
+  // left by a claim that waited for the report that made the job dead
+  await query('DELETE FROM endings WHERE job_seq = $1', seq)
   const [parts] = await query('SELECT posts FROM job_parts WHERE job_seq = $1', seq)
   await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', seq, toSentPosts(parts))
   return true

@@ -1,7 +1,7 @@
 // Named leases, the gateways, and the clients that are locked out, as rows. Not advisory locks: a pooler may give those to another client.
 import type { FailuresQuery, Lease, NodeInfo } from '../owners.ts'
 import type { Query } from './pool.ts'
-import { newFence } from './jobs.ts'
+import { newFence } from './flow.ts'
 
 type LeaseTerms = { readonly leaseMs: number; readonly now: string }
 

@@ -1,6 +1,10 @@
 // The schema. Migrations only go forward, in one transaction under a lock: gateways that start at the same time migrate once.
+import { budgetsSchema } from './budgets.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Row } from '../rows.ts'
+import { deletionSchema } from './deliveries.ts'
+import { flowSchema } from './flow.ts'
+import { quarantineSchema } from './quarantine.ts'
 
 /**
  * `seq` is the order of arrival; times are milliseconds since the epoch. Identifiers are compared by their bytes.
@@ -206,12 +210,17 @@ const migrations: readonly string[] = [
   repeats,
   inOrder,
   rareStates,
+  flowSchema,
+  quarantineSchema,
+  'ALTER TABLE deliveries ADD COLUMN recovered smallint',
+  budgetsSchema,
+  deletionSchema,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>
 
 /**
- * Applies the missing migrations: call it only if `isMigrated` says no, because its lock waits for a backup, which reads every table.
+ * Applies the missing migrations: call it only if `isMigrated` returns false, because its lock waits for a backup, which reads every table.
  * `shown`: the database, for errors. Throws `config-invalid` if a newer hookloom wrote it.
  */
 export async function migrate(query: MigrationQuery, shown: string): Promise<void> {

@@ -1,19 +1,23 @@
 // The store of several gateways: Postgres, plain SQL. All of them may write at once; the database decides who has a job.
 import { type Log, silentLog } from '../../model/log.ts'
+import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
-import type { Settlement, StoreHealth } from '../records.ts'
+import type { JobReport, Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
 import { appendBatch } from './append.ts'
+import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts'
 import { createBatches } from './batches.ts'
 import { createDatabaseConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
-import { addTask, claim, extend, requeue } from './jobs.ts'
+import { addTask, claim, extend, hasten, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
+import { end, hold, unhold } from './holds.ts'
 import type { Query } from './pool.ts'
 import { createReads, waitingBytes } from './reads.ts'
+import { noteRefusals, quarantine, release } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { report } from './report.ts'
 import { limits, type Limits } from './settings.ts'
@@ -26,9 +30,9 @@ export type PostgresOptions = {
    * of their own clock.
    */
   readonly now?: () => string
-  /** The most bytes that may wait. Read for each delivery. It is checked against a figure of at most a second ago. Default: no limit. */
+  /** The maximum number of bytes that may wait. Read for each delivery. It is checked against a figure of at most a second ago. Default: no limit. */
   readonly maxWaitingBytes?: () => number
-  /** The most appends that may wait for the database. Default 10,000. */
+  /** The maximum number of appends that may wait for the database. Default 10,000. */
   readonly maxQueued?: number
   /** How the connection for signals is checked. Tests shorten it. */
   readonly listening?: ListenerTimes
@@ -56,7 +60,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   const batches = createBatches({
     maxQueued,
     store: (batch) =>
-      batch.some(({ ring }) => ring !== undefined)
+      batch.some(({ ring, cancel }) => ring !== undefined || cancel !== undefined)
         ? transaction((session) => appendBatch(session.query, batch, toAppendOptions(batch)))
         : appendBatch(query, batch, toAppendOptions(batch)),
   })
@@ -76,7 +80,8 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     transaction(async (session) => {
       const result = await write(session.query)
       const payload = listener.toPayload(signals)
-      if (payload !== '' && result !== false) await session.query(`SELECT pg_notify(${channel}, $1)`, payload)
+      if (payload !== '' && result !== false && result !== 'moved')
+        await session.query(`SELECT pg_notify(${channel}, $1)`, payload)
       return result
     })
 
@@ -127,33 +132,52 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     },
     append: async (delivery) => {
       await measure()
-      reserveCapacity(toBytesThatWait(delivery))
+      reserveCapacity(measureOwnWaitingBytes(delivery))
       return await batches.append(delivery)
     },
-    appendAll: async (deliveries, move) => {
+    appendAll: async (deliveries, moves) => {
       await measure()
-      reserveCapacity(deliveries.reduce((total, delivery) => total + toBytesThatWait(delivery), 0))
+      reserveCapacity(deliveries.reduce((total, delivery) => total + measureOwnWaitingBytes(delivery), 0))
       return await writeAndSignal(toSignals(deliveries), (own) =>
-        appendAll(own, { deliveries, move, now: now(), node, lockMs: held.lockMs }),
+        appendAll(own, { deliveries, moves, now: now(), node, lockMs: held.lockMs }),
       )
     },
     noteRepeats: (repeats) => writeSilently((own) => noteRepeats(own, repeats)),
-    settle: (id, settlement) =>
-      writeAndSignal(toSignals([settlement]), (own) => settle(own, { id, settlement, now: now() })),
+    quarantine: (requests, bounds) => writeSilently((own) => quarantine(own, { requests, bounds })),
+    noteRefusals: (refusals) => writeSilently((own) => noteRefusals(own, refusals)),
+    release: (requestIds) => writeSilently((own) => release(own, requestIds)),
+    settle: (id, settlement, moves) =>
+      writeAndSignal(toSignals([settlement]), (own) => settle(own, { id, settlement, moves, now: now() })),
     forget: async ({ hook, key }) => {
       await writeSilently((own) =>
         own('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key),
       )
     },
-    claim: (given) => writeSilently((own) => claim(own, { ...given, now: now() })),
+    claim: async ({ limit, leaseMs, limits = {}, only }) => {
+      const jobs: ClaimedJob[] = []
+      // new jobs of flows are sorted in small transactions
+      for (let isSorted = false; !isSorted;) {
+        const given = { limit: limit - jobs.length, leaseMs, limits, only, now: now() }
+        const step = await writeSilently((own) => claim(own, given))
+        jobs.push(...step.jobs)
+        isSorted = step.isSorted
+      }
+      return jobs
+    },
     // the next job of the lane: the worker that reports claims it, unless it stops or goes on with this one
     report: (job, what) =>
-      writeAndSignal(what.outcome?.kind === 'release' || what.leavesLane === true ? ['jobs'] : [], (own) =>
-        report(own, { job, what, now: now() }),
-      ),
+      writeAndSignal(letsOthersRun(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
     extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),
+    reserve: (job, reservations) => writeSilently((own) => reserve(own, { job, reservations, now: now() })),
+    raiseBudget: (account, by) => writeAndSignal(['jobs'], (own) => raiseBudget(own, { ...account, by, now: now() })),
+    wakeBudgets: () => writeAndSignal(['jobs'], (own) => wakeBudgets(own, now())),
+    noteBudgetAlert: (account, percent) => writeSilently((own) => noteBudgetAlert(own, account, percent)),
     addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writeAndSignal(['jobs'], (own) => requeue(own, id, now())),
+    hasten: (standsFor) => writeAndSignal(['jobs'], (own) => hasten(own, standsFor, now())),
+    end: (id, ending) => writeAndSignal(['jobs'], (own) => end(own, { id, ending, now: now() })),
+    hold: (given) => writeSilently((own) => hold(own, given, now())),
+    unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),
     drop: (id) => writeSilently((own) => drop(own, id, now())),
     sweep,
     lease: (given) => writeSilently((own) => lease(own, { ...given, now: now() })),
@@ -194,14 +218,19 @@ export function createPostgresReader({ url }: { url: string }): StoreReader {
   return { ...createReads(calls, () => databaseNow), close }
 }
 
-function toSignals(batch: readonly Pick<Settlement, 'state' | 'jobs'>[]): Signal[] {
+/** Whether another job may be claimed after a report, although this one has not ended. */
+function letsOthersRun({ outcome, leavesLane, settled }: JobReport): boolean {
+  return outcome?.kind === 'release' || leavesLane === true || settled !== undefined
+}
+
+function toSignals(batch: readonly Pick<Settlement, 'state' | 'jobs' | 'cancel'>[]): Signal[] {
   const waits = batch.some(({ state }) => state === 'pending' || state === 'parked')
-  const queues = batch.some(({ jobs }) => jobs.some(({ state }) => state === 'queued'))
+  const queues = batch.some(({ jobs, cancel }) => cancel !== undefined || jobs.some(({ state }) => state === 'queued'))
   return [...(queues ? (['jobs'] as const) : []), ...(waits ? (['waiting'] as const) : [])]
 }
 
 /** The bytes of a delivery that will wait: its request while it is pending or parked, and its queued jobs. */
-function toBytesThatWait({ state, request, jobs }: Parameters<Store['append']>[0]): number {
+function measureOwnWaitingBytes({ state, request, jobs }: Parameters<Store['append']>[0]): number {
   const waits = state === 'pending' || state === 'parked'
   const body = waits && typeof request === 'object' ? request.body.byteLength : 0
   const queued = jobs.filter((job) => job.state === 'queued')

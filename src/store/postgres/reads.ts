@@ -1,9 +1,12 @@
 // The read calls of the store: single rows and short lists, found by index.
+import { toStep } from '../queries.ts'
+import { newest, place, recordColumns, selectDeliveries, selectStep, toEscapedBytes } from './search.ts'
 import type { Job } from '../../model/job.ts'
 import {
   type Row,
   type SqlValue,
   toAnswered,
+  toCursor,
   toDeliveryCounts,
   toDeliveryRecord,
   toJob,
@@ -21,21 +24,19 @@ import {
 } from '../rows.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Store, StoreReader } from '../store.ts'
+import { selectProgress, toProgress } from '../progress.ts'
 import { selectWaitedFor } from '../rules.ts'
 import { selectAnswered } from './append.ts'
+import { gathered, selectNextFlow } from '../flow.ts'
+import { readHolds, selectEndings } from './holds.ts'
+import { countQueued, countWaits, readWaits } from '../waits.ts'
+import { readAccounts } from './budgets.ts'
 import type { Query } from './pool.ts'
+import { findQuarantined, findSealed } from './quarantine.ts'
+import { runScript } from './flow.ts'
 import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
 
-type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
-
-const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.event, d.mapping_id, d.generation, d.transform_hash,
-  d.state, d.body_differed, d.settled_at, d.answer_status, d.answer_body, d.problem, d.trace, d.log, d.node,
-  (SELECT r.times FROM repeats r WHERE r.seq = d.seq) AS repeats,
-  (SELECT r.last_at FROM repeats r WHERE r.seq = d.seq) AS repeated_at`
-
-/** The newest `$limit` rows, oldest first. */
-const newest = (sql: string, order: string, limit: string) =>
-  `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ${limit}) n ORDER BY ${order}`
+type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
 
 /** At least the $2 newest rows before the moment $1, as whole moments: the rows of one moment stay together. */
 const newestMoments = (table: string, moment: string, order: string) => `SELECT * FROM ${table}
@@ -43,23 +44,11 @@ const newestMoments = (table: string, moment: string, order: string) => `SELECT 
     (SELECT ${moment} FROM ${table} WHERE ${moment} < $1 ORDER BY ${moment} DESC LIMIT $2) n)
   ORDER BY ${order}`
 
-const place = (id: string) =>
-  `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
+const selectEachProgress = selectProgress((id) => `${id} = ANY($1)`, {
+  parts: 'p',
+  join: 'JOIN job_parts p ON p.job_seq = j.seq',
+})
 
-/**
- * Filters between $7 and $2, the seqs of two places. A text is searched in the columns that lists show, and at the beginning of the id. With
- * the collation C, `lower` changes ASCII letters only, and takes an eighth of the time of `translate`.
- */
-const selectDeliveries = newest(
-  `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND d.seq >= $7 AND ($3::text IS NULL OR d.state = $3)
-    AND ($4::text IS NULL OR d.hook = $4) AND ($5::text IS NULL OR d.source = $5)
-    AND ($6::text IS NULL OR starts_with(d.id, $6) OR strpos(
-      lower(concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id) COLLATE "C"), $6) > 0)`,
-  'seq',
-  '$1',
-)
-const selectStep = `SELECT id FROM deliveries
-  WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint ORDER BY seq DESC LIMIT 1`
 const isStored = `r.head <> ''`
 const selectKept = `SELECT ${recordColumns}, r.head, CASE WHEN ${isStored} THEN r.body END AS body
   FROM requests r JOIN deliveries d ON d.seq = r.delivery_seq
@@ -100,6 +89,8 @@ const free = (condition: string) => `WITH RECURSIVE ${heads}
   SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${isFree} AND ${condition}`
 
 /** A gateway joins again every ten seconds. */
+const texts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`
+
 const aliveMs = 30_000
 /** Greater than every seq and every moment. */
 const end = Number.MAX_SAFE_INTEGER
@@ -130,15 +121,16 @@ export function createReads(
     return rows.map((row) => toDeliveryRecord(row, jobs.get(row['seq']) ?? []))
   }
   return {
-    deliveries: async ({ limit, before, from, state, hook, source, text }) => {
+    deliveries: async ({ limit, before, from, state, hook, source, text, since, until }) => {
       const word = text?.replace(/[A-Z]/g, (letter) => letter.toLowerCase()).trim() || undefined
       const [last, first] = [await findDeliverySeq(before), from === undefined ? 0 : await findDeliverySeq(from)]
-      return readRecords(await patientQuery(selectDeliveries, limit, last, state, hook, source, word, first))
+      const values = [limit, last, state, hook, source, word, first, since, until, word && toEscapedBytes(word)]
+      return readRecords(await patientQuery(selectDeliveries, ...values))
     },
     stepBack: async ({ before, rows }) => {
       const place = before === undefined ? undefined : await findDeliverySeq(before)
-      const id = place === null ? undefined : (await one(selectStep, place, rows))?.['id']
-      return typeof id === 'string' ? id : undefined
+      const row = place === null ? undefined : await one(selectStep, place, rows)
+      return row && toStep(row)
     },
     delivery: async (id) =>
       (await readRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${place('$1')}`, id)))[0],
@@ -172,6 +164,7 @@ export function createReads(
       const row = await one(`${selectJob} WHERE j.id = $1`, id)
       return row && toJob(row)
     },
+    progress: async (ids) => (await query(selectEachProgress, ids)).map(toProgress),
     idsFrom: async ({ prefix, limit }) =>
       (await query(selectIds, prefix, `${prefix}\u{10ffff}`, limit)).map(({ id, delivery_id: deliveryId }) => ({
         id: String(id),
@@ -190,9 +183,26 @@ export function createReads(
       const value = (await one('SELECT value FROM cursors WHERE name = $1', name))?.['value']
       return typeof value === 'string' ? value : undefined
     },
+    quarantined: (given) => findQuarantined(query, given),
+    sealed: (requestId) => findSealed(query, requestId),
+    cursors: async (prefix) => {
+      const sql = 'SELECT name, value FROM cursors WHERE starts_with(name, $1) ORDER BY name COLLATE "C"'
+      return (await query(sql, prefix)).map(toCursor)
+    },
     messages: async ({ agentId, sessionKey, limit, runId }) => {
       const sql = `SELECT * FROM messages WHERE agent_id = $1 AND session_key = $2 AND ($3::text IS NULL OR run_id = $3)`
       return (await query(newest(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
+    },
+    unfinished: async ({ key, limit }) => {
+      const sql = `${selectJob} WHERE j.ended_at IS NULL AND ((j.session_key = $1 AND j.delivery_seq IS NOT NULL)
+        OR j.seq IN (SELECT job_seq FROM job_flow WHERE key = $1)) ORDER BY j.seq LIMIT $2`
+      return (await patientQuery(sql, key, limit)).map(toJob)
+    },
+    turnAgesMs: async ({ agentId, sessionKey, limit, withinMs }) => {
+      const sql = `SELECT greatest(0, ${now()} - at) AS age FROM (SELECT at, role, seq FROM messages
+          WHERE agent_id = $1 AND session_key = $2 ORDER BY seq DESC LIMIT $3) newest
+        WHERE role = 'assistant' AND at > ${now()} - $4::bigint ORDER BY seq DESC`
+      return (await query(sql, agentId, sessionKey, 2 * limit, withinMs)).map(({ age }) => Number(age)).slice(0, limit)
     },
     lanes: async ({ limit }) => (await patientQuery(selectLanes, limit)).map(toLaneLoad),
     counts: async () => ({
@@ -205,6 +215,22 @@ export function createReads(
       return Number((await one(sql, name))?.['count'] ?? 0)
     },
     waitedFor: async () => (await query(selectWaitedFor)).map(({ name }) => String(name)),
+    holds: () => readHolds(query, now()),
+    gathered: async (id, limit) => ({
+      jobs: (
+        await query(`${selectJob} WHERE j.seq IN (${gathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`, id, limit)
+      ).map(toJob),
+      count: Number((await one(`SELECT count(*) AS count FROM (${gathered}) g`, id))?.['count']),
+    }),
+    endings: async () =>
+      (await query(selectEndings)).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
+    accounts: (names) => readAccounts(query, names, { now: now() }),
+    queuedOf: (given) => runScript(query, countQueued(given)),
+    waitCounts: () => runScript(query, countWaits()),
+    waits: async (given) => {
+      const [row] = await query(`SELECT ${now()} AS now`)
+      return runScript(query, readWaits({ ...given, now: Number(row?.['now']), texts }))
+    },
     nodes: async () => {
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
       return (await query(sql)).map(toNodeRecord)
@@ -224,7 +250,11 @@ export function createReads(
       return (await query(selectOpen, state, seq, limit, id, waitsFor, notFailedBy)).map(toOpenDelivery)
     },
     nextDueInMs: async () => {
-      const row = await one(`SELECT run_at - ${now()} AS wait FROM (${free('true')}) f`)
+      // a job that is held back may be due when its hold ends
+      const held = '(SELECT min(until) FROM holds)'
+      const row = await one(
+        `SELECT least((SELECT run_at FROM (${free('true')}) f), ${held}, (${selectNextFlow})) - ${now()} AS wait`,
+      )
       return toNumber(row?.['wait'])
     },
     dueForMs: async () => {

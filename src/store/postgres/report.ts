@@ -1,6 +1,8 @@
 // A worker's report. It runs in a transaction, under the lock of the job's row.
 import type { JobReport } from '../records.ts'
+import { lockWaiting, settleSpending } from './budgets.ts'
 import { toEventParams } from './append.ts'
+import { endAsAsked, leaveLane, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** A session's row is locked until the commit, so sessions are touched last, in one order. */
@@ -19,14 +21,16 @@ export async function report(
   query: Query,
   { job, what, now }: { job: { id: string; fence: number }; what: JobReport; now: string },
 ): Promise<boolean> {
-  const { step, posts } = what
+  const { steps = [], posts, settled = [] } = what
+  await lockWaiting(query, settled)
   const [row] = await query(
-    `SELECT j.seq, j.agent_id, j.session_key, d.id AS delivery_id, ($3::text = ANY (p.step_names))::int AS recorded
+    `SELECT j.seq, j.agent_id, j.session_key, d.id AS delivery_id, (p.step_names && $3::text[])::int AS recorded,
+        (EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq))::int AS must_end
       FROM jobs j JOIN job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq
       WHERE j.id = $1 AND j.fence = $2 AND j.state = 'running' FOR UPDATE OF j`,
     job.id,
     job.fence,
-    step?.name,
+    steps.map(({ name }) => name),
   )
   if (row === undefined) {
     const sql = 'SELECT state FROM jobs WHERE id = $1 AND fence = $2 AND ended_at IS NOT NULL'
@@ -40,27 +44,42 @@ export async function report(
     agentId: String(row['agent_id']),
     sessionKey: String(row['session_key']),
   }
+  await settleSpending(query, { id: job.id, settled, now })
   if (posts !== undefined) {
     await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', held.seq, JSON.stringify(posts))
   }
+  // of a job that must end, only the posts count: they show what was sent; nobody works on it after an outcome
+  if (row['must_end'] === 1 || (queuesAgain(what) && (await mustEnd(query, held.seq)))) {
+    if (what.outcome !== undefined) await query(endAsAsked(now, 'j.seq = $1'), held.seq)
+    return false
+  }
   if (what.leavesLane === true) await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', held.seq)
-  await endAttempt(query, { held, what, now, isNewStep: step !== undefined && row['recorded'] !== 1 })
+  await endAttempt(query, { held, what, now, isNewStep: steps.length > 0 && row['recorded'] !== 1 })
   if (row['recorded'] !== 1) await recordTurn(query, { held, what, now })
   return true
+}
+
+function queuesAgain({ outcome }: JobReport): boolean {
+  return outcome?.kind === 'retry' || outcome?.kind === 'release'
+}
+
+/** A claim may have written it while the report waited for the lock: only a statement that begins under the lock sees it. */
+async function mustEnd(query: Query, seq: number): Promise<boolean> {
+  return (await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)).length > 0
 }
 
 type Recording = { readonly held: Held; readonly what: JobReport; readonly now: string }
 
 async function recordTurn(query: Query, { held, what, now }: Recording): Promise<void> {
   const { seq, id, deliveryId, agentId, sessionKey } = held
-  const { step, events = [], messages = [], consumed = [], runnerState, recipient } = what
-  if (step) {
+  const { steps = [], events = [], messages = [], consumed = [], runnerState, recipient } = what
+  if (steps.length > 0) {
     await query(
-      `UPDATE job_parts SET step_names = step_names || $2::text,
+      `UPDATE job_parts SET step_names = step_names || $2::text[],
           steps = CASE WHEN steps = '[]' THEN '[' ELSE left(steps, -1) || ',' END || $3 || ']' WHERE job_seq = $1`,
       seq,
-      step.name,
-      JSON.stringify(step),
+      steps.map(({ name }) => name),
+      steps.map((step) => JSON.stringify(step)).join(','),
     )
   }
   for (const event of events) {
@@ -109,7 +128,8 @@ async function recordTurn(query: Query, { held, what, now }: Recording): Promise
 
 type Ending = Recording & { readonly isNewStep: boolean }
 
-async function endAttempt(query: Query, { held: { seq }, what, now, isNewStep }: Ending): Promise<void> {
+async function endAttempt(query: Query, { held, what, now, isNewStep }: Ending): Promise<void> {
+  const { seq } = held
   const { outcome, leaseMs } = what
   if (isNewStep) await query('UPDATE jobs SET failing_since = NULL WHERE seq = $1 AND failing_since IS NOT NULL', seq)
   switch (outcome?.kind) {
@@ -119,20 +139,20 @@ async function endAttempt(query: Query, { held: { seq }, what, now, isNewStep }:
       return
     case 'release':
       await query(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, run_at = ${now} WHERE seq = $1`,
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, run_at = ${now}, ${leaveLane} WHERE seq = $1`,
         seq,
       )
-      return
+      return await returnToFlow(query, seq)
     case 'retry':
       await query(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, attempts = attempts + $2::int, last_error = $3,
-          run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}) WHERE seq = $1`,
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + $2::int, last_error = $3,
+          run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}), ${leaveLane} WHERE seq = $1`,
         seq,
         outcome.counted === false ? 0 : 1,
         outcome.error,
         outcome.afterMs,
       )
-      return
+      return await returnToFlow(query, seq)
     case 'done':
     case 'dead':
       await query(

@@ -21,7 +21,7 @@ export type Limits = {
 export const limits: Limits = { idleMs: 4_000, lockMs: 6_000, statementMs: 7_000, answerMs: 8_000 }
 
 /** For statements that may visit many rows. */
-export function toPatientLimits(usual: Limits): Limits {
+export function extendLimits(usual: Limits): Limits {
   return { ...usual, statementMs: Math.max(25_000, usual.statementMs), answerMs: Math.max(30_000, usual.answerMs) }
 }
 

@@ -3,12 +3,18 @@
 import { completeCatalog, extendCatalog, shortenCatalog } from './catalog.ts'
 import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
-import { type Database, toTrouble } from './driver.ts'
-import { addTask, claim, extend, report, requeue } from './jobs.ts'
+import { type Database, classifyError } from './driver.ts'
+import { end } from './endings.ts'
+import { hold, unhold } from './holds.ts'
+import { noteBudgetAlert, raiseBudget, wakeBudgets } from './budgets.ts'
+import { claim, extend, report } from './jobs.ts'
 import type { OperationFailure, Operation, OperationResult, Results } from './operations.ts'
 import { join, leave } from './nodes.ts'
+import { noteRefusals, quarantine, release } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
+import { reserve } from './reserve.ts'
 import { prune, sweep } from './sweep.ts'
+import { addTask, hasten, requeue } from './tasks.ts'
 import { takeWaitingChange } from './waiting-bytes.ts'
 
 type Batch = {
@@ -41,7 +47,7 @@ export function runBatch({ db, operations, beforeCommit, isBulk }: Batch): Commi
   try {
     return inTransaction((operation) => ({ ok: true, value: perform(db, operation) }))
   } catch (error) {
-    if (toTrouble(error) !== undefined) throw error
+    if (classifyError(error) !== undefined) throw error
     return inTransaction((operation) => performAlone(db, operation))
   }
 }
@@ -49,7 +55,7 @@ export function runBatch({ db, operations, beforeCommit, isBulk }: Batch): Commi
 /** Why a batch failed, for the senders of its operations and for the operator. */
 export function describeBatchFailure(error: unknown): OperationFailure {
   if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
-  const what = toTrouble(error)?.what ?? 'its file cannot be opened'
+  const what = classifyError(error)?.what ?? 'its file cannot be opened'
   return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }
 }
 
@@ -60,7 +66,7 @@ function performAlone(db: Database, operation: Operation): OperationResult {
     db.exec('RELEASE alone')
     return { ok: true, value }
   } catch (error) {
-    if (toTrouble(error) !== undefined) throw error
+    if (classifyError(error) !== undefined) throw error
     db.exec('ROLLBACK TO alone; RELEASE alone')
     return { ok: false, cause: String(error) }
   }
@@ -78,6 +84,12 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return forget(db, operation)
     case 'noteRepeats':
       return noteRepeats(db, operation)
+    case 'quarantine':
+      return quarantine(db, operation)
+    case 'noteRefusals':
+      return noteRefusals(db, operation)
+    case 'release':
+      return release(db, operation)
     case 'drop':
       return drop(db, operation)
     case 'addTask':
@@ -90,6 +102,22 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return extend(db, operation)
     case 'requeue':
       return requeue(db, operation)
+    case 'hasten':
+      return hasten(db, operation)
+    case 'end':
+      return end(db, operation)
+    case 'hold':
+      return hold(db, operation)
+    case 'unhold':
+      return unhold(db, { label: operation.label, kind: operation.hold })
+    case 'reserve':
+      return reserve(db, operation)
+    case 'raiseBudget':
+      return raiseBudget(db, operation)
+    case 'wakeBudgets':
+      return wakeBudgets(db, operation)
+    case 'noteBudgetAlert':
+      return noteBudgetAlert(db, operation)
     case 'join':
       return join(db, operation)
     case 'leave':

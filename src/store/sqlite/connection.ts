@@ -1,6 +1,6 @@
 // A read-only connection. It opens the file on first use, and again after the file or the disk failed.
 import { existsSync } from 'node:fs'
-import { type Database, openDatabase, toTrouble } from './driver.ts'
+import { type Database, openDatabase, classifyError } from './driver.ts'
 import { describeFile } from './files.ts'
 import { readSchemaVersion } from './migrations.ts'
 import { withCurrentTables } from './older.ts'
@@ -45,7 +45,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
         const opened = open()
         return opened ? query(opened) : empty
       } catch (error) {
-        const trouble = toTrouble(error)
+        const trouble = classifyError(error)
         if (!trouble) throw error
         // at most once a second: a closed connection keeps its file descriptors until it is collected
         if (trouble.reopen && performance.now() >= nextReset) {

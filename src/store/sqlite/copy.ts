@@ -4,7 +4,7 @@ import { dirname } from 'node:path'
 import { Problem } from '../../model/problem.ts'
 import type { CopiedTable, CopySource, CopyTarget } from '../copy.ts'
 import { completeCatalog, firstSeq } from './catalog.ts'
-import { type Database, openDatabase, toTrouble } from './driver.ts'
+import { type Database, openDatabase, type SqlValue, classifyError } from './driver.ts'
 import { ensurePrivate, describeFile } from './files.ts'
 import { selectJob, selectWake, wakeOffset } from './jobs.ts'
 import { takeLock } from './lock.ts'
@@ -28,7 +28,7 @@ export async function readSqlite<Result>(file: string, run: (source: CopySource)
         try {
           return db.all(sql, limit, ...(after ?? key.map((column) => (columns[column] === 'text' ? '' : firstSeq))))
         } catch (error) {
-          const what = toTrouble(error)?.what ?? 'SQLite refuses it'
+          const what = classifyError(error)?.what ?? 'SQLite refuses it'
           throw new Problem('store-unavailable', `${name} in ${file} cannot be read: ${what}. Run "hookloom doctor".`, {
             cause: error,
           })
@@ -89,7 +89,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
         // every gate is closed until all jobs are there
         const [gate, closed] = name === 'jobs' ? [', gate', ', 1'] : ['', '']
         const sql = `INSERT INTO ${name} (${names.join(', ')}${gate}) VALUES (${names.map(() => '?').join(', ')}${closed})`
-        for (const row of rows) db.run(sql, ...names.map((column) => row[column] ?? null))
+        for (const row of rows) db.run(sql, ...names.map((column) => toUnsorted(column, row[column] ?? null)))
       },
       count: async ({ name }) => countRows(db, name),
     })
@@ -127,10 +127,15 @@ function closeQuietly(db: Database): void {
   }
 }
 
+/** The first claim sorts the jobs that have a flow. */
+function toUnsorted(column: string, value: SqlValue): SqlValue {
+  return column === 'flow' && value !== null ? 0 : value
+}
+
 /** Only the first unfinished job of a lane can be claimed, and none of a lane in which one runs. */
 function openGates(db: Database): void {
   db.run(
-    `UPDATE jobs SET gate = CASE WHEN state <> 'queued' OR run_at <= ? OR run_at = created_at THEN 0 ELSE 2 END
+    `UPDATE jobs SET gate = CASE WHEN state = 'queued' AND flow IS NOT NULL THEN 3 WHEN state <> 'queued' OR run_at <= ? OR run_at = created_at THEN 0 ELSE 2 END
       WHERE lane IS NULL OR ended_at IS NOT NULL OR state = 'running'
         OR (seq IN (SELECT min(seq) FROM jobs WHERE lane IS NOT NULL AND ended_at IS NULL GROUP BY lane)
           AND lane NOT IN (SELECT lane FROM jobs WHERE lane IS NOT NULL AND ended_at IS NULL AND state = 'running'))`,

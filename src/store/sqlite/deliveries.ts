@@ -1,12 +1,15 @@
 // The operations on deliveries. They run inside the writer's transaction.
 import { jobsOf } from './catalog.ts'
 import type { Database, Row } from './driver.ts'
-import { dropJobs, insertJobs } from './jobs.ts'
+import { reviewed } from '../flow-script.ts'
+import { dropJobs } from './endings.ts'
+import { insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { insertWakeEvent } from './sessions.ts'
 import { toAnswered } from '../rows.ts'
 import { failedBefore } from '../rules.ts'
-import type { Appended } from '../records.ts'
+import type { Appended, FlowCancel } from '../records.ts'
+import type { CursorMove } from '../cursors.ts'
 
 /** The seq that the event of a wake gets: it is inserted next. */
 const wakeEvent = (wakeId: number) =>
@@ -34,16 +37,17 @@ export const selectAnswered = `SELECT id, state, answer_status, answer_body, bod
 const waiting = `SELECT seq FROM deliveries WHERE id = ? AND state IN ('pending', 'parked')`
 
 export function append(db: Database, operation: OperationOf<'append'>): Appended {
-  const { key, id, at, jobs, wake } = operation
+  const { key, id, at, jobs, wake, cancel } = operation
   // a row that takes its key conflicts in the unique index instead
   if (key && !key.isStored) {
     const first = db.get(selectAnswered, key.hook, key.key)
-    if (first) return toDuplicate(first)
+    if (first) return buildDuplicate(first)
   }
   const { changes, seq } = db.run(insertDelivery, ...operation.values)
-  if (changes === 0 && key) return toDuplicate(db.get(selectAnswered, key.hook, key.key))
+  if (changes === 0 && key) return buildDuplicate(db.get(selectAnswered, key.hook, key.key))
   if (wake !== undefined) insertWakeEvent(db, { wake, deliverySeq: seq, at })
   insertJobs(db, { deliverySeq: seq, deliveryId: id, at, jobs })
+  if (cancel !== undefined) insertCancel(db, seq, cancel)
   if (operation.ring) keepNewest(db, seq, operation.ring)
   return { kind: 'stored' }
 }
@@ -58,31 +62,54 @@ function keepNewest(db: Database, seq: number, { ringOf, size }: RingValues): vo
   }
 }
 
-export function appendAll(db: Database, { appends, move }: OperationOf<'appendAll'>): Appended[] | 'moved' {
-  const now = db.get('SELECT value FROM cursors WHERE name = ?', move.name)?.['value']
-  if (now !== move.from) return 'moved'
-  const appended = appends.map((each) => append(db, each))
+/** The next claim carries it out. */
+function insertCancel(db: Database, deliverySeq: number, { ring, key, reason }: FlowCancel): void {
   db.run(
-    'INSERT INTO cursors (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
-    move.name,
-    move.to,
+    'INSERT OR REPLACE INTO flow_cancels (delivery_seq, ring, key, reason) VALUES (?, ?, ?, ?)',
+    deliverySeq,
+    ring,
+    key,
+    reason,
+  )
+}
+
+export function appendAll(db: Database, { appends, moves }: OperationOf<'appendAll'>): Appended[] | 'moved' {
+  if (!canMove(db, moves)) return 'moved'
+  const appended = appends.map((each) => append(db, each))
+  const isStored = appended.some(({ kind }) => kind === 'stored')
+  moveCursors(
+    db,
+    moves.filter(({ ifStored }) => isStored || ifStored !== true),
   )
   return appended
 }
 
-function toDuplicate(first: Row | undefined): Appended {
+/** Whether each cursor has the value `from`. */
+function canMove(db: Database, moves: readonly CursorMove[]): boolean {
+  return moves.every(({ name, from }) => db.get('SELECT value FROM cursors WHERE name = ?', name)?.['value'] === from)
+}
+
+function moveCursors(db: Database, moves: readonly CursorMove[]): void {
+  const sql = 'INSERT INTO cursors (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value'
+  for (const { name, to } of moves) db.run(sql, name, to)
+}
+
+function buildDuplicate(first: Row | undefined): Appended {
   if (!first) throw new Error('an insert conflicted with a dedupe key that no row has')
   return { kind: 'duplicate', first: toAnswered(first) }
 }
 
-export function settle(db: Database, operation: OperationOf<'settle'>): boolean {
+export function settle(db: Database, operation: OperationOf<'settle'>): boolean | 'moved' {
   const row = db.get(waiting, operation.id)
   if (!row) return false
+  if (!canMove(db, operation.moves)) return 'moved'
+  moveCursors(db, operation.moves)
   db.run(settleDelivery, ...operation.values, row['seq'] ?? null)
-  const { id, at, jobs, wake } = operation
+  const { id, at, jobs, wake, cancel } = operation
   const deliverySeq = Number(row['seq'])
   if (wake !== undefined) insertWakeEvent(db, { wake, deliverySeq, at })
   insertJobs(db, { deliverySeq, deliveryId: id, at, jobs })
+  if (cancel !== undefined) insertCancel(db, deliverySeq, cancel)
   if (operation.ring) keepNewest(db, deliverySeq, operation.ring)
   return true
 }
@@ -99,7 +126,10 @@ export function drop(db: Database, { id, at }: OperationOf<'drop'>): boolean {
 
 /** `jobs`: the states of the jobs that are dropped with the delivery. Returns false if there was nothing left to drop. */
 export function dropBySeq(db: Database, seq: number, { at, jobs }: { at: number; jobs: string }): boolean {
-  const left = db.all(`SELECT seq, lane FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`, seq)
+  const left = db.all(
+    `SELECT seq, lane, state, ${reviewed} FROM jobs WHERE seq IN ${jobsOf('?1')} AND state IN (${jobs})`,
+    seq,
+  )
   dropJobs(db, left, at)
   if (left.length > 0) db.run(`UPDATE deliveries SET state = 'dropped' WHERE seq = ? AND state = 'accepted'`, seq)
   const dropped = db.run(

@@ -19,11 +19,13 @@ type DirectWriter = {
 
 /** The share of the newest commit in the average. */
 const share = 0.2
-/** The most commits in a row on this thread: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
+/** The maximum number of commits in a row on this thread: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
 const mostInARow = 256
 
-/** Always for the writer thread: a sweep takes long, no answer waits for a count of repetitions, and a probe tests that thread. */
-const long: ReadonlySet<Operation['kind']> = new Set(['sweep', 'prune', 'probe', 'appendAll', 'noteRepeats'])
+/** Always for the writer thread: a sweep takes long, no answer waits for repetitions or refusals, and a probe tests that thread. */
+const long: ReadonlySet<Operation['kind']> = new Set(
+  'sweep prune probe appendAll noteRepeats quarantine noteRefusals release'.split(' ') as Operation['kind'][],
+)
 
 /** `fastMs`: commits happen here only while they take less than this on average, because this thread must not wait for a slow disk. */
 export function createDirectWriter(file: string, fastMs: number): DirectWriter {

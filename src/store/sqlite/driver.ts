@@ -100,11 +100,11 @@ const systemTroubles = new Map<unknown, Trouble>([
 
 /** Another connection has the lock: nothing was written. */
 export function isLocked(error: unknown): boolean {
-  return toTrouble(error) === locked
+  return classifyError(error) === locked
 }
 
 /** Undefined if the error is about the statement, not about the disk or the file. */
-export function toTrouble(error: unknown): Trouble | undefined {
+export function classifyError(error: unknown): Trouble | undefined {
   if (!(error instanceof Error)) return undefined
   const { message, code, errcode }: { message: string; code?: unknown; errcode?: unknown } = error
   const isSame = ([primary, words]: (typeof troubles)[number]) =>

@@ -1,24 +1,24 @@
 // The operations on jobs. They run inside the writer's transaction.
+import type { Ending } from '../../model/job.ts'
+import { claimFlows, hintColumns } from '../flow.ts'
 import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
-import type { JobValues, OperationOf } from './operations.ts'
+import type { JobValues, OperationOf, Results } from './operations.ts'
+import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain } from './flow.ts'
+import { endHolds, findHeldLabels, holdBack } from './holds.ts'
+import { settleSpending } from './budgets.ts'
 import { insertEvents, writeTurn } from './sessions.ts'
 
-const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, gate)
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, CASE WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
+const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, steps, created_at, run_at, ended_at, labels, flow, stands_for, gate)
+  VALUES (?1, CASE WHEN ?11 IS NULL THEN ?2 END, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9, ?10, ?11, CASE WHEN ?10 IS NOT NULL THEN 3 WHEN ?4 IS NULL OR ?8 IS NOT NULL THEN 0
     ELSE EXISTS (SELECT 1 FROM jobs WHERE lane = ?4 AND ended_at IS NULL) END)`
-
-const insertTask = `INSERT INTO jobs (id, planned, lane, stands_for, created_at, run_at, state, steps, gate)
-  SELECT ?1, ?2, ?3, ?4, ?5, ?5, 'queued', '[]', EXISTS (SELECT 1 FROM jobs WHERE lane = ?3 AND ended_at IS NULL)
-  WHERE NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND state = 'queued' AND lane IS NOT NULL)
-    AND NOT EXISTS (SELECT 1 FROM jobs WHERE stands_for = ?4 AND created_at > ?5 - ?6 AND created_at <= ?5)`
 
 /** The plan of the only job of a delivery is in the row of the delivery, which no report writes again. */
 const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
 /** The columns of `jobs` that outlive an owner, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
-    j.lane, j.stands_for, j.ended_at, d.id AS delivery_id
+    j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.budget, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
 /** As a job, a wake in the row of its delivery precedes all jobs that have a row, in the order of the deliveries. */
@@ -26,63 +26,99 @@ export const wakeOffset = 2 ** 52
 /** Such wakes, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
     settled_at AS run_at, settled_at AS ended_at, NULL AS locked_until, NULL AS last_error, NULL AS failing_since,
-    NULL AS lane, NULL AS stands_for, wake_steps AS steps, '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
+    NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, NULL AS budget, wake_steps AS steps,
+    '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
     seq AS delivery_seq, id AS delivery_id
   FROM deliveries`
 
 /** A damaged row must not prevent the claim of the other jobs. */
-const selectDue = `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts) AS readable
+const buildSelectDue = (
+  condition: string,
+) => `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts) AS readable
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
-  WHERE j.state = 'queued' AND j.gate = 0 AND j.ended_at IS NULL ORDER BY j.seq LIMIT ?`
+  WHERE j.state = 'queued' AND j.gate = 0 AND j.ended_at IS NULL ${condition} ORDER BY j.seq LIMIT ?`
+const selectDue = buildSelectDue('')
+/** There are few tasks: the index `jobs_standing` has them. */
+const selectDueTasks = buildSelectDue(
+  `AND j.seq IN (SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued')`,
+)
 
-const selectRunning = `SELECT seq, lane FROM jobs WHERE state = 'running' AND ended_at IS NULL`
+const selectRunning = `SELECT seq, lane, EXISTS (SELECT 1 FROM endings WHERE job_seq = seq) AS must_end FROM jobs WHERE state = 'running' AND ended_at IS NULL`
 
 const selectHeld = `SELECT j.seq, j.lane, d.id AS delivery_id,
     (${planOf}) ->> '$.agentId' AS agent_id, (${planOf}) ->> '$.sessionKey' AS session_key,
-    EXISTS (SELECT 1 FROM json_each(j.steps) WHERE value ->> '$.name' = ?3) AS recorded
-  FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
+    EXISTS (SELECT 1 FROM json_each(j.steps) WHERE value ->> '$.name' IN (SELECT value FROM json_each(?3))) AS recorded,
+    e.state AS ending
+  FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq LEFT JOIN endings e ON e.job_seq = j.seq
   WHERE j.id = ?1 AND j.fence = ?2 AND j.state = 'running'`
-
-const sentPosts = `(SELECT json_group_array(json(value) ORDER BY key) FROM json_each(posts) WHERE value ->> '$.state' = 'sent')`
-
-/** 53 random bits, and never 0, which no claim has. */
-const newFence = '(random() & 9007199254740991) | 1'
 
 /** INDEXED BY: otherwise SQLite chooses jobs_queued and reads every job that waits for a retry. */
 const openLater = `UPDATE jobs INDEXED BY jobs_later SET gate = 0 WHERE state = 'queued' AND gate = 2`
 
+const flowHints = `SELECT ${hintColumns('?1')},
+  EXISTS (SELECT 1 FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL) AS plain`
+
 type Batch = { deliverySeq: number; deliveryId: string; at: number; jobs: readonly JobValues[] }
 
 export function insertJobs(db: Database, { deliverySeq, deliveryId, at, jobs }: Batch): void {
-  for (const { id, planned, lane, state, steps, events } of jobs) {
-    db.run(insertJob, id, deliverySeq, planned, lane, state, steps, at, state === 'done' ? at : null)
+  for (const { id, planned, lane, state, steps, labels, flow, events, standsFor } of jobs) {
+    const endedAt = state === 'done' ? at : null
+    const { seq } = db.run(
+      insertJob,
+      id,
+      deliverySeq,
+      planned,
+      lane,
+      state,
+      steps,
+      at,
+      endedAt,
+      labels,
+      flow ? 0 : null,
+      standsFor,
+    )
+    if (flow !== undefined) insertFlow(db, { flow, seq, deliverySeq, at })
     insertEvents(db, events, { deliveryId, at })
   }
 }
 
-export function addTask(db: Database, task: OperationOf<'addTask'>): boolean {
-  const { at, id, planned, lane, standsFor, unlessWithinMs } = task
-  return db.run(insertTask, id, planned, lane, standsFor, at, unlessWithinMs).changes > 0
-}
-
-export function claim(db: Database, { at, limit, leaseMs }: OperationOf<'claim'>): Row[] {
+export function claim(db: Database, { at, limit, leaseMs, limits, only }: OperationOf<'claim'>): Results['claim'] {
   requeueRunning(db, db.all(`${selectRunning} AND locked_until <= ?`, at), at)
   db.run(`${openLater} AND run_at <= ?`, at)
   db.run(`${openLater} AND run_at > ?`, at + clockSetBackMs)
-  const due = db.all(selectDue, limit)
+  endHolds(db, at)
+  const held = findHeldLabels(db, at)
+  if (held.length > 0) holdBack(db, held, limit)
+  const most = only === undefined ? limit : 0
+  const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain }
+  const { started, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))
+  const lapsed = new Map<SqlValue, SqlValue>(started)
+  for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only })) lapsed.set(seq, fence)
+  const seqs = JSON.stringify([...lapsed.keys()])
+  const rows = db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, seqs)
+  return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), isSorted }
+}
+
+/** Claims jobs without a flow. Returns their seqs, each with the fence of the lease that expired. */
+function claimPlain(
+  db: Database,
+  { at, limit, leaseMs, only }: Pick<OperationOf<'claim'>, 'at' | 'limit' | 'leaseMs' | 'only'>,
+): Map<SqlValue, SqlValue> {
+  if (limit <= 0) return new Map()
+  const due = db.all(only === 'tasks' ? selectDueTasks : selectDue, limit)
   for (const { seq = null, lane = null } of due.filter(({ readable }) => readable === 0)) {
     db.run(`UPDATE jobs SET state = 'dead', ended_at = ?, last_error = ? WHERE seq = ?`, at, rowDamaged, seq)
     openLane(db, lane, at)
   }
   const lapsed = new Map(
-    due.filter(({ readable }) => readable === 1).map(({ seq = null, fence }) => [seq, fence === 0 ? null : fence]),
+    due
+      .filter(({ readable }) => readable === 1)
+      .map(({ seq = null, fence = null }) => [seq, fence === 0 ? null : fence]),
   )
   for (const seq of lapsed.keys()) {
     db.run(`UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ? WHERE seq = ?`, at + leaseMs, seq)
   }
-  const seqs = JSON.stringify([...lapsed.keys()])
-  const rows = db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, seqs)
-  return rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null }))
+  return lapsed
 }
 
 /** Queues the jobs that a dead owner left running. Only a new owner may call it, before it leases jobs itself. */
@@ -91,7 +127,9 @@ export function recover(db: Database, at: number): void {
 }
 
 /** Counts the attempt: a job that crashes its gateway must reach the limit of attempts. The next claim learns the old fence. */
-function requeueRunning(db: Database, running: readonly Row[], at: number): void {
+function requeueRunning(db: Database, expired: readonly Row[], at: number): void {
+  const running = expired.filter((job) => job['must_end'] !== 1)
+  for (const job of expired) if (job['must_end'] === 1) endAsAsked(db, job, at)
   for (const { seq = null, lane = null } of running) {
     db.run(
       `UPDATE jobs SET state = 'queued', locked_until = NULL, attempts = attempts + 1, last_error = ?, run_at = ?, gate = ?
@@ -101,22 +139,31 @@ function requeueRunning(db: Database, running: readonly Row[], at: number): void
       toGate(lane),
       seq,
     )
+    returnToFlow(db, seq)
   }
   for (const { lane = null } of running) openLane(db, lane, at)
 }
 
 /** The gate of a job that is queued again: closed if it has a lane, until openLane opens it. */
-function toGate(lane: SqlValue): number {
+export function toGate(lane: SqlValue): number {
   return lane === null ? 0 : 1
 }
 
 export function report(db: Database, operation: OperationOf<'report'>): boolean {
-  const { id, fence, step, posts, at } = operation
-  const job = db.get(selectHeld, id, fence, step?.name ?? null)
+  const { id, fence, steps, posts, at } = operation
+  const job = db.get(selectHeld, id, fence, JSON.stringify(steps.map(({ name }) => name)))
   if (!job) {
     const ended = db.get('SELECT state FROM jobs WHERE id = ? AND fence = ? AND ended_at IS NOT NULL', id, fence)
     return ended?.['state'] === operation.outcome.kind
   }
+  settleSpending(db, { id, at }, operation.settled)
+  if (job['ending'] !== null) {
+    endReported(db, operation, job)
+    return false
+  }
+  // a job that is done waits for nothing: the room of these columns is that of its last step, so that its row keeps its page
+  if (operation.outcome.kind === 'done')
+    db.run('UPDATE jobs SET lane = NULL, labels = NULL WHERE seq = ?', job['seq'] ?? null)
   if (job['recorded'] === 0) recordTurn(db, operation, job)
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, job['seq'] ?? null)
   const { seq = null, lane = null } = job
@@ -130,15 +177,42 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
   return true
 }
 
+/** Of a job that must end, only the posts count: they show what was sent. It ends with any outcome, because nobody works on it then. */
+function endReported(db: Database, { outcome, posts, at }: OperationOf<'report'>, job: Row): void {
+  const { seq = null } = job
+  if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, seq)
+  if (outcome.kind !== 'goes on') endAsAsked(db, job, at)
+}
+
+/** Ends a running job as `endings` says. */
+export function endAsAsked(db: Database, { seq = null, lane = null }: Row, at: number): void {
+  db.run(
+    `UPDATE jobs SET state = e.state, ended_at = ?2, locked_until = NULL, last_error = e.reason, ended_by = e.ended_by
+      FROM endings e WHERE e.job_seq = ?1 AND jobs.seq = ?1`,
+    seq,
+    at,
+  )
+  db.run('DELETE FROM endings WHERE job_seq = ?', seq)
+  openLane(db, lane, at)
+}
+
+/** Ends a queued job, given by `seq` and `lane`. */
+export function endQueued(
+  db: Database,
+  { seq = null, lane = null }: Row,
+  { ending, at }: { ending: Ending; at: number },
+): void {
+  const sql = 'UPDATE jobs SET state = ?, ended_at = ?, last_error = ?, ended_by = ? WHERE seq = ?'
+  db.run(sql, ending.state, at, ending.reason, ending.endedBy ?? null, seq)
+  openLane(db, lane, at)
+}
+
 function recordTurn(db: Database, operation: OperationOf<'report'>, job: Row): void {
-  const { at, step, events } = operation
+  const { at, steps, events } = operation
   const { seq = null, delivery_id: deliveryId = null, agent_id: agentId = null, session_key: sessionKey = null } = job
-  if (step)
-    db.run(
-      `UPDATE jobs SET steps = json_insert(steps, '$[#]', json(?)), failing_since = NULL WHERE seq = ?`,
-      step.json,
-      seq,
-    )
+  for (const { json } of steps) {
+    db.run(`UPDATE jobs SET steps = json_insert(steps, '$[#]', json(?)), failing_since = NULL WHERE seq = ?`, json, seq)
+  }
   insertEvents(db, events, { deliveryId, at })
   writeTurn(db, operation, { agentId, sessionKey })
 }
@@ -152,15 +226,16 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
       return
     case 'release':
       db.run(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, run_at = ?, gate = ? WHERE seq = ?`,
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, run_at = ?, gate = ? WHERE seq = ?`,
         at,
         toGate(lane),
         seq,
       )
+      returnToFlow(db, seq)
       break
     case 'retry':
       db.run(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?,
+        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?,
           failing_since = coalesce(failing_since, ?) WHERE seq = ?`,
         outcome.counted ? 1 : 0,
         outcome.error,
@@ -169,6 +244,7 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
         at,
         seq,
       )
+      returnToFlow(db, seq)
       break
     case 'done':
     case 'dead':
@@ -194,27 +270,6 @@ export function extend(db: Database, { jobs, until }: OperationOf<'extend'>): st
   return held.map(({ id }) => id)
 }
 
-export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boolean {
-  const job = db.get(`SELECT seq, lane FROM jobs WHERE id = ? AND state = 'dead'`, id)
-  if (!job) return false
-  const { seq = null, lane = null } = job
-  closeLane(db, lane)
-  db.run(
-    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = ? WHERE seq = ?`,
-    at,
-    toGate(lane),
-    seq,
-  )
-  openLane(db, lane, at)
-  return true
-}
-
-/** Drops queued or dead jobs, given by `seq` and `lane`. */
-export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {
-  for (const { seq = null } of jobs) db.run(`UPDATE jobs SET state = 'dropped', ended_at = ? WHERE seq = ?`, at, seq)
-  for (const { lane = null } of jobs) openLane(db, lane, at)
-}
-
 /** The job of a lane whose gate is not 1; if there is none, the earliest unfinished job. One read of `jobs_lane`. */
 const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
   ORDER BY CASE gate WHEN 1 THEN seq ELSE 0 END LIMIT 1)`
@@ -223,7 +278,7 @@ const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
  * Opens the gate of a lane's earliest unfinished job, unless another gate of the lane is open. Must be called after a job of the
  * lane ended or was queued again with gate 1. A job that was never tried is due even if the clock was set back since.
  */
-function openLane(db: Database, lane: SqlValue, at: number): void {
+export function openLane(db: Database, lane: SqlValue, at: number): void {
   if (lane === null) return
   db.run(
     `UPDATE jobs SET gate = CASE WHEN run_at <= ?2 OR run_at = created_at THEN 0 ELSE 2 END
@@ -234,7 +289,7 @@ function openLane(db: Database, lane: SqlValue, at: number): void {
 }
 
 /** Closes the gate of a lane's queued job, because an earlier job is queued again. */
-function closeLane(db: Database, lane: SqlValue): void {
+export function closeLane(db: Database, lane: SqlValue): void {
   if (lane === null) return
   db.run(`UPDATE jobs SET gate = 1 WHERE seq = ${firstOfLane} AND state = 'queued'`, lane)
 }

@@ -1,7 +1,7 @@
 // SQLite in memory: one connection on the main thread reads and commits. Its data ends with the process.
 import { runBatch } from './batch.ts'
 import type { ReadConnection } from './connection.ts'
-import { type Database, openDatabase, readFacts, toTrouble } from './driver.ts'
+import { type Database, openDatabase, readFacts, classifyError } from './driver.ts'
 import { migrate } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
 import { countWaitingBytes } from './waiting-bytes.ts'
@@ -20,7 +20,7 @@ export function openMemory(): { readonly connection: ReadConnection; readonly wr
     try {
       return query(db)
     } catch (error) {
-      const trouble = toTrouble(error)
+      const trouble = classifyError(error)
       throw trouble ? storeUnavailable(`The store failed: ${trouble.what}.`, 5, error) : error
     }
   }

@@ -2,8 +2,11 @@
 // migrations than this code has is refused.
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
+import { flowSchema } from './flow.ts'
+import { budgetsSchema } from './budgets.ts'
 import { nodesSchema } from './nodes.ts'
 import { catalogSchema, completeCatalog } from './catalog.ts'
+import { quarantineSchema } from './quarantine.ts'
 import { repeatsSchema } from './repeats.ts'
 import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 
@@ -195,6 +198,10 @@ const migrations: readonly string[] = [
   inOrder,
   `CREATE INDEX jobs_dropped ON jobs (seq) WHERE state = 'dropped'`,
   slim,
+  flowSchema,
+  quarantineSchema,
+  'ALTER TABLE deliveries ADD COLUMN recovered INTEGER',
+  budgetsSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

@@ -7,18 +7,49 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
   [10, 'CREATE TEMP VIEW repeats AS SELECT NULL AS seq, NULL AS times, NULL AS last_at WHERE false'],
   [
     13,
-    'CREATE TEMP VIEW deliveries AS SELECT *, NULL AS plan, NULL AS wake_id, NULL AS wake_steps FROM main.deliveries',
+    'CREATE TEMP VIEW deliveries AS SELECT *, NULL AS plan, NULL AS wake_id, NULL AS wake_steps, NULL AS recovered FROM main.deliveries',
   ],
+  [16, 'CREATE TEMP VIEW IF NOT EXISTS deliveries AS SELECT *, NULL AS recovered FROM main.deliveries'],
   [13, 'CREATE TEMP VIEW events AS SELECT *, NULL AS delivery_seq FROM main.events'],
   [13, 'CREATE TEMP VIEW listed AS SELECT state, seq, hook, source, event, mapping_id, id FROM main.deliveries'],
   [13, 'CREATE TEMP VIEW wake_ids AS SELECT NULL AS id, NULL AS seq WHERE false'],
   [13, 'CREATE TEMP VIEW jobs_of AS SELECT delivery_seq, seq AS job_seq FROM main.jobs'],
   [13, 'CREATE TEMP VIEW transcripts AS SELECT agent_id, session_key, seq FROM main.messages'],
   [13, 'CREATE TEMP VIEW run_messages AS SELECT run_id, seq FROM main.messages'],
+  [14, 'CREATE TEMP VIEW holds AS SELECT NULL AS label, NULL AS kind, NULL AS until WHERE false'],
+  [
+    14,
+    'CREATE TEMP VIEW job_flow AS SELECT NULL AS job_seq, NULL AS ring, NULL AS key, NULL AS lane, NULL AS settings WHERE false',
+  ],
+  [
+    14,
+    'CREATE TEMP VIEW flow_keys AS SELECT NULL AS id, NULL AS state, NULL AS rank, NULL AS due_at, NULL AS line WHERE false',
+  ],
+  [14, 'CREATE TEMP VIEW endings AS SELECT NULL AS job_seq WHERE false'],
+  [
+    14,
+    'CREATE TEMP VIEW jobs AS SELECT *, NULL AS flow, NULL AS ended_by, NULL AS labels, NULL AS budget FROM main.jobs',
+  ],
+  [
+    15,
+    `CREATE TEMP VIEW quarantine AS SELECT ${'seq id received_at hook refusal key_id sealed'
+      .split(' ')
+      .map((name) => `NULL AS ${name}`)
+      .join(', ')} WHERE false`,
+  ],
   [
     13,
     `CREATE TEMP VIEW catalog AS SELECT ${['deliveries', 'jobs', 'events', 'messages'].map((name) => `${Number.MAX_SAFE_INTEGER} AS ${name}`).join(', ')}`,
   ],
+  [
+    17,
+    'CREATE TEMP VIEW accounts AS SELECT NULL AS name, NULL AS starts_at, NULL AS nanos, NULL AS tokens, NULL AS turns, NULL AS raised_nanos, NULL AS raised_tokens, NULL AS raised_turns WHERE false',
+  ],
+  [
+    17,
+    'CREATE TEMP VIEW reservations AS SELECT NULL AS name, NULL AS job_id, NULL AS fence, NULL AS starts_at, NULL AS nanos, NULL AS tokens, NULL AS turns WHERE false',
+  ],
+  [17, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS budget FROM main.jobs'],
 ]
 
 /** `version`: the number of migrations applied to the file. */

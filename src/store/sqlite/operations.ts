@@ -1,10 +1,16 @@
 // The operations that the main thread sends to the writer. They contain only strings, numbers and bytes, so that a batch is
 // cheap to clone.
 import type { Problem, ProblemCode } from '../../model/problem.ts'
+import type { QuarantineBounds } from '../quarantine.ts'
+import type { Spending } from '../../model/spending.ts'
+import type { AccountName, Reservation, Reserved, SettledTurn } from '../budgets.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
-import type { Appended, CursorMove, DedupeKey, Repetition, StoreHealth } from '../records.ts'
+import type { SharedLimits } from '../../model/config/flow.ts'
+import type { Ending } from '../../model/job.ts'
+import type { Appended, DedupeKey, FlowCancel, Hold, NewHold, Repetition, StoreHealth } from '../records.ts'
+import type { CursorMove } from '../cursors.ts'
 
 /** The columns of a settlement, in the order of its values. */
 export const settlementColumns = [
@@ -35,6 +41,7 @@ export const deliveryColumns = [
   'body_hash',
   'answer_status',
   'answer_body',
+  'recovered',
   ...settlementColumns,
 ] as const
 
@@ -54,7 +61,13 @@ export type JobValues = {
   readonly lane: string | null
   readonly state: 'queued' | 'done'
   readonly steps: string
+  /** JSON. */
+  readonly labels: string | null
+  /** ring, key, lane, milliseconds until it expires, and settings as JSON. Such a job has no lane yet. */
+  readonly flow: readonly [string, string, string | null, number | null, string] | undefined
   readonly events: readonly EventValues[]
+  /** Of a task, which belongs to no delivery. */
+  readonly standsFor: string | null
 }
 
 /** See `Settlement.ring`. `ringOf` is empty for a delivery without a mapping. */
@@ -71,12 +84,13 @@ type AppendOperation = {
   readonly jobs: readonly JobValues[]
   /** The wake of the delivery, in place of `jobs`. */
   readonly wake: WakeValues | undefined
+  readonly cancel: FlowCancel | undefined
 }
 
 /** `at` is the time of the call, by the clock of the main thread. */
 export type Operation =
   | AppendOperation
-  | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly move: CursorMove }
+  | { readonly kind: 'appendAll'; readonly appends: readonly AppendOperation[]; readonly moves: readonly CursorMove[] }
   | {
       readonly kind: 'settle'
       readonly at: number
@@ -85,9 +99,19 @@ export type Operation =
       readonly ring: RingValues | undefined
       readonly jobs: readonly JobValues[]
       readonly wake: WakeValues | undefined
+      readonly moves: readonly CursorMove[]
+      readonly cancel: FlowCancel | undefined
     }
   | { readonly kind: 'forget'; readonly hook: string; readonly key: string }
   | { readonly kind: 'noteRepeats'; readonly repeats: readonly Repetition[] }
+  | {
+      readonly kind: 'quarantine'
+      /** The values of `quarantineColumns`. */
+      readonly requests: readonly (readonly SqlValue[])[]
+      readonly bounds: QuarantineBounds
+    }
+  | { readonly kind: 'noteRefusals'; readonly refusals: readonly { requestId: string; refusal: string }[] }
+  | { readonly kind: 'release'; readonly requestIds: readonly string[] }
   | { readonly kind: 'drop'; readonly at: number; readonly id: string }
   | {
       readonly kind: 'addTask'
@@ -96,19 +120,28 @@ export type Operation =
       readonly planned: string
       readonly lane: string
       readonly standsFor: string
+      readonly labels: string | null
       readonly unlessWithinMs: number
     }
-  | { readonly kind: 'claim'; readonly at: number; readonly limit: number; readonly leaseMs: number }
+  | {
+      readonly kind: 'claim'
+      readonly at: number
+      readonly limit: number
+      readonly leaseMs: number
+      readonly limits: SharedLimits
+      readonly only: 'tasks' | undefined
+    }
   | {
       readonly kind: 'report'
       readonly at: number
       readonly id: string
       readonly fence: number
-      readonly step: { readonly name: string; readonly json: string } | undefined
+      readonly steps: readonly { readonly name: string; readonly json: string }[]
       readonly events: readonly EventValues[]
       readonly messages: readonly { readonly role: string; readonly text: string }[]
       readonly consumed: readonly number[]
       readonly leavesLane: boolean
+      readonly settled: readonly SettledTurn[]
       readonly leaseMs: number | undefined
       /** JSON; null deletes the stored state. */
       readonly runnerState: string | null | undefined
@@ -121,9 +154,23 @@ export type Operation =
         | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }
   | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }
+  | {
+      readonly kind: 'reserve'
+      readonly at: number
+      readonly id: string
+      readonly fence: number
+      readonly reservations: readonly Reservation[]
+    }
+  | ({ readonly kind: 'raiseBudget'; readonly at: number; readonly by: Spending } & AccountName)
+  | { readonly kind: 'wakeBudgets'; readonly at: number }
+  | ({ readonly kind: 'noteBudgetAlert'; readonly percent: number } & AccountName)
   | { readonly kind: 'join'; readonly at: number; readonly node: NodeInfo }
   | { readonly kind: 'leave'; readonly id: string }
   | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
+  | { readonly kind: 'hasten'; readonly at: number; readonly standsFor: string }
+  | { readonly kind: 'end'; readonly at: number; readonly id: string; readonly ending: Ending }
+  | { readonly kind: 'hold'; readonly at: number; readonly hold: NewHold }
+  | { readonly kind: 'unhold'; readonly label: string; readonly hold: Hold['kind'] }
   | {
       readonly kind: 'sweep'
       readonly at: number
@@ -139,17 +186,29 @@ export type Operation =
 export type Results = {
   append: Appended
   appendAll: Appended[] | 'moved'
-  settle: boolean
+  settle: boolean | 'moved'
   forget: undefined
   noteRepeats: undefined
+  quarantine: undefined
+  noteRefusals: undefined
+  /** The number of requests deleted. */
+  release: number
   drop: boolean
   addTask: boolean
-  claim: Row[]
+  claim: { readonly rows: Row[]; readonly isSorted: boolean }
   report: boolean
   extend: string[]
+  reserve: Reserved
+  raiseBudget: undefined
+  wakeBudgets: boolean
+  noteBudgetAlert: boolean
   join: undefined
   leave: undefined
   requeue: boolean
+  hasten: boolean
+  end: 'ended' | 'ending' | undefined
+  hold: undefined
+  unhold: boolean
   /** `after` is undefined at the end of the sweep. */
   sweep: { count: number; after: number | undefined }
   /** The number of rows deleted or ended. */
@@ -192,7 +251,7 @@ export type WriterOptions = {
   readonly commitDelayMs: number
   /** When jobs that a dead owner left running are due again. Only the first writer thread of a process gets it. */
   readonly recoverAt: number | undefined
-  /** The most pages that the file may have, to simulate a full disk. */
+  /** The maximum number of pages that the file may have, to simulate a full disk. */
   readonly maxPages?: number
 }
 

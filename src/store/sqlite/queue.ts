@@ -21,13 +21,13 @@ import {
   type Writer,
   type WriterOptions,
 } from './operations.ts'
-import { toBytes, toBytesThatWait, toTransfers } from './values.ts'
+import { measureOperationBytes, measureWaitingBytes, toTransfers } from './values.ts'
 
 type QueueOptions = {
   readonly file: string
   readonly clock: Clock
   readonly commitDelayMs: number
-  /** The most operations in one transaction. */
+  /** The maximum number of operations in one transaction. */
   readonly batchLimit: number
   /** A lone operation is committed on this thread while commits take less than this on average. */
   readonly directBelowMs: number
@@ -75,7 +75,9 @@ const fileReplaced =
   'The file of the store was deleted or replaced while it was in use. The new file does not have the deliveries and jobs of the old one.'
 
 export function spawnWriter(options: WriterOptions): Worker {
-  return new Worker(createRequire(import.meta.url).resolve('#writer'), { workerData: options, name: 'hookloom-writer' })
+  const file = createRequire(import.meta.url).resolve('#writer')
+  // the options of the host are not for this thread: --input-type would end it
+  return new Worker(file, { workerData: options, name: 'hookloom-writer', execArgv: [] })
 }
 
 export function createWriterQueue(options: QueueOptions): Writer {
@@ -210,7 +212,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     if (isFull) return storeUnavailable('The store cannot keep up: its queue is full.', 1)
     if (closing) return storeUnavailable('The store is closed.', 5)
     const inFlight = state.kind === 'committing' ? state.bytes : 0
-    return capacity.checkAppend(toBytesThatWait(operation), waitingBytes + inFlight)
+    return capacity.checkAppend(measureWaitingBytes(operation), waitingBytes + inFlight)
   }
 
   function closeThread(end: () => void): void {
@@ -224,7 +226,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
 
   return {
     run: (operation) => {
-      const bytes = toBytes(operation)
+      const bytes = measureOperationBytes(operation)
       const refusal = findRefusal(operation, bytes)
       if (refusal !== undefined) return Promise.reject(refusal)
       waitingBytes += bytes

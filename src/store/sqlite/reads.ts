@@ -1,10 +1,18 @@
 // The read calls of the store, over a read-only connection: single rows and short lists, found by index.
 import type { Database, SqlValue } from './driver.ts'
 import { failed, selectAnswered } from './deliveries.ts'
+import { gathered, selectNextFlow } from '../flow.ts'
+import { selectProgress, toProgress } from '../progress.ts'
 import { selectWaitedFor } from '../rules.ts'
 import { findWake, isBehind } from './catalog.ts'
+import { selectEndings } from './endings.ts'
+import { dialect, runScript } from './flow.ts'
+import { readHolds } from './holds.ts'
+import { countQueued, countWaits, noWaits, readWaits } from '../waits.ts'
 import { selectJob, selectWake } from './jobs.ts'
+import { readAccounts } from './budgets.ts'
 import { findNode, readNodes } from './nodes.ts'
+import { findQuarantined, findSealed } from './quarantine.ts'
 import { readRepeats } from './repeats.ts'
 import { eventColumns, eventTables, findSession, findSessions } from './sessions.ts'
 import { sumWaitingBytes } from './waiting-bytes.ts'
@@ -12,6 +20,7 @@ import type { ReadConnection } from './connection.ts'
 import { end, findRows, recordColumns, stepBack, findSeq } from './search.ts'
 import {
   toAnswered,
+  toCursor,
   toDeliveryCounts,
   toDeliveryRecord,
   toJob,
@@ -27,12 +36,12 @@ import {
   toWaitingEvents,
 } from '../rows.ts'
 import { deliveryStates } from '../../model/delivery.ts'
-import type { Job } from '../../model/job.ts'
+import { earlyEnds, type Job } from '../../model/job.ts'
 import type { DeliveryRecord } from '../records.ts'
 import type { Clock, Store, StoreReader } from '../store.ts'
 
 /** All read calls of a store. */
-export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs'>
+export type Reads = StoreReader & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
 
 const selectDelivery = `SELECT ${recordColumns} FROM deliveries WHERE seq = ?`
 /** `?5`: a JSON array of mapping ids, or null. */
@@ -46,6 +55,7 @@ const selectJobs = `${selectJob} WHERE j.seq IN
   (SELECT job_seq FROM jobs_of WHERE delivery_seq IN (SELECT value FROM json_each(?1))
     UNION ALL SELECT seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq IN (SELECT value FROM json_each(?1))) ORDER BY j.seq`
 const selectWakes = `${selectWake} WHERE seq IN (SELECT value FROM json_each(?)) AND wake_id IS NOT NULL`
+const selectEachProgress = selectProgress((id) => `${id} IN (SELECT value FROM json_each(?1))`, { parts: 'j' })
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
   (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
 /** Ranges of the indexes of the ids. */
@@ -75,6 +85,12 @@ const newestMessages = (catalog: string, condition: string) => `SELECT * FROM me
     ORDER BY seq DESC LIMIT ?3) ORDER BY seq`
 const selectMessages = newestMessages(`transcripts WHERE ${ofSession}`, ofSession)
 const selectRunMessages = newestMessages('run_messages WHERE run_id = ?4', `run_id = ?4 AND ${ofSession}`)
+const selectUnfinished = `${selectJob} WHERE j.ended_at IS NULL AND j.seq IN (
+    SELECT seq FROM jobs WHERE ended_at IS NULL AND EXISTS (SELECT 1 FROM json_each(labels)
+      WHERE value LIKE 'session:%' AND substr(value, instr(value, '/') + 1) = ?1)
+    UNION SELECT job_seq FROM job_flow WHERE key = ?1) ORDER BY j.seq LIMIT ?2`
+/** A turn has two messages: its prompt and its reply. */
+const selectTurns = `SELECT at FROM (${selectMessages}) WHERE role = 'assistant' ORDER BY seq DESC`
 /** From the partial index of unfinished jobs, then one row for each lane that is returned. */
 const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq = first) AS since,
     EXISTS (SELECT 1 FROM jobs WHERE seq = first AND state = 'running') AS running
@@ -125,6 +141,13 @@ const countJobs = countByState({
     running: `(SELECT count(*) FROM jobs WHERE state = 'running' AND ended_at IS NULL)`,
     dead: `(SELECT count(*) FROM jobs WHERE state = 'dead')`,
     dropped: `(SELECT count(*) FROM jobs WHERE state = 'dropped')`,
+    ...Object.fromEntries(
+      earlyEnds.map((state) => [
+        state,
+        `(SELECT count(*) FROM jobs INDEXED BY jobs_ended_early
+      WHERE state = '${state}' AND state IN ('superseded', 'cancelled', 'expired', 'skipped'))`,
+      ]),
+    ),
   },
 })
 
@@ -177,6 +200,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
         connection.use(undefined, (db) => db.get(`${selectWake} WHERE seq = ?`, findWake(db, id)))
       return row && toJob(row)
     },
+    progress: async (ids) => all(selectEachProgress, JSON.stringify(ids)).map(toProgress),
     idsFrom: async ({ prefix, limit }) =>
       all(selectIds, prefix, `${prefix}\u{10ffff}`, limit).map(({ id, delivery_id: deliveryId }) => ({
         id: String(id),
@@ -194,11 +218,25 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const value = one('SELECT value FROM cursors WHERE name = ?', name)?.['value']
       return typeof value === 'string' ? value : undefined
     },
+    quarantined: async (query) => connection.use([], (db) => findQuarantined(db, query)),
+    sealed: async (requestId) => connection.use(undefined, (db) => findSealed(db, requestId)),
+    cursors: async (prefix) =>
+      all(
+        'SELECT name, value FROM cursors WHERE name >= ? AND name < ? ORDER BY name',
+        prefix,
+        `${prefix}\u{10ffff}`,
+      ).map(toCursor),
     messages: async ({ agentId, sessionKey, limit, runId }) =>
       (runId === undefined
         ? all(selectMessages, agentId, sessionKey, limit)
         : all(selectRunMessages, agentId, sessionKey, limit, runId)
       ).map(toMessage),
+    unfinished: async ({ key, limit }) => all(selectUnfinished, key, limit).map(toJob),
+    turnAgesMs: async ({ agentId, sessionKey, limit, withinMs }) => {
+      const now = clock()
+      const ages = all(selectTurns, agentId, sessionKey, 2 * limit).map(({ at }) => Math.max(0, now - Number(at)))
+      return ages.filter((age) => age < withinMs).slice(0, limit)
+    },
     lanes: async ({ limit }) => all(selectLanes, limit).map(toLaneLoad),
     counts: async () => ({
       deliveries: toDeliveryCounts(all(countDeliveries)),
@@ -220,8 +258,10 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return all(selectAnyOpen, ...page).map(toOpenDelivery)
     },
     nextDueInMs: async () => {
-      const at = one(nextDue)?.['run_at']
-      return typeof at === 'number' ? at - clock() : undefined
+      const held = one('SELECT min(until) AS until FROM holds')?.['until']
+      const times = [one(nextDue)?.['run_at'], held, one(selectNextFlow)?.['at']]
+      const known = times.filter((time) => typeof time === 'number')
+      return known.length === 0 ? undefined : Math.min(...known) - clock()
     },
     dueForMs: async () => {
       const now = clock()
@@ -229,7 +269,22 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
     inState: async (state) => Number(one(`SELECT ${countInState('?1')} AS count`, state)?.['count'] ?? 0),
+    holds: async () => connection.use([], (db) => readHolds(db, clock())),
+    gathered: async (id, limit) => ({
+      jobs: all(
+        `${selectJob} WHERE j.seq IN (${gathered} ORDER BY j.seq LIMIT $2) ORDER BY j.seq`.replaceAll('$', '?'),
+        id,
+        limit,
+      ).map(toJob),
+      count: Number(one(`SELECT count(*) AS count FROM (${gathered})`.replaceAll('$', '?'), id)?.['count']),
+    }),
+    endings: async () => all(selectEndings).map(({ id, fence }) => ({ id: String(id), fence: Number(fence) })),
+    accounts: async (names) => connection.use([], (db) => readAccounts(db, names, { at: clock() })),
     nodes: async () => connection.use([], readNodes),
+    queuedOf: async (query) => connection.use(0, (db) => runScript(db, countQueued(query))),
+    waitCounts: async () => connection.use(noWaits, (db) => runScript(db, countWaits())),
+    waits: async (query) =>
+      connection.use([], (db) => runScript(db, readWaits({ ...query, now: clock(), texts: dialect.list }))),
     close: async () => connection.close(),
   }
 }

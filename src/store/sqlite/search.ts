@@ -1,13 +1,13 @@
-// The list of deliveries: newest rows, by filters. A filter reads the catalog and, except for the newest, no row: a search of the whole
-// store is quick.
+// The list of deliveries: newest rows, by filters. A filter by state, hook or source reads the catalog and, except for the newest, no row.
+// A text or a time is searched in the rows themselves, so its caller visits the store in steps.
+import { searchedBytes, toStep, type DeliveriesQuery } from '../queries.ts'
 import { deliveryStates } from '../../model/delivery.ts'
-import type { DeliveriesQuery } from '../records.ts'
 import type { StoreReader } from '../store.ts'
 import { findWake, isBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 
 export const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
-  body_differed, settled_at, answer_status, answer_body, problem, trace, log`
+  body_differed, settled_at, answer_status, answer_body, problem, trace, log, recovered`
 
 /** The newest `limit` rows, oldest first. */
 const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
@@ -16,19 +16,40 @@ const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 
 const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ? AND seq >= ?`, 'seq')
-/** LIKE ignores the case of ASCII letters. */
 const findIn = (rows: string) => `SELECT * FROM (SELECT seq FROM ${rows}
-    AND seq < ?1 AND seq >= ?9 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3) AND (?4 IS NULL OR source = ?4)
-    AND (?5 IS NULL OR hook LIKE ?5 ESCAPE '|' OR source LIKE ?5 ESCAPE '|' OR event LIKE ?5 ESCAPE '|'
-      OR mapping_id LIKE ?5 ESCAPE '|' OR (id >= ?6 AND id < ?7))
-  ORDER BY seq DESC LIMIT ?8)`
+    AND seq < ?1 AND seq >= ?6 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3) AND (?4 IS NULL OR source = ?4)
+  ORDER BY seq DESC LIMIT ?5)`
 const foundIn = [
   ...deliveryStates.map((state) => `listed WHERE state = '${state}'`),
   `deliveries WHERE ${isBehind('deliveries')}`,
 ].map(findIn)
-const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
-  WHERE seq IN (${foundIn.join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?8) ORDER BY seq`
-const selectStep = `SELECT id FROM deliveries
+const selectListed = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
+  WHERE seq IN (${foundIn.join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
+
+const wanted = `d.seq < ?1 AND d.seq >= ?6 AND (?2 IS NULL OR d.state = ?2) AND (?3 IS NULL OR d.hook = ?3)
+  AND (?4 IS NULL OR d.source = ?4) AND (?7 IS NULL OR d.received_at >= ?7) AND (?8 IS NULL OR d.received_at < ?8)`
+/** LIKE ignores the case of ASCII letters. */
+const has = (column: string) => `${column} LIKE ?9 ESCAPE '|'`
+const hasInStart = (column: string) => has(`CAST(substr(${column}, 1, ${searchedBytes}) AS TEXT)`)
+/** Not the names of the fields. A row that cannot be read must not fail the search. */
+const hasInJson = (column: string, ...paths: readonly string[]) =>
+  `CASE WHEN json_valid(${column}) THEN ${paths.map((path) => has(`substr(${column} ->> '${path}', 1, ${searchedBytes})`)).join(' OR ')} END`
+const hasInPlan = (column: string) => hasInJson(column, '$.action.message', '$.action.text', '$.sessionKey')
+const jobHas = `${hasInPlan('j.planned')} OR ${has('j.last_error')}`
+/** Prompts are not searched: their message is in the plan, and the text around the message is the same in every prompt. */
+const replyHas = `m.role = 'assistant' AND ${hasInStart('m.text')}`
+/** What a delivery or its jobs have. Jobs and messages behind the catalog are searched once, and not for each delivery. */
+const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries d WHERE ${wanted} AND seq IN (
+  SELECT * FROM (SELECT d.seq FROM deliveries d WHERE ${wanted} AND (?9 IS NULL
+      OR ${['d.hook', 'd.source', 'd.event', 'd.mapping_id'].map(has).join(' OR ')} OR (d.id >= ?10 AND d.id < ?11)
+      OR ${hasInStart('d.body')} OR ${hasInPlan('d.plan')} OR ${hasInJson('d.problem', '$.detail', '$.frame')}
+      OR EXISTS (SELECT 1 FROM jobs_of o JOIN jobs j ON j.seq = o.job_seq WHERE o.delivery_seq = d.seq AND (${jobHas}
+        OR EXISTS (SELECT 1 FROM run_messages r JOIN messages m ON m.seq = r.seq WHERE r.run_id = j.id AND ${replyHas}))))
+    ORDER BY d.seq DESC LIMIT ?5)
+  UNION ALL SELECT j.delivery_seq FROM jobs j WHERE j.${isBehind('jobs')} AND (${jobHas})
+  UNION ALL SELECT j.delivery_seq FROM messages m JOIN jobs j ON j.id = m.run_id WHERE m.${isBehind('messages')} AND ${replyHas})
+  ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
+const selectStep = `SELECT id, received_at FROM deliveries
   WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 ORDER BY seq DESC LIMIT 1`
 
 /** Less than every seq. `end` is greater than every seq and every moment. */
@@ -47,25 +68,23 @@ export function findRows(db: Database, query: DeliveriesQuery): Row[] {
     before === undefined ? end : findSeq(db, before),
     from === undefined ? start : findSeq(db, from),
   ]
-  const filters = toFilterValues(query)
-  return filters.some((value) => value !== null)
-    ? db.all(selectFound, last, ...filters, limit, first)
-    : db.all(selectDeliveries, last, first, limit)
-}
-
-/** The values of ?2 to ?7 of `selectFound`. */
-function toFilterValues({ state, hook, source, text }: DeliveriesQuery): SqlValue[] {
-  const filters = [state ?? null, hook ?? null, source ?? null]
+  const { state = null, hook = null, source = null, text, since = null, until = null } = query
   // SQLite takes patterns of up to 50,000 bytes
-  const word = text?.trim().slice(0, 5_000)
-  if (word === undefined || word === '') return [...filters, null, null, null]
-  const prefix = word.toLowerCase()
-  return [...filters, `%${word.replace(/[%_|]/g, '|$&')}%`, prefix, `${prefix}\u{10ffff}`]
+  const word = text?.trim().slice(0, 5_000) ?? ''
+  if (word !== '' || since !== null || until !== null) {
+    const values = [last, state, hook, source, limit, first, since, until]
+    if (word === '') return db.all(selectFound, ...values, null, null, null)
+    const prefix = word.toLowerCase()
+    return db.all(selectFound, ...values, `%${word.replace(/[%_|]/g, '|$&')}%`, prefix, `${prefix}\u{10ffff}`)
+  }
+  return state !== null || hook !== null || source !== null
+    ? db.all(selectListed, last, state, hook, source, limit, first)
+    : db.all(selectDeliveries, last, first, limit)
 }
 
 export function stepBack(db: Database, { before, rows }: Parameters<StoreReader['stepBack']>[0]) {
   const place = before === undefined ? null : findSeq(db, before)
   if (before !== undefined && place === null) return undefined
-  const id = db.get(selectStep, place, rows)?.['id']
-  return typeof id === 'string' ? id : undefined
+  const row = db.get(selectStep, place, rows)
+  return row && toStep(row)
 }

@@ -1,5 +1,6 @@
 // The embedded store: SQLite in WAL mode with synchronous=FULL. A writer thread commits; the main thread only reads.
 import { type Log, silentLog } from '../../model/log.ts'
+import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
 import { createOneOwner } from './one-owner.ts'
 import { createCapacity, type Capacity } from '../room.ts'
@@ -10,10 +11,10 @@ import { openMemory } from './memory.ts'
 import type { Results, Writer } from './operations.ts'
 import { createWriterQueue, spawnWriter } from './queue.ts'
 import { createReads } from './reads.ts'
-import { toClaimedJob } from '../rows.ts'
+import { toClaimedJob, toQuarantineValues } from '../rows.ts'
 import { toAddTask, toAppend, toAppendAll, toReport, toSettle } from './values.ts'
 
-/** The most rows that one operation of a sweep visits. */
+/** The maximum number of rows that one operation of a sweep visits. */
 const sweepRows = 500
 /** About 10 ms of inserts, so that the next batch does not wait much longer. */
 const defaultBatchLimit = 1024
@@ -28,12 +29,12 @@ export type SqliteOptions = {
   readonly commitDelayMs?: number
   /** A lone operation is committed on the calling thread while commits take less than this on average. Default 2. */
   readonly directBelowMs?: number
-  /** The most operations in one transaction. 1 commits each operation alone, to measure what batches save. Default 1024. */
+  /** The maximum number of operations in one transaction. 1 commits each operation alone, to measure what batches save. Default 1024. */
   readonly batchLimit?: number
-  /** The most operations that may wait for the disk. Further appends are refused. Default 10,000. */
+  /** The maximum number of operations that may wait for the disk. Further appends are refused. Default 10,000. */
   readonly maxQueued?: number
   /**
-   * The most bytes that may wait: the requests of parked and pending deliveries, and unfinished jobs. Beyond it, new deliveries
+   * The maximum number of bytes that may wait: the requests of parked and pending deliveries, and unfinished jobs. Beyond it, new deliveries
    * are refused. It is read for each delivery. Finished rows do not count: `store.retainDays` limits them, and a busy gateway
    * must not refuse deliveries because of its history. Default: no limit.
    */
@@ -137,21 +138,49 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
       }
     },
     append: (delivery) => writer.run(toAppend(delivery, clock())),
-    appendAll: async (deliveries, move) => writer.run(toAppendAll(deliveries, move, clock())),
-    settle: async (id, settlement) => writer.run(toSettle(id, settlement, clock())),
+    appendAll: async (deliveries, moves) => writer.run(toAppendAll(deliveries, moves, clock())),
+    settle: async (id, settlement, moves) => writer.run(toSettle(id, settlement, { at: clock(), moves })),
     noteRepeats: async (repeats) => writer.run({ kind: 'noteRepeats', repeats }),
     // the count of the writer: a scrape must not visit every row that waits
     waitingBytes: async () => writer.state().waitingBytes ?? reads.waitingBytes(),
+    quarantine: async (requests, { maxRequests, maxBytes, olderThan }) =>
+      writer.run({
+        kind: 'quarantine',
+        requests: requests.map(toQuarantineValues),
+        bounds: { maxRequests, maxBytes, olderThan },
+      }),
+    noteRefusals: async (refusals) =>
+      writer.run({
+        kind: 'noteRefusals',
+        refusals: refusals.map(({ requestId, refusal }) => ({ requestId, refusal })),
+      }),
+    release: async (requestIds) => writer.run({ kind: 'release', requestIds }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
-    claim: async ({ limit, leaseMs }) => {
-      const at = clock()
-      return (await writer.run({ kind: 'claim', at, limit, leaseMs })).map((row) => toClaimedJob(row, at))
+    claim: async ({ limit, leaseMs, limits = {}, only }) => {
+      const jobs: ClaimedJob[] = []
+      // new jobs of flows are sorted in small operations, so that appends can run in between
+      for (let isSorted = false; !isSorted;) {
+        const at = clock()
+        const step = await writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
+        jobs.push(...step.rows.map((row) => toClaimedJob(row, at)))
+        isSorted = step.isSorted
+      }
+      return jobs
     },
     report: async (job, report) => writer.run(toReport(job, report, clock())),
+    reserve: async ({ id, fence }, reservations) =>
+      writer.run({ kind: 'reserve', at: clock(), id, fence, reservations }),
+    raiseBudget: async (account, by) => writer.run({ kind: 'raiseBudget', at: clock(), by, ...account }),
+    wakeBudgets: async () => writer.run({ kind: 'wakeBudgets', at: clock() }),
+    noteBudgetAlert: async (account, percent) => writer.run({ kind: 'noteBudgetAlert', percent, ...account }),
     extend: async (jobs, leaseMs) =>
       writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),
     addTask: async (task) => writer.run(toAddTask(task, clock())),
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
+    hasten: async (standsFor) => writer.run({ kind: 'hasten', at: clock(), standsFor }),
+    end: async (id, ending) => writer.run({ kind: 'end', at: clock(), id, ending }),
+    hold: async (given) => writer.run({ kind: 'hold', at: clock(), hold: given }),
+    unhold: async ({ label, kind }) => writer.run({ kind: 'unhold', label, hold: kind }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),
     join: async (node) => {
       // no other gateway needs to know that this one is alive

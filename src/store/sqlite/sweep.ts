@@ -1,8 +1,10 @@
 // Deletes old rows, a few hundred in one operation, so that a sweep does not delay appends.
 import { dropBySeq } from './deliveries.ts'
+import { pruneAccounts } from './budgets.ts'
 import type { Database } from './driver.ts'
-import { dropJobs } from './jobs.ts'
+import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
+import { oncePrefix, statePrefix } from '../cursors.ts'
 
 /**
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
@@ -35,11 +37,17 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
 const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
   AND seq IN (SELECT seq FROM ${table} WHERE at <= ?1 ORDER BY seq LIMIT ?3)`
 
+/** The first word of the value is a moment: CAST reads the digits at its beginning. */
+const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
+  WHERE (name GLOB '${oncePrefix}*' OR name GLOB '${statePrefix}*') AND CAST(value AS INTEGER) < ?1 LIMIT ?2)`
+
 /** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {
   const { at, before, limit } = operation
   return (
     pruneTasks(db, operation) +
+    db.run(deleteExpiredCursors, at, limit).changes +
+    pruneAccounts(db, before) +
     db.run(deleteOldest('events'), at, before, limit).changes +
     db.run(deleteOldest('messages'), at, before, limit).changes +
     db.run(

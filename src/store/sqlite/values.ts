@@ -10,16 +10,8 @@ import {
   type RingValues,
   type WakeValues,
 } from './operations.ts'
-import type {
-  CursorMove,
-  JobReport,
-  KeptRequest,
-  NewDelivery,
-  NewEvent,
-  NewJob,
-  NewTask,
-  Settlement,
-} from '../records.ts'
+import type { JobReport, KeptRequest, NewDelivery, NewEvent, NewJob, NewTask, Settlement } from '../records.ts'
+import { type CursorMoves, listMoves } from '../cursors.ts'
 
 const stateAt = deliveryColumns.indexOf('state')
 
@@ -72,18 +64,22 @@ function toDeliveryValues(delivery: NewDelivery, work: Work, at: number): SqlVal
     dedupe?.bodyHash ?? null,
     answer.status,
     toAnswerText(answer),
+    delivery.recovered === true ? 1 : null,
     ...toSettlementValues(delivery, work, at),
   ]
 }
 
-function toJobValues({ id, planned, lane, state, steps, events }: NewJob): JobValues {
+function toJobValues({ id, planned, lane, state, steps, labels, flow, events, standsFor }: NewJob): JobValues {
   return {
     id,
     planned: JSON.stringify(planned),
-    lane: lane ?? null,
+    lane: flow === undefined ? (lane ?? null) : null,
     state,
     steps: JSON.stringify(steps),
+    labels: labels === undefined ? null : JSON.stringify(labels),
+    flow: flow && [flow.ring, flow.key, lane ?? null, flow.expiresMs ?? null, JSON.stringify(flow.settings)],
     events: events.map(toEventValues),
+    standsFor: standsFor ?? null,
   }
 }
 
@@ -99,13 +95,15 @@ type Work = {
  * needs no row.
  */
 function toWork({ state, jobs }: Settlement): Work {
-  const [only, ...others] = jobs
+  const [only, ...others] = jobs.filter(({ standsFor }) => standsFor === undefined)
+  const tasks = jobs.filter(({ standsFor }) => standsFor !== undefined).map(toJobValues)
   if (only === undefined || others.length > 0 || state !== 'accepted')
     return { columns: [null, null, null], jobs: jobs.map(toJobValues), wake: undefined }
   const plan = JSON.stringify(only.planned)
   const wake = toWakeValues(only)
-  if (wake === undefined) return { columns: [plan, null, null], jobs: [{ ...toJobValues(only), planned: '' }], wake }
-  return { columns: [plan, only.id, JSON.stringify(only.steps)], jobs: [], wake }
+  if (wake === undefined)
+    return { columns: [plan, null, null], jobs: [{ ...toJobValues(only), planned: '' }, ...tasks], wake }
+  return { columns: [plan, only.id, JSON.stringify(only.steps)], jobs: tasks, wake }
 }
 
 /**
@@ -144,44 +142,69 @@ export function toAppend(delivery: NewDelivery, at: number): OperationOf<'append
     ring: toRing(delivery),
     jobs: work.jobs,
     wake: work.wake,
+    cancel: delivery.cancel,
   }
 }
 
-export function toSettle(id: string, settlement: Settlement, at: number): OperationOf<'settle'> {
+export function toSettle(
+  id: string,
+  settlement: Settlement,
+  { at, moves = [] }: { at: number; moves?: CursorMoves | undefined },
+): OperationOf<'settle'> {
   const work = toWork(settlement)
   const values = toSettlementValues(settlement, work, at)
-  return { kind: 'settle', at, id, values, ring: toRing(settlement), jobs: work.jobs, wake: work.wake }
+  return {
+    kind: 'settle',
+    at,
+    id,
+    values,
+    ring: toRing(settlement),
+    jobs: work.jobs,
+    wake: work.wake,
+    cancel: settlement.cancel,
+    moves: listMoves(moves),
+  }
 }
 
 export function toAppendAll(
   deliveries: readonly NewDelivery[],
-  move: CursorMove,
+  moves: CursorMoves,
   at: number,
 ): OperationOf<'appendAll'> {
   return {
     kind: 'appendAll',
     appends: deliveries.map((delivery) => toAppend(delivery, at)),
-    move: { name: move.name, from: move.from, to: move.to },
+    moves: listMoves(moves),
   }
 }
 
 export function toAddTask(task: NewTask, at: number): OperationOf<'addTask'> {
-  const { id, planned, lane, standsFor, unlessWithinMs = 0 } = task
-  return { kind: 'addTask', at, id, planned: JSON.stringify(planned), lane, standsFor, unlessWithinMs }
+  const { id, planned, lane, standsFor, labels, unlessWithinMs = 0 } = task
+  const texts = { planned: JSON.stringify(planned), labels: labels === undefined ? null : JSON.stringify(labels) }
+  return { kind: 'addTask', at, id, ...texts, lane, standsFor, unlessWithinMs }
 }
 
 export function toReport(job: { id: string; fence: number }, report: JobReport, at: number): OperationOf<'report'> {
-  const { step, events = [], messages = [], runnerState, recipient, posts, outcome = { kind: 'goes on' } } = report
+  const {
+    steps = [],
+    events = [],
+    messages = [],
+    runnerState,
+    recipient,
+    posts,
+    outcome = { kind: 'goes on' },
+  } = report
   return {
     kind: 'report',
     at,
     id: job.id,
     fence: job.fence,
-    step: step && { name: step.name, json: JSON.stringify(step) },
+    steps: steps.map((step) => ({ name: step.name, json: JSON.stringify(step) })),
     events: events.map(toEventValues),
     messages,
     consumed: report.consumed ?? [],
     leavesLane: report.leavesLane === true,
+    settled: report.settled ?? [],
     leaseMs: report.leaseMs,
     runnerState: runnerState === undefined || runnerState === null ? runnerState : JSON.stringify(runnerState),
     recipient: recipient && { channel: recipient.channel, to: recipient.to ?? null },
@@ -191,35 +214,37 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
 }
 
 /** The bytes that an operation takes while it waits for the writer: head and body of its request, and its jobs. */
-export function toBytes(operation: Operation): number {
-  if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytes(each), 0)
+export function measureOperationBytes(operation: Operation): number {
+  if (operation.kind === 'appendAll')
+    return operation.appends.reduce((total, each) => total + measureOperationBytes(each), 0)
   if (operation.kind !== 'append' && operation.kind !== 'settle') return 0
-  return toRequestBytes(operation.values) + toJobBytes(operation.jobs) + toPlanBytes(operation.values)
+  return measureRequestBytes(operation.values) + measureJobBytes(operation.jobs) + measurePlanBytes(operation.values)
 }
 
 /** The bytes of a new delivery that will wait in the store: its request while it is pending or parked, and its queued jobs. */
-export function toBytesThatWait(operation: Operation): number {
-  if (operation.kind === 'appendAll') return operation.appends.reduce((total, each) => total + toBytesThatWait(each), 0)
+export function measureWaitingBytes(operation: Operation): number {
+  if (operation.kind === 'appendAll')
+    return operation.appends.reduce((total, each) => total + measureWaitingBytes(each), 0)
   if (operation.kind !== 'append') return 0
   const state = operation.values[stateAt]
-  const request = state === 'pending' || state === 'parked' ? toRequestBytes(operation.values) : 0
+  const request = state === 'pending' || state === 'parked' ? measureRequestBytes(operation.values) : 0
   const queued = operation.jobs.filter((job) => job.state === 'queued')
-  return request + toJobBytes(queued) + (queued.length > 0 ? toPlanBytes(operation.values) : 0)
+  return request + measureJobBytes(queued) + (queued.length > 0 ? measurePlanBytes(operation.values) : 0)
 }
 
 /** A plan, the two columns of a wake, head and body are the last values of a settlement. */
-function toPlanBytes(values: readonly SqlValue[]): number {
+function measurePlanBytes(values: readonly SqlValue[]): number {
   const plan = values.at(-5)
   return typeof plan === 'string' ? plan.length : 0
 }
 
 /** Head and body are the last values of a settlement. */
-function toRequestBytes(values: readonly SqlValue[]): number {
+function measureRequestBytes(values: readonly SqlValue[]): number {
   const [head, body] = values.slice(-2)
   return (typeof head === 'string' ? head.length : 0) + (body instanceof Uint8Array ? body.byteLength : 0)
 }
 
-function toJobBytes(jobs: readonly JobValues[]): number {
+function measureJobBytes(jobs: readonly JobValues[]): number {
   return jobs.reduce((total, { planned }) => total + planned.length, 0)
 }
 

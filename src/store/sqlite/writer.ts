@@ -1,7 +1,7 @@
 // The writer thread. It has the only connection that writes, and executes one batch at a time.
 import { parentPort, workerData } from 'node:worker_threads'
 import { runBatch, describeBatchFailure } from './batch.ts'
-import { toTrouble } from './driver.ts'
+import { classifyError } from './driver.ts'
 import { probeDiskSpace, readSize } from './files.ts'
 import type { Opened, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
@@ -33,7 +33,7 @@ function answer(operations: readonly Operation[]): BatchReply {
     const result = { outcomes: outcomes.every(isStored) ? undefined : outcomes, waitingChange }
     return { opened, tookMs: performance.now() - startedAt, result }
   } catch (error) {
-    if (toTrouble(error)?.reopen) owner.reset()
+    if (classifyError(error)?.reopen) owner.reset()
     return { opened, tookMs: performance.now() - startedAt, result: { failure: describeBatchFailure(error) } }
   }
 }

@@ -2,7 +2,7 @@
 import { basename, extname } from 'node:path'
 import { Script } from 'node:vm'
 import { createJiti } from 'jiti'
-import type { TransformRef } from '../../model/mapping.ts'
+import type { TransformRef } from '../../model/config/mapping.ts'
 import { describeValueKind } from '../../base/json.ts'
 import { attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
@@ -123,7 +123,7 @@ function toExportName(label: string): string {
   return name.replace(/[^\p{ID_Continue}$]+(.)?|_+(.)/gu, (_, one = '', other = '') => `${one}${other}`.toUpperCase())
 }
 
-/** Own properties only: `toString` is no transform. */
+/** Own properties only: `toString` is not a transform. */
 function readOwn(exports: object, name: string): unknown {
   return Object.hasOwn(exports, name) ? Reflect.get(exports, name) : undefined
 }

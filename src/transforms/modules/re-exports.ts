@@ -44,12 +44,12 @@ async function isFreeOfEffects(root: string, file: string): Promise<boolean> {
 /** The text as printed by esbuild: without comments and types, and with one form for each statement. */
 export async function printPlainCode(file: string, contents: Uint8Array): Promise<string> {
   const { transform } = await import('esbuild')
-  const loader = toLoader(file)
+  const loader = findLoader(file)
   const { code } = await transform(contents, { loader, format: 'esm', legalComments: 'none', tsconfigRaw: {} })
   return code
 }
 
-function toLoader(file: string): Loader {
+function findLoader(file: string): Loader {
   const kind = /\.[cm]?(jsx?|tsx?)$/.exec(extname(file))?.[1]
   return kind === 'ts' || kind === 'tsx' || kind === 'jsx' ? kind : 'js'
 }

@@ -16,7 +16,7 @@ type Numbered = {
 export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker; transfer: ArrayBuffer[] } {
   let size = 0
   const posts = batch.map(({ seq, task }): CallPost => {
-    const { head, syntax, body, serves } = task.call
+    const { head, syntax, body, serves, readState } = task.call
     size += body.byteLength
     return {
       seq,
@@ -27,6 +27,7 @@ export function toBatchMessage(batch: readonly Numbered[]): { message: ToWorker;
       isAscii: isAscii(body),
       head,
       serves,
+      hasState: readState !== undefined,
     }
   })
   const calls = JSON.stringify(posts)

@@ -14,7 +14,7 @@ import {
   buildMemoryProblem,
   buildStartProblem,
 } from '../worker/call.ts'
-import type { BundlePost, Leaving } from '../worker/messages.ts'
+import type { BundlePost, ThreadExit } from '../worker/messages.ts'
 import { toFileLabel } from '../root.ts'
 import { createThreadLifecycle } from './thread-lifecycle.ts'
 import { createStandby } from './standby.ts'
@@ -48,13 +48,16 @@ export function createPool(options: {
   onStopped: (bundle: number) => void
   /** Whether a started thread waits in reserve. Default: true. */
   hasStandby?: boolean
+  /** If it is set, the threads measure coverage: see `createThread`. */
+  onCovered?: ((bundle: number, parts: readonly number[]) => void) | undefined
 }): Pool {
-  const { settings, log, onStopped, hasStandby = true } = options
+  const { settings, log, onStopped, onCovered, hasStandby = true } = options
   const { timeoutMs, memoryMb, workers } = settings
   let kept: readonly BundlePost[] = []
   let isClosed = false
 
   const events: Parameters<typeof createThread>[0]['events'] = {
+    onCovered,
     onSettled: (thread, task, outcome) => {
       task.finish(outcome, false)
       lifecycle.handleCallEnd(thread)
@@ -63,7 +66,7 @@ export function createPool(options: {
       for (const task of tasks) dispatch(task)
       lifecycle.handleCallEnd(thread)
     },
-    onLeaving: onLeaving,
+    onThreadExit,
     onChecked: (thread, message) => checks.complete(thread, message),
     onGone: (thread, cause) => {
       if (thread.isReady()) return stop(thread, undefined, (label) => buildLostThreadProblem(label, cause, memoryMb))
@@ -164,7 +167,7 @@ export function createPool(options: {
     reruns.startNext()
   }
 
-  function onLeaving(thread: Thread, leaving: Leaving): void {
+  function onThreadExit(thread: Thread, leaving: ThreadExit): void {
     const { why, what, seq, bundle } = leaving
     const isKnown = seq !== undefined && thread.inFlight.has(seq)
     if (!isKnown && bundle !== undefined && (why === 'exit' || why === 'uncaught')) onStopped(bundle)

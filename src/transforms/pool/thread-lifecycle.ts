@@ -1,8 +1,8 @@
 // The states of threads.
 // ```
 // standby ──▶ serving ──▶ retiring (its calls in flight may end) ──▶ gone
-//   │          └──── stopped: no good call is lost with it ──────▶ gone
-//   └─▶ rerun: one call that was in flight in a stopped one ─────▶ gone
+//   │          └──── stopped: its other calls run again ─────────▶ gone
+//   └─▶ rerun: one call that was in flight in a stopped thread ──▶ gone
 // ```
 import type { IsolatedReruns } from './isolated-reruns.ts'
 import type { InFlightCall } from './calls-in-flight.ts'

@@ -4,16 +4,18 @@ import { MessageChannel, receiveMessageOnPort, Worker } from 'node:worker_thread
 import type { TransformOutcome } from '../../model/transform.ts'
 import { createCallsInFlight, type CallsInFlight, type Task } from './calls-in-flight.ts'
 import { lowerPriority, stateBytes, stateIndex } from '../worker/messages.ts'
-import type { BundlePost, FromWorker, Leaving, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
+import type { BundlePost, FromWorker, ThreadExit, SettledCall, ToWorker, WorkerStart } from '../worker/messages.ts'
 
 /** V8 aborts the whole process if one allocation exceeds its limit, such as a growing Map. So V8's limit must be much higher. */
 const headroomMb = 2048
 
 type ThreadEvents = {
+  /** If it is set, the thread measures which parts of a bundle each call runs: see `CoverageProbe`. It is called before `onSettled`. */
+  onCovered?: ((bundle: number, parts: readonly number[]) => void) | undefined
   onSettled(thread: Thread, task: Task, outcome: TransformOutcome): void
   /** The thread returned calls that had not begun. */
   onUnrun(thread: Thread, tasks: Task[]): void
-  onLeaving(thread: Thread, leaving: Leaving): void
+  onThreadExit(thread: Thread, leaving: ThreadExit): void
   onChecked(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
   /** The thread ended without being terminated. */
   onGone(thread: Thread, cause: unknown): void
@@ -62,6 +64,7 @@ type State =
   | { readonly kind: 'ended'; readonly wasReady: boolean }
 
 export function createThread({ settings, events }: { settings: ThreadSettings; events: ThreadEvents }): Thread {
+  const { onCovered } = events
   const { timeoutMs, memoryMb, env } = settings
   const shared = new SharedArrayBuffer(stateBytes)
   const sharedState = new Int32Array(shared)
@@ -76,7 +79,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
   let cause: unknown
   // a separate channel, so that messages that transforms post to `parentPort` are ignored
   const { port1: port, port2 } = new MessageChannel()
-  const start: WorkerStart = { sharedState: shared, memoryMb, port: port2 }
+  const start: WorkerStart = { sharedState: shared, memoryMb, port: port2, measures: onCovered !== undefined }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
@@ -140,14 +143,25 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
         thread,
         message.seqs.flatMap((seq) => inFlightCalls.take(seq) ?? []),
       )
-    } else if (message.kind === 'leaving') events.onLeaving(thread, message)
+    } else if (message.kind === 'leaving') events.onThreadExit(thread, message)
+    else if (message.kind === 'covered') onCovered?.(message.bundle, message.parts)
     else if (message.kind === 'checked') events.onChecked(thread, message)
     else if (message.kind === 'ready') {
       state = { kind: 'ready', systemId: message.systemId }
       resolveReady()
-    } else if (message.kind === 'pong') {
+    } else if (message.kind === 'state') void answerState(message)
+    else if (message.kind === 'pong') {
       for (const pong of pongs) pong()
       pongs = []
+    }
+  }
+
+  async function answerState({ seq, key }: Extract<FromWorker, { kind: 'state' }>): Promise<void> {
+    try {
+      const json = await inFlightCalls.inFlight.get(seq)?.task.call.readState?.(key)
+      send({ kind: 'state', seq, key, json, isRead: true })
+    } catch {
+      send({ kind: 'state', seq, key, json: undefined, isRead: false })
     }
   }
 

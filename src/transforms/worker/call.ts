@@ -3,8 +3,9 @@ import { isProxy } from 'node:util/types'
 import type { JsonValue } from '../../base/json.ts'
 import { parseBody } from '../../model/parse-body.ts'
 import { Problem, toProblem, toProblemRecord } from '../../model/problem.ts'
-import type { TransformCall, TransformOutcome } from '../../model/transform.ts'
+import type { StateWrite, TransformCall, TransformOutcome, TransformState } from '../../model/transform.ts'
 import type { UncheckedFunction } from '../modules/evaluate.ts'
+import { type CallState, createCallState } from './call-state.ts'
 import { addLine } from './guard.ts'
 import type { Locate } from '../modules/locate.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
@@ -12,7 +13,12 @@ import { readRefusal, describeThrown } from '../modules/thrown.ts'
 
 /** The outcome for the main thread. The result is JSON text. */
 export type CallOutcome =
-  | { readonly kind: 'returned'; readonly json: string; readonly log: readonly string[] }
+  | {
+      readonly kind: 'returned'
+      readonly json: string
+      readonly log: readonly string[]
+      readonly state: readonly StateWrite[]
+    }
   | Exclude<TransformOutcome, { kind: 'returned' }>
 
 export type Callable = {
@@ -62,12 +68,7 @@ export function toFailedOutcome(
  */
 export function startCall(
   callable: Callable,
-  {
-    head,
-    body,
-    syntax,
-    serves,
-  }: Pick<TransformCall, 'head' | 'syntax' | 'serves'> & { readonly body: Uint8Array | string },
+  { head, body, syntax, serves, readState }: Omit<TransformCall, 'body'> & { readonly body: Uint8Array | string },
   log: string[],
 ): CallOutcome | Promise<CallOutcome> {
   let payload: JsonValue
@@ -80,12 +81,28 @@ export function startCall(
     // JSON leaves out undefined properties, but here each one exists; a spread would cost 5 µs
     const { headers, query, url, path, method, source, event, receivedAt, deliveryId } = head
     const input = { payload, headers, query, url, path, method, source, event, receivedAt, deliveryId }
-    const value = callable.call(input, { log: (message: unknown) => addLine(log, message), replay: serves !== true })
-    return isSynchronous(value) ? buildReturnedOutcome(callable, value, log) : awaitResult(callable, value, log)
+    let memory: CallState | undefined
+    const context = {
+      log: (message: unknown) => addLine(log, message),
+      replay: serves !== true,
+      // most transforms do not use it
+      get state(): TransformState {
+        memory ??= createCallState(readState)
+        return memory.state
+      },
+    }
+    const value = callable.call(input, context)
+    const end: Ending = { log, takeWrites: () => memory?.takeWrites() ?? noWrites }
+    return isSynchronous(value) ? buildReturnedOutcome(callable, value, end) : awaitResult(callable, value, end)
   } catch (thrown) {
     return describeFailedCall(callable, thrown, log)
   }
 }
+
+/** What a call leaves besides its result. */
+type Ending = { readonly log: readonly string[]; readonly takeWrites: () => readonly StateWrite[] }
+
+const noWrites: readonly StateWrite[] = []
 
 /** Whether `await` would not change the value. Only `await` reads `then`, because it may be a getter. */
 function isSynchronous(value: unknown): boolean {
@@ -96,11 +113,11 @@ function isSynchronous(value: unknown): boolean {
   return isPlain && !Object.hasOwn(value, 'then')
 }
 
-async function awaitResult(callable: Callable, pending: unknown, log: readonly string[]): Promise<CallOutcome> {
+async function awaitResult(callable: Callable, pending: unknown, end: Ending): Promise<CallOutcome> {
   try {
-    return buildReturnedOutcome(callable, await pending, log)
+    return buildReturnedOutcome(callable, await pending, end)
   } catch (thrown) {
-    return describeFailedCall(callable, thrown, log)
+    return describeFailedCall(callable, thrown, end.log)
   }
 }
 
@@ -114,13 +131,13 @@ function describeFailedCall({ label, locate }: Callable, thrown: unknown, log: r
 }
 
 /** The JSON of plain data, or the reason why the value is not plain data. */
-function buildReturnedOutcome({ label }: Callable, value: unknown, log: readonly string[]): CallOutcome {
+function buildReturnedOutcome({ label }: Callable, value: unknown, { log, takeWrites }: Ending): CallOutcome {
   try {
     if (value === undefined) {
       const advice = "return {} to keep the mapping's action, null to skip"
       throw new Problem('transform-result-invalid', `${label} returned nothing: ${advice}.`)
     }
-    return { kind: 'returned', json: toPlainJson(value), log: [...log] }
+    return { kind: 'returned', json: toPlainJson(value), log: [...log], state: takeWrites() }
   } catch (error) {
     if (!(error instanceof NotPlain)) return toFailedOutcome(toProblem(error), [...log])
     const detail = `${label} must return plain JSON data: ${error.message}.`

@@ -18,6 +18,8 @@ export type CallPost = Pick<TransformCall, 'head' | 'syntax' | 'serves'> & {
   readonly size: number
   /** Whether all bytes are ASCII, so that they need no decoding. */
   readonly isAscii: boolean
+  /** False: `context.state` is empty at the beginning. */
+  readonly hasState: boolean
 }
 
 export type ToWorker =
@@ -31,8 +33,16 @@ export type ToWorker =
    */
   | { readonly kind: 'calls'; readonly calls: string; readonly bodies: ArrayBuffer | string }
   | { readonly kind: 'ping' }
+  /** The answer to `state`. `isRead`: false if the store could not be read. */
+  | {
+      readonly kind: 'state'
+      readonly seq: number
+      readonly key: string
+      readonly json: string | undefined
+      readonly isRead: boolean
+    }
 
-export type Leaving = {
+export type ThreadExit = {
   readonly kind: 'leaving'
   readonly why: 'globals' | 'memory' | 'exit' | 'uncaught'
   /** `globals`: the changed global. `exit`: the function that was called. `uncaught`: the problem. */
@@ -59,8 +69,12 @@ export type FromWorker =
       readonly changed: string | undefined
     }
   | { readonly kind: 'pong' }
+  /** Before each outcome, in a thread that measures coverage: see `CoverageProbe`. */
+  | { readonly kind: 'covered'; readonly bundle: number; readonly parts: readonly number[] }
+  /** A call reads a key of its module for the first time. */
+  | { readonly kind: 'state'; readonly seq: number; readonly key: string }
   /** The worker accepts no more calls. Those in flight may end. With `exit` the thread ends at once. */
-  | Leaving
+  | ThreadExit
 
 export type SettledCall = readonly [seq: number, outcome: TransformOutcome]
 
@@ -69,6 +83,8 @@ export type WorkerStart = {
   readonly sharedState: SharedArrayBuffer
   readonly memoryMb: number
   readonly port: MessagePort
+  /** Whether the thread measures which code its calls run. */
+  readonly measures: boolean
 }
 
 /**

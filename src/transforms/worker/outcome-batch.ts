@@ -1,5 +1,6 @@
 // Sends outcomes to the main thread. The outcomes of one turn of the event loop, or of one millisecond of consecutive calls, are sent as
 // one message.
+import type { StateWrite } from '../../model/transform.ts'
 import type { CallOutcome } from './call.ts'
 import type { FromWorker } from './messages.ts'
 
@@ -67,7 +68,17 @@ function toText(outcome: CallOutcome): string {
   for (let index = 0; index < outcome.log.length; index += 1) {
     log += `${index === 0 ? '' : ','}${stringify(outcome.log[index] ?? '')}`
   }
-  return `${text},"log":[${log}]}`
+  const state = outcome.kind === 'returned' && outcome.state.length > 0 ? `,"state":${toStateText(outcome.state)}` : ''
+  return `${text},"log":[${log}]${state}}`
+}
+
+function toStateText(writes: readonly StateWrite[]): string {
+  let text = ''
+  for (let index = 0; index < writes.length; index += 1) {
+    const [key = '', json = null, forMs = 0] = writes[index] ?? []
+    text += `${index === 0 ? '' : ','}[${stringify(key)},${json === null ? 'null' : stringify(json)},${forMs}]`
+  }
+  return `[${text}]`
 }
 
 function toProblemText({ kind, problem: { code, detail, frame } }: Exclude<CallOutcome, { kind: 'returned' }>): string {

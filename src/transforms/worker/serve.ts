@@ -4,14 +4,17 @@ import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import { describeThrown } from '../modules/thrown.ts'
 import { type CallOutcome, startCall, toFailedOutcome } from './call.ts'
+import type { CoverageProbe } from './coverage.ts'
 import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
-import { stateIndex, type CallPost, type FromWorker, type Leaving, type ToWorker } from './messages.ts'
+import { stateIndex, type CallPost, type FromWorker, type ThreadExit, type ToWorker } from './messages.ts'
 import { createOutcomeBatch } from './outcome-batch.ts'
 import { createLoadedBundles, type LoadedBundle, findCallable } from './loaded-bundles.ts'
 
 /** Milliseconds between two checks of the memory while calls are in flight. */
 const memoryCheckMs = 50
+
+type StateAnswer = Extract<ToWorker, { kind: 'state' }>
 
 type Serving = {
   receive(message: ToWorker): void
@@ -36,20 +39,24 @@ export function createServing({
   calls,
   intrinsics,
   memory,
+  coverage,
 }: {
   post: (message: FromWorker) => void
   sharedState: Int32Array
   calls: AsyncLocalStorage<OpenCall>
   intrinsics: Intrinsics
   memory: { isOver(): boolean }
+  /** Undefined: nothing is measured. Calls must come one at a time to be told apart. */
+  coverage: CoverageProbe | undefined
 }): Serving {
   const bundles = createLoadedBundles(intrinsics)
   const outcomes = createOutcomeBatch(post)
   const open = new Set<OpenCall>()
+  const questions = new Map<string, (answer: StateAnswer) => void>()
   let isLeaving = false
   let memoryTimer: NodeJS.Timeout | undefined
 
-  function leave(leaving: Omit<Leaving, 'kind'>): void {
+  function leave(leaving: Omit<ThreadExit, 'kind'>): void {
     if (isLeaving && leaving.why !== 'exit') return
     isLeaving = true
     outcomes.flush()
@@ -117,8 +124,9 @@ export function createServing({
     const callable = findCallable(loaded, post.export)
     if (callable instanceof Problem) return finish(call, toFailedOutcome(callable))
     store(sharedState, stateIndex.running, call.seq)
-    const { head, syntax, serves } = post
-    const outcome = calls.run(call, startCall, callable, { head, syntax, serves, body }, call.log)
+    const { head, syntax, serves, hasState } = post
+    const readState = hasState ? (key: string) => askState(call.seq, key) : undefined
+    const outcome = calls.run(call, startCall, callable, { head, syntax, serves, readState, body }, call.log)
     store(sharedState, stateIndex.running, 0)
     if (outcome instanceof Promise) {
       watchMemory()
@@ -127,10 +135,29 @@ export function createServing({
     } else finish(call, outcome)
   }
 
+  /** A call reads each key once, so the number of the call and the key name its question. */
+  function askState(seq: number, key: string): Promise<string | undefined> {
+    return new Promise((resolve, reject) => {
+      questions.set(`${seq} ${key}`, ({ json, isRead }) => {
+        if (isRead) resolve(json)
+        else reject(new Error('state.get: the store could not be read.'))
+      })
+      post({ kind: 'state', seq, key })
+    })
+  }
+
+  function answerState(message: StateAnswer): void {
+    const name = `${message.seq} ${message.key}`
+    const answer = questions.get(name)
+    questions.delete(name)
+    answer?.(message)
+  }
+
   function finish(call: OpenCall, outcome: CallOutcome): void {
     if (!call.isOpen) return
     call.isOpen = false
     open.delete(call)
+    if (coverage !== undefined) post({ kind: 'covered', bundle: call.bundle, parts: coverage.take(call.bundle) })
     outcomes.add(call.seq, outcome)
     checkGlobals(call)
     checkMemory()
@@ -141,9 +168,11 @@ export function createServing({
       if (message.kind === 'calls') runBatch(message)
       else if (message.kind === 'load') {
         checkGlobals()
+        coverage?.add(message.bundle)
         bundles.load(message.bundle, message.timeoutMs)
       } else if (message.kind === 'check') void check(message.bundle, message.exports)
       else if (message.kind === 'ping') post({ kind: 'pong' })
+      else if (message.kind === 'state') answerState(message)
       else {
         const what = bundles.unload(message.bundle)
         // the change that the bundle made is still in effect

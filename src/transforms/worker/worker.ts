@@ -9,7 +9,7 @@ import { type FromWorker, readThreadId, type ToWorker, type WorkerStart } from '
 import { createServing } from './serve.ts'
 
 // as: only thread.ts starts this thread, with this data
-const { sharedState, memoryMb, port } = workerData as WorkerStart
+const { sharedState, memoryMb, port, measures } = workerData as WorkerStart
 // transforms can import workerData
 Reflect.deleteProperty(workerData, 'port')
 
@@ -19,12 +19,14 @@ setFlagsFromString('--no-compilation-cache')
 const calls = new AsyncLocalStorage<OpenCall>()
 const post = port.postMessage.bind(port)
 const intrinsics = createIntrinsics()
+const coverage = measures ? (await import('./coverage.ts')).startCoverage() : undefined
 const serving = createServing({
   post: (message: FromWorker) => post(message),
   sharedState: new Int32Array(sharedState),
   calls,
   intrinsics,
   memory: createMemoryLimit(memoryMb),
+  coverage,
 })
 guardProcess({ calls, leave: serving.exit })
 intrinsics.accept()

@@ -1,5 +1,6 @@
 // Anthropic's Messages API: https://platform.claude.com/docs/en/api/messages
 import { z } from 'zod'
+import { StrictSchema } from './openai.ts'
 import { apiKey, type Api } from './provider.ts'
 
 const Text = z.strictObject({ type: z.literal('text'), text: z.string().min(1) })
@@ -15,12 +16,30 @@ const Body = z.strictObject({
       z.strictObject({ type: z.literal('enabled'), budget_tokens: z.int().min(1_024) }),
     ])
     .optional(),
-  output_config: z.strictObject({ effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']) }).optional(),
+  output_config: z
+    .strictObject({
+      effort: z.enum(['low', 'medium', 'high', 'xhigh', 'max']).optional(),
+      format: z.strictObject({ type: z.literal('json_schema'), schema: StrictSchema }).optional(),
+    })
+    .optional(),
+  tools: z
+    .array(
+      z.strictObject({
+        name: z.string(),
+        description: z.string(),
+        input_schema: StrictSchema,
+        eager_input_streaming: z.literal(true).optional(),
+      }),
+    )
+    .optional(),
+  tool_choice: z.strictObject({ type: z.literal('any') }).optional(),
   stream: z.literal(true).optional(),
 })
 
 const head = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-opus-4-7-20260416', content: [] }
 const asked = { input_tokens: 7, cache_read_input_tokens: 4, cache_creation_input_tokens: 0 }
+
+const tool = { type: 'tool_use', id: 'toolu_1', name: 'answer' }
 
 export const anthropic: Api = {
   kind: 'anthropic',
@@ -50,6 +69,31 @@ export const anthropic: Api = {
       { type: 'message_delta', delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 7 } },
       { type: 'message_stop' },
     ].map(toNamedEvent),
+  toWholeCall: (input) => ({
+    ...head,
+    content: [{ ...tool, input }],
+    stop_reason: 'tool_use',
+    stop_sequence: null,
+    usage: { ...asked, output_tokens: 7 },
+  }),
+  toCallEvents: (input) =>
+    [
+      { type: 'message_start', message: { ...head, stop_reason: null, usage: { ...asked, output_tokens: 1 } } },
+      { type: 'content_block_start', index: 0, content_block: { ...tool, input: {} } },
+      {
+        type: 'content_block_delta',
+        index: 0,
+        delta: { type: 'input_json_delta', partial_json: JSON.stringify(input) },
+      },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: { stop_reason: 'tool_use', stop_sequence: null }, usage: { output_tokens: 7 } },
+      { type: 'message_stop' },
+    ].map(toNamedEvent),
+  formOf: (body) => {
+    const { output_config: output, tools } = Body.parse(body)
+    if (output?.format !== undefined) return { form: 'structured-output', schema: output.format.schema }
+    return tools && { form: 'tool-call', schema: tools[0]?.input_schema }
+  },
   toRefusal: (status) => ({
     type: 'error',
     error: { type: status === 429 ? 'rate_limit_error' : 'invalid_request_error', message: `Refused ${apiKey}` },

@@ -1,5 +1,6 @@
 // OpenAI's Chat Completions API as Ollama, vLLM and others implement it: https://platform.openai.com/docs/api-reference/chat
 import { z } from 'zod'
+import { StrictSchema } from './openai.ts'
 import { apiKey, type Api, toEvent } from './provider.ts'
 
 const Fields = z.strictObject({
@@ -8,6 +9,21 @@ const Fields = z.strictObject({
   reasoning_effort: z.enum(['low', 'medium', 'high']).optional(),
   // an extension of vLLM
   chat_template_kwargs: z.record(z.string(), z.boolean()).optional(),
+  response_format: z
+    .strictObject({
+      type: z.literal('json_schema'),
+      json_schema: z.strictObject({ name: z.string(), strict: z.literal(true), schema: StrictSchema }),
+    })
+    .optional(),
+  tools: z
+    .array(
+      z.strictObject({
+        type: z.literal('function'),
+        function: z.strictObject({ name: z.string(), description: z.string(), parameters: StrictSchema }),
+      }),
+    )
+    .optional(),
+  tool_choice: z.literal('required').optional(),
   stream: z.literal(true).optional(),
   stream_options: z.strictObject({ include_usage: z.literal(true) }).optional(),
 })
@@ -26,6 +42,12 @@ const usage = {
   prompt_tokens_details: { cached_tokens: 4 },
   completion_tokens_details: { reasoning_tokens: 2 },
 }
+
+const toCall = (input: object) => ({
+  id: 'call_1',
+  type: 'function',
+  function: { name: 'answer', arguments: JSON.stringify(input) },
+})
 
 export const chatCompletions: Api = {
   kind: 'openai-compatible',
@@ -51,6 +73,35 @@ export const chatCompletions: Api = {
     ].map((event) => toEvent({ ...head, object: 'chat.completion.chunk', ...event })),
     'data: [DONE]\n\n',
   ],
+  toWholeCall: (input) => ({
+    ...head,
+    object: 'chat.completion',
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', content: null, tool_calls: [toCall(input)] },
+        finish_reason: 'tool_calls',
+      },
+    ],
+    usage,
+  }),
+  toCallEvents: (input) => [
+    ...[
+      {
+        choices: [
+          { index: 0, delta: { role: 'assistant', tool_calls: [{ index: 0, ...toCall(input) }] }, finish_reason: null },
+        ],
+      },
+      { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] },
+      { choices: [], usage },
+    ].map((event) => toEvent({ ...head, object: 'chat.completion.chunk', ...event })),
+    'data: [DONE]\n\n',
+  ],
+  formOf: (body) => {
+    const { response_format: format, tools } = Body.parse(body)
+    if (format !== undefined) return { form: 'structured-output', schema: format.json_schema.schema }
+    return tools && { form: 'tool-call', schema: tools[0]?.function.parameters }
+  },
   toRefusal: (status) => ({
     error: { message: `Refused ${apiKey}`, type: status === 429 ? 'rate_limit_error' : 'api_error' },
   }),

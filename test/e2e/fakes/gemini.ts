@@ -4,6 +4,20 @@ import { apiKey, type Api, toEvent } from './provider.ts'
 
 const Parts = z.array(z.strictObject({ text: z.string().min(1) }))
 
+// a subset of OpenAPI: https://ai.google.dev/api/caching#Schema
+const Schema = z.strictObject({
+  type: z.literal('object'),
+  properties: z.record(
+    z.string(),
+    z.strictObject({
+      type: z.literal('string'),
+      description: z.string().optional(),
+      enum: z.array(z.string()).optional(),
+    }),
+  ),
+  required: z.array(z.string()),
+})
+
 const Body = z.strictObject({
   contents: z.array(z.strictObject({ role: z.enum(['user', 'model']), parts: Parts })),
   systemInstruction: z.strictObject({ parts: Parts }).optional(),
@@ -14,7 +28,19 @@ const Body = z.strictObject({
         z.strictObject({ thinkingBudget: z.int().nonnegative() }),
       ])
       .optional(),
+    responseMimeType: z.literal('application/json').optional(),
+    responseSchema: Schema.optional(),
   }),
+  tools: z
+    .array(
+      z.strictObject({
+        functionDeclarations: z.array(
+          z.strictObject({ name: z.string(), description: z.string(), parameters: Schema }),
+        ),
+      }),
+    )
+    .optional(),
+  toolConfig: z.strictObject({ functionCallingConfig: z.strictObject({ mode: z.literal('ANY') }) }).optional(),
 })
 
 const model = 'gemini-3-flash-preview'
@@ -25,6 +51,8 @@ const usageMetadata = {
   thoughtsTokenCount: 2,
   totalTokenCount: 18,
 }
+
+const toCall = (args: object) => ({ role: 'model', parts: [{ functionCall: { name: 'answer', args } }] })
 
 export const google: Api = {
   kind: 'google',
@@ -45,6 +73,24 @@ export const google: Api = {
       ...pieces.map((text) => ({ candidates: [{ content: { role: 'model', parts: [{ text }] }, index: 0 }] })),
       { candidates: [{ content: { role: 'model', parts: [{ text: '' }] }, finishReason: 'STOP', index: 0 }] },
     ].map((event) => toEvent({ ...event, usageMetadata, modelVersion: model })),
+  toWholeCall: (input) => ({
+    candidates: [{ content: toCall(input), finishReason: 'STOP', index: 0 }],
+    usageMetadata,
+    modelVersion: model,
+  }),
+  toCallEvents: (input) => [
+    toEvent({
+      candidates: [{ content: toCall(input), finishReason: 'STOP', index: 0 }],
+      usageMetadata,
+      modelVersion: model,
+    }),
+  ],
+  formOf: (body) => {
+    const { generationConfig, tools } = Body.parse(body)
+    if (generationConfig.responseSchema !== undefined)
+      return { form: 'structured-output', schema: generationConfig.responseSchema }
+    return tools && { form: 'tool-call', schema: tools[0]?.functionDeclarations[0]?.parameters }
+  },
   toRefusal: (status) => ({
     error: {
       code: status,

@@ -4,6 +4,16 @@ import { apiKey, type Api, toEvent } from './provider.ts'
 
 const Text = z.strictObject({ type: z.enum(['input_text', 'output_text']), text: z.string().min(1) })
 
+/** Strict schemas require every property, and allow no other: https://platform.openai.com/docs/guides/structured-outputs */
+export const StrictSchema = z
+  .looseObject({
+    type: z.literal('object'),
+    properties: z.record(z.string(), z.unknown()),
+    required: z.array(z.string()),
+    additionalProperties: z.literal(false),
+  })
+  .refine(({ properties, required }) => Object.keys(properties).every((name) => required.includes(name)))
+
 const Body = z.strictObject({
   model: z.string(),
   input: z.array(
@@ -13,7 +23,29 @@ const Body = z.strictObject({
     }),
   ),
   store: z.literal(false),
+  max_output_tokens: z.int().positive().optional(),
   include: z.array(z.literal('reasoning.encrypted_content')).optional(),
+  text: z
+    .strictObject({
+      format: z.strictObject({
+        type: z.literal('json_schema'),
+        name: z.string(),
+        strict: z.literal(true),
+        schema: StrictSchema,
+      }),
+    })
+    .optional(),
+  tools: z
+    .array(
+      z.strictObject({
+        type: z.literal('function'),
+        name: z.string(),
+        description: z.string(),
+        parameters: StrictSchema,
+      }),
+    )
+    .optional(),
+  tool_choice: z.literal('required').optional(),
   reasoning: z.strictObject({ effort: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh']) }).optional(),
   stream: z.literal(true).optional(),
 })
@@ -26,6 +58,16 @@ const usage = {
 }
 const head = { id: 'resp_1', created_at: 1_700_000_000, model: 'gpt-5.2-2025-12-11' }
 
+const whole = { ...head, object: 'response', status: 'completed', error: null, incomplete_details: null, usage }
+const toCall = (input: object) => ({
+  id: 'fc_1',
+  type: 'function_call',
+  call_id: 'call_1',
+  name: 'answer',
+  arguments: JSON.stringify(input),
+  status: 'completed',
+})
+
 export const openai: Api = {
   kind: 'openai',
   model: 'gpt-5.2',
@@ -36,11 +78,7 @@ export const openai: Api = {
   isStreamed: ({ body }) => Body.safeParse(body).data?.stream === true,
   thinkingOf: (body) => Body.parse(body).reasoning,
   toWhole: (text) => ({
-    ...head,
-    object: 'response',
-    status: 'completed',
-    error: null,
-    incomplete_details: null,
+    ...whole,
     output: [
       {
         id: 'msg_1',
@@ -50,7 +88,6 @@ export const openai: Api = {
         content: [{ type: 'output_text', text, annotations: [] }],
       },
     ],
-    usage,
   }),
   toEvents: (pieces) => {
     const item = { id: 'msg_1', type: 'message', role: 'assistant', content: [] }
@@ -67,6 +104,27 @@ export const openai: Api = {
       { type: 'response.output_item.done', output_index: 0, item },
       { type: 'response.completed', response: { ...head, incomplete_details: null, usage } },
     ].map((event, index) => toEvent({ ...event, sequence_number: index }))
+  },
+  toWholeCall: (input) => ({ ...whole, output: [toCall(input)] }),
+  toCallEvents: (input) => {
+    const item = toCall(input)
+    return [
+      { type: 'response.created', response: head },
+      { type: 'response.output_item.added', output_index: 0, item: { ...item, arguments: '' } },
+      {
+        type: 'response.function_call_arguments.delta',
+        item_id: item.id,
+        output_index: 0,
+        delta: item.arguments,
+      },
+      { type: 'response.output_item.done', output_index: 0, item },
+      { type: 'response.completed', response: { ...head, incomplete_details: null, usage } },
+    ].map((event, index) => toEvent({ ...event, sequence_number: index }))
+  },
+  formOf: (body) => {
+    const { text, tools } = Body.parse(body)
+    if (text !== undefined) return { form: 'structured-output', schema: text.format.schema }
+    return tools && { form: 'tool-call', schema: tools[0]?.parameters }
   },
   toRefusal: (status) => ({
     error: {

@@ -1,7 +1,7 @@
 // A fake provider of models on loopback: it checks requests against the documented API, and sends the answers that a test sets.
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
-import type { ProviderConfig } from '../../../src/model/agents-config.ts'
+import type { ProviderConfig } from '../../../src/model/config/agents.ts'
 import { type Received, startLoopback } from './loopback.ts'
 
 /** The API of one kind of provider. Its replies use 11 input tokens, 4 of them cached, and 7 output tokens. */
@@ -19,6 +19,11 @@ export type Api = {
   /** A whole reply, and a reply as a stream of events. */
   toWhole(text: string): unknown
   toEvents(pieces: readonly string[]): readonly string[]
+  /** A call of the tool `answer`, whole and as a stream. */
+  toWholeCall(input: object): unknown
+  toCallEvents(input: object): readonly string[]
+  /** The form in which a body asks for the reply, with its schema. */
+  formOf(body: unknown): { readonly form: 'structured-output' | 'tool-call'; readonly schema: unknown } | undefined
   toRefusal(status: number): unknown
   /** An error in the middle of a stream that means "overloaded". */
   readonly overloaded: string
@@ -91,6 +96,14 @@ export function replies(...pieces: string[]): Answer {
       return void response.writeHead(200, json).end(JSON.stringify(api.toWhole(pieces.join(''))))
     response.writeHead(200, eventStream)
     response.end(api.toEvents(pieces).join(''))
+  }
+}
+
+/** Calls the tool `answer`, in one piece or as a stream. */
+export function calls(input: object): Answer {
+  return (api, request, response) => {
+    if (!api.isStreamed(request)) return void response.writeHead(200, json).end(JSON.stringify(api.toWholeCall(input)))
+    response.writeHead(200, eventStream).end(api.toCallEvents(input).join(''))
   }
 }
 

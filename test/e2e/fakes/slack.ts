@@ -6,6 +6,10 @@ import { type Loopback, type Received, type Reply, startLoopback } from './loopb
 const Message = z.strictObject({
   channel: z.string().min(1),
   text: z.string().min(1).max(40_000),
+  thread_ts: z
+    .string()
+    .regex(/^\d+\.\d{6}$/)
+    .optional(),
   unfurl_links: z.boolean(),
   unfurl_media: z.boolean(),
   metadata: z.strictObject({ event_type: z.string(), event_payload: z.record(z.string(), z.string()) }),

@@ -36,7 +36,7 @@ describe('the Slack transform', () => {
     },
   )
 
-  test('a Slack request that is no event callback is skipped', async () => {
+  test('a Slack request that is not an event callback is skipped', async () => {
     expect(await send({}, { type: 'url_verification' })).toBe('skip')
   })
 })

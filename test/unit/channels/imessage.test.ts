@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createIMessageChannel } from '../../../src/channels/imessage.ts'
-import { channelSections } from '../../../src/model/channels-config.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
 import { refuse } from '../../e2e/fakes/imessage.ts'
 import { answering, toOutgoing } from './stage.ts'
 

@@ -1,7 +1,7 @@
 // Links in a reply: a reader sees where each one leads, in every markup.
 import { describe, expect, it } from 'vitest'
 import * as all from '../../../src/channels/markup.ts'
-import { toStyled } from '../../../src/channels/signal.ts'
+import { toStyledText } from '../../../src/channels/signal.ts'
 import { isMisleading } from '../../../src/channels/links.ts'
 import { type Markup, render } from '../../../src/channels/markdown.ts'
 
@@ -148,11 +148,11 @@ it('an address that is its own text is written once', () => {
   expect(render(reply, safeMarkdown)).toBe(
     '<https://ci.example.com/a_b?x=1> and [ada.b@example.com](<mailto:ada.b@example.com>)',
   )
-  expect(toStyled(reply)).toEqual({ text: reply, ranges: [] })
+  expect(toStyledText(reply)).toEqual({ text: reply, ranges: [] })
 })
 
 it('styled text shows the target of a disguised link', () => {
-  expect(toStyled('[**bank.com**](https://evil.com)')).toEqual({
+  expect(toStyledText('[**bank.com**](https://evil.com)')).toEqual({
     text: 'bank.com (https://evil.com/)',
     ranges: [{ start: 0, length: 8, style: 'BOLD' }],
   })

@@ -1,5 +1,5 @@
 // A reply in the markup of each channel. The text of an attacker is shown and has no effect.
-import { toStyled } from '../../../src/channels/signal.ts'
+import { toStyledText } from '../../../src/channels/signal.ts'
 import { describe, expect, it } from 'vitest'
 import { splitMarkdown } from '../../../src/channels/chunks.ts'
 import {
@@ -78,7 +78,7 @@ if (a &lt; b) go()
   })
 
   it('a reply becomes text with style ranges for Signal', () => {
-    const { text, ranges } = toStyled('A **bold *and* wide** `x` 👍 ~~gone~~')
+    const { text, ranges } = toStyledText('A **bold *and* wide** `x` 👍 ~~gone~~')
     expect(text).toBe('A bold and wide x 👍 gone')
     expect(ranges.map(({ start, length, style }) => [text.slice(start, start + length), style])).toEqual([
       ['and', 'ITALIC'],
@@ -154,7 +154,7 @@ describe('a hostile reply', () => {
     'a reply with excessive nesting is still shown',
     (text) => {
       for (const [, markup] of markups) expect(render(text, markup)).not.toBe('')
-      expect(toStyled(text).ranges.every(({ length }) => length > 0)).toBe(true)
+      expect(toStyledText(text).ranges.every(({ length }) => length > 0)).toBe(true)
     },
   )
 

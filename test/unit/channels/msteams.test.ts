@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createMsTeamsChannel } from '../../../src/channels/msteams.ts'
-import { channelSections } from '../../../src/model/channels-config.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
 import { refuse, refuseLogin } from '../../e2e/fakes/msteams.ts'
 import { toOutgoing } from './stage.ts'
 

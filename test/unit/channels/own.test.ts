@@ -9,7 +9,7 @@ const message: Outgoing = {
   text: 'The tide is out.',
   nonce: 'n1',
   signal: new AbortController().signal,
-  run: { id: 'r', agentId: 'main', name: 'CI' },
+  run: { id: 'r', agentId: 'main', name: 'CI', hops: 1 },
 }
 
 function open(definition: Omit<Partial<ChannelDefinition<unknown>>, 'send'> & { send?: unknown }) {

@@ -5,7 +5,7 @@ import { createMattermostChannel } from '../../../src/channels/mattermost.ts'
 import { createSlackChannel } from '../../../src/channels/slack.ts'
 import { createTelegramChannel } from '../../../src/channels/telegram.ts'
 import type { Channel } from '../../../src/model/channel.ts'
-import { channelSections } from '../../../src/model/channels-config.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
 import { toOutgoing } from './stage.ts'
 
 const id26 = 'abcdefghijklmnopqrstuvwxyz'
@@ -42,8 +42,22 @@ const rows: Row[] = [
   [
     'slack',
     slack,
-    ['C024BE91L', 'channel:C024BE91L', 'G024BE91L', 'D024BE91L', 'user:U024BE91L'],
-    ['#general', 'U024BE91L', 'channel:U024BE91L', 'C024BE91L\n'],
+    [
+      'C024BE91L',
+      'channel:C024BE91L',
+      'G024BE91L',
+      'D024BE91L',
+      'user:U024BE91L',
+      'C024BE91L:thread:1700000000.000001',
+    ],
+    [
+      '#general',
+      'U024BE91L',
+      'channel:U024BE91L',
+      'C024BE91L\n',
+      'C024BE91L:thread:1',
+      'user:U024BE91L:thread:1700000000.000001',
+    ],
   ],
   [
     'mattermost',

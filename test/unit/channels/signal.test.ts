@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createSignalChannel } from '../../../src/channels/signal.ts'
-import { channelSections } from '../../../src/model/channels-config.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
 import { rpcError, toResult } from '../../e2e/fakes/signal.ts'
 import { answering, toOutgoing } from './stage.ts'
 

@@ -8,7 +8,7 @@ export function toOutgoing(given: Partial<Outgoing> = {}): Outgoing {
     text: 'The build is green.',
     nonce: 'nonce-1',
     signal: new AbortController().signal,
-    run: { id: 'run-1', agentId: 'main', name: 'CI' },
+    run: { id: 'run-1', agentId: 'main', name: 'CI', hops: 1 },
     ...given,
   }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createWebhookChannel } from '../../../src/channels/webhook.ts'
-import { channelSections } from '../../../src/model/channels-config.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
 import { answering, toOutgoing } from './stage.ts'
 
 const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'

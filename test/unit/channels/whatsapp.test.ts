@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { createWhatsAppChannel } from '../../../src/channels/whatsapp.ts'
-import { channelSections } from '../../../src/model/channels-config.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
 import { answering, toOutgoing } from './stage.ts'
 
 const accessToken = 'EAAG-secret'

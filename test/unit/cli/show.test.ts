@@ -5,8 +5,9 @@ import { expect, test } from 'vitest'
 import { show } from '../../../src/cli/show.ts'
 import { createContext } from '../../../src/cli/terminal/context.ts'
 import { createSqliteStore } from '../../../src/index.ts'
-import type { JobState } from '../../../src/model/api-types.ts'
+import type { JobState } from '../../../src/model/api/answers.ts'
 import type { Post, Step } from '../../../src/model/job.ts'
+import { flowJob } from '../../contract/flow.ts'
 import { newDelivery, newJob } from '../../contract/stage.ts'
 import { makeConfigDir } from '../../e2e/gateway.ts'
 
@@ -21,8 +22,24 @@ const post = (part: number, over: Partial<Post>): Post => ({
   ...over,
 })
 
+function createShowContext(dir: string) {
+  const printed: string[] = []
+  const objects: object[] = []
+  const io = { env: {}, script: 'hookloom', stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
+  const context = {
+    ...createContext(io, { configDir: dir }),
+    print: (text: string) => void printed.push(text),
+    printJson: (value: object) => void objects.push(value),
+  }
+  return { context, printed, objects }
+}
+
 /** The output for a job with these messages, for people and as JSON. */
-async function showPosts(posts: readonly Post[], state: Exclude<JobState, 'dropped'>, step?: Step) {
+async function showPosts(
+  posts: readonly Post[],
+  state: Extract<JobState, 'dead' | 'done' | 'queued' | 'running'>,
+  step?: Step,
+) {
   const dir = makeConfigDir()
   const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
   const job = newJob()
@@ -35,17 +52,10 @@ async function showPosts(posts: readonly Post[], state: Exclude<JobState, 'dropp
     queued: { outcome: { kind: 'retry', afterMs: 60_000, error: 'down', counted: true } },
     running: {},
   } as const
-  if (step !== undefined) await store.report(claimed, { step })
+  if (step !== undefined) await store.report(claimed, { steps: [step] })
   await store.report(claimed, { posts, ...ends[state] })
   await store.close()
-  const printed: string[] = []
-  const objects: object[] = []
-  const io = { env: {}, script: 'hookloom', stdin: Readable.from([]), writeOut: () => {}, writeError: () => {} }
-  const context = {
-    ...createContext(io, { configDir: dir }),
-    print: (text: string) => void printed.push(text),
-    printJson: (value: object) => void objects.push(value),
-  }
+  const { context, printed, objects } = createShowContext(dir)
   await show({ ...context, json: false }, { id: job.id })
   await show({ ...context, json: true }, { id: job.id })
   const lines = printed
@@ -112,4 +122,21 @@ test('a wake without a delay says that it caused a heartbeat', async () => {
   )
   const deferred = await showPosts([], 'done', { name: 'wake', state: 'done', at, detail: 'Heartbeats are off.' })
   expect(deferred.text).not.toContain('caused')
+})
+
+test.each([
+  ['its rate limit', { rateLimit: { limit: 1, period: '1h' } }, 'The rateLimit was reached: 1 in 3600 s had started.'],
+  ['a turn of its key', { onNew: 'skip', key: 'one' }, 'A turn of its key was waiting or running when it arrived.'],
+])('show says that a run was skipped because of %s', async (_, flow, reason) => {
+  const dir = makeConfigDir()
+  const store = createSqliteStore({ file: join(dir, 'state/hookloom.db'), clock: Date.now })
+  const [first, second] = ['a', 'b'].map((key) => flowJob({ key, ...flow }))
+  for (const job of [first, second]) if (job) await store.append(newDelivery({ at: Date.now(), jobs: [job] }))
+  expect((await store.claim({ limit: 9, leaseMs: 60_000 })).map(({ id }) => id)).toEqual([first?.id])
+  await store.close()
+  const { context, printed } = createShowContext(dir)
+  await show({ ...context, json: false }, { id: second?.id ?? '' })
+  const text = printed.join('\n')
+  expect(text).toMatch(/state +skipped/)
+  expect(text).toMatch(new RegExp(`reason +${reason}`))
 })

@@ -1,7 +1,7 @@
 // Agents, models, runners and channels: every name in a configuration must refer to something, or its key is reported.
 import { describe, expect, test } from 'vitest'
-import { Config } from '../../../src/model/config.ts'
-import { findConfigIssues } from '../../../src/model/config-rules.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { findConfigIssues } from '../../../src/model/config/rules.ts'
 
 function issuesOf(parts: object): string[] {
   return findConfigIssues(Config.parse(parts)).map(({ text }) => text)

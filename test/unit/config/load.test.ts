@@ -122,7 +122,7 @@ describe('syntax', () => {
     expect(problemsOf(text)).toEqual([`hookloom.jsonc:${at} ${wrong}`])
   })
 
-  test('what is not an object is refused, and so is an empty file', () => {
+  test('a configuration that is not an object is refused, and so is an empty file', () => {
     expect(problemsOf('[]')).toEqual(['hookloom.jsonc:1:1 must contain one object, found an empty array.'])
     expect(problemsOf('// nothing\n')).toEqual(['hookloom.jsonc:2:1 expected a value'])
   })

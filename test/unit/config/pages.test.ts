@@ -2,17 +2,18 @@
 import { parse, type ParseError } from 'jsonc-parser'
 import { expect, test } from 'vitest'
 import { parseConfig } from '../../../src/config/config.ts'
-import { CommandRunnerConfig } from '../../../src/model/agents-config.ts'
-import { ChannelsConfig } from '../../../src/model/channels-config.ts'
-import { Config } from '../../../src/model/config.ts'
-import { HooksConfig } from '../../../src/model/hooks-config.ts'
-import { Mapping } from '../../../src/model/mapping.ts'
+import { CommandRunnerConfig } from '../../../src/model/config/agents.ts'
+import { ChannelsConfig } from '../../../src/model/config/channels.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { HooksConfig } from '../../../src/model/config/hooks.ts'
+import { Mapping } from '../../../src/model/config/mapping.ts'
 import { pages, readBlocks } from '../../pages.ts'
 
 type Part = Record<string, unknown>
 
 /** A value in the form that its key requires. */
 function toValue(name: string): string {
+  if (name === 'HEARTBEAT_URL') return 'https://monitor.example/ping/secret'
   return name === 'DATABASE_URL' ? 'postgres://user:password@db/hooks' : `value-of-${name}`
 }
 

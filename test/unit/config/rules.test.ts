@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { describeDatabase } from '../../../src/base/postgres-url.ts'
 import { parseConfig } from '../../../src/config/config.ts'
+import { findBudgetWarnings } from '../../../src/model/config/budget-rules.ts'
+import { Config } from '../../../src/model/config/config.ts'
 
 const token = 'a-token-of-the-hooks'
 const problems = (data: object): readonly string[] => parseConfig(JSON.stringify(data), {}).problems
@@ -22,11 +24,84 @@ test('a mapping with forEach has no response', () => {
   )
 })
 
+test('verdicts are two to ten different words, and not for an agent of OpenClaw, which keeps the reply', () => {
+  const forwarded = {
+    agents: { defaults: { runner: 'oc' } },
+    runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
+  }
+  const good = ofMapping({ verdicts: ['pass', 'needs-work', 'gescheitert_ß'] })
+  expect(told({ good, bad: ofMapping({ verdicts: ['pass', 'fail'] }, {}, forwarded) })).toEqual(
+    only('hooks.mappings[0].verdicts'),
+  )
+  const eleven = Array.from({ length: 11 }, (_, at) => `word${at}`)
+  for (const verdicts of [
+    [],
+    ['pass'],
+    ['pass', 'PASS'],
+    ['pass', 'not pass'],
+    ['pass', '-'],
+    ['pass', '{{x}}'],
+    eleven,
+  ])
+    expect(ofMapping({ verdicts })).not.toEqual([])
+  expect(ofMapping({ action: 'wake', verdicts: ['pass', 'fail'] })).not.toEqual([])
+})
+
+test('a mapping with the action deliver names channels that are configured, and nothing that only a turn uses', () => {
+  const of = (mapping: object) =>
+    ofMapping({ action: 'deliver', ...mapping }, {}, { channels: { slack: { botToken: 'x' } } })
+  const slack = { channel: 'slack', to: 'C024BE91L' }
+  const flow = { onNew: 'replace', key: 'a:{{b}}' }
+  for (const good of [{}, slack, { to: [slack, { channel: 'console' }] }, { flow }]) expect(of(good)).toEqual([])
+  const bad: [object, string][] = [
+    [{ agentId: 'main' }, 'agentId'],
+    [{ model: 'x' }, 'model'],
+    [{ sessionKey: 'hook:x' }, 'sessionKey'],
+    [{ verdicts: ['a', 'b'] }, 'verdicts'],
+    [{ textTemplate: 'x' }, 'textTemplate'],
+    [{ to: '{{chat}}' }, 'to'],
+    [{ to: [slack], channel: 'slack' }, 'channel'],
+    [{ to: [slack, slack], response: { body: 'x' } }, 'response'],
+    [{ to: [slack, { channel: 'discord' }] }, 'to[1].channel'],
+    [{ flow: { ...flow, onNew: 'gather' } }, 'flow.onNew'],
+    [{ action: 'agent', to: [slack] }, 'to'],
+  ]
+  for (const [mapping, key] of bad)
+    expect(of(mapping).map((line) => line.split(' ')[0])).toContain(`hooks.mappings[0].${key}`)
+})
+
+test('a callback names an endpoint of the configuration', () => {
+  const endpoints = { ci: { url: 'https://ci.example', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } }
+  const of = (callback: string, sections: object = { channels: { webhook: { endpoints } } }) =>
+    ofMapping({ callback }, {}, sections)
+  for (const bad of ['toString', 'https://ci.example'])
+    expect(told({ good: of('ci'), bad: of(bad) })).toEqual(only('hooks.mappings[0].callback'))
+  expect(of('ci', {})).not.toEqual([])
+})
+
 describe('tokens', () => {
   test('only enabled hooks need a token', () => {
     expect(
       told({ good: problems({ hooks: { enabled: false } }), bad: problems({ hooks: { enabled: true } }) }),
     ).toEqual(only('hooks.token'))
+  })
+
+  test('a token with few rights differs from every other token, is long enough, and names rights that exist', () => {
+    const gateway = { token: 'another-token-of-it' }
+    const of = (tokens: object, rest: object = { gateway }) => ofHooks({}, { tokens, ...rest })
+    const good = { token: 'a-third-token-of-it', may: ['send:ci-*', 'runs', 'read'], expiresAt: '2027-01-31' }
+    const told = (tokens: object, rest?: object) => of(tokens, rest).map((line) => line.split(/[ :]/)[0])
+    expect(of({ ci: good })).toEqual([])
+    for (const same of [token, gateway.token])
+      expect(told({ ci: { ...good, token: same } })).toEqual(['tokens.ci.token'])
+    expect(told({ ci: good, two: good })).toEqual(['tokens.two.token'])
+    expect(told({ ci: { ...good, token: 'short' } })).toEqual(['tokens.ci.token'])
+    for (const right of ['send', 'send:', 'send:/x', 'send:a b', 'write', 'runs:x'])
+      expect(told({ ci: { ...good, may: [right] } })).toEqual(['tokens.ci.may[0]'])
+    expect(told({ ci: { ...good, may: [] } })).toEqual(['tokens.ci.may'])
+    expect(told({ ci: { ...good, expiresAt: 'soon' } })).toEqual(['tokens.ci.expiresAt'])
+    expect(told({ ci: good }, {})).toEqual(['tokens.ci.may'])
+    expect(told({ ci: { ...good, may: ['runs'] } }, {})).toEqual([])
   })
 
   test('the hook token must differ from the gateway token, even with spaces around it', () => {
@@ -114,6 +189,13 @@ describe('the store', () => {
 })
 
 describe('mappings', () => {
+  test('a commit status is refused if no channel can set it', () => {
+    expect(ofMapping({ status: 'review' })).toEqual([
+      'hooks.mappings[0].status needs a channel that sets it. Set channels.github.',
+    ])
+    expect(ofMapping({ status: 'review' }, {}, { channels: { github: { token: 't' } } })).toEqual([])
+  })
+
   test('a channel that is not configured is refused, unless a transform chooses it or nothing is sent', () => {
     const of = (mapping: object, channels: object = {}) => ofMapping(mapping, {}, { channels })
     expect(of({ channel: 'slack' })).toEqual([
@@ -151,6 +233,22 @@ describe('mappings', () => {
         }),
       ).toEqual(only('hooks.mappings[0].match.path'))
     }
+  })
+
+  test('a mapping cannot have the name of the runs, or a name that begins with it, and the error says what to do', () => {
+    for (const path of ['runs', '/runs/', 'runs/nightly']) {
+      expect(
+        told({
+          good: ofMapping({ match: { path: path.replace('runs', 'runs-2') } }),
+          bad: ofMapping({ match: { path } }),
+        }),
+      ).toEqual(only('hooks.mappings[0].match.path'))
+    }
+    expect(ofMapping({ match: { path: 'runs' } })).toEqual([
+      expect.stringMatching(
+        /\/hooks\/runs\/<runId> shows a run.*Choose another name, such as "ci-runs", and change the URL/,
+      ),
+    ])
   })
 
   test('a session key must be main or begin with an allowed prefix, and a template must be able to', () => {
@@ -321,6 +419,20 @@ describe('other rules', () => {
     }
   })
 
+  test('an admin port that others can reach needs the gateway token', () => {
+    const ofAdmin = (server: object, gateway: object = {}) => problems({ server, gateway })
+    expect(ofAdmin({ adminHost: '::1' })).toEqual([])
+    expect(ofAdmin({ adminHost: '0.0.0.0' }, { token: 'theirs-of-the-gateway' })).toEqual([])
+    expect(ofAdmin({ adminHost: '0.0.0.0' })).toEqual([
+      expect.stringMatching(/^server\.adminHost .*needs gateway\.token/),
+    ])
+    expect(ofAdmin({ adminNames: ['a.test'] })).toEqual([
+      expect.stringMatching(/^server\.adminNames .*needs gateway\.token/),
+    ])
+    for (const name of ['http://a.test', 'a.test:80', 'a b', '', '*'])
+      expect(ofAdmin({ adminNames: [name] }, { token: 'theirs-of-the-gateway' })).toHaveLength(1)
+  })
+
   test('the default session key must be literal and begin with an allowed prefix', () => {
     const allowedSessionKeyPrefixes = ['hook:']
     expect(
@@ -392,5 +504,130 @@ describe('conditions of a mapping', () => {
     expect(ofMapping({ match: { any: [{}] } })).toEqual([expect.stringMatching(/must have at least one condition/)])
     expect(ofMapping({ match: { any: [{ path: 'a' }] } })[0]).toMatch(/any\[0\].path is an unknown key/)
     expect(ofMapping({ match: { any: [] } })).toHaveLength(1)
+  })
+})
+
+describe('flow', () => {
+  const agent = { match: { path: 'x' }, action: 'agent', messageTemplate: 'x' }
+  const key = 'pr:{{pull_request.id}}'
+  const cancelOn = { payload: { action: 'closed' } }
+  test.each<[title: string, good: object, bad: object, path: string]>([
+    [
+      'maxDelay must be greater than delay',
+      { delay: '5s', maxDelay: '6s' },
+      { delay: '5s', maxDelay: '5s' },
+      '.maxDelay',
+    ],
+    ['replace needs a key from the payload', { onNew: 'replace', key }, { onNew: 'replace', key: 'one' }, '.key'],
+    ['replace needs a key at all', { onNew: 'replace', key }, { onNew: 'replace' }, '.key'],
+    ['cancelOn needs a key from the payload', { cancelOn, key }, { cancelOn, key: 'one' }, '.key'],
+    ['every name of limits must exist', { limits: ['model'] }, { limits: ['model', 'modal'] }, '.limits[1]'],
+    ['refuse needs maxQueued', { onFull: 'refuse', maxQueued: 2 }, { onFull: 'refuse' }, '.onFull'],
+  ])('%s', (_title, good, bad, path) => {
+    const limits = { model: { total: 1 } }
+    const report = (flow: object) => ofMapping({ ...agent, flow }, {}, { limits })
+    expect(told({ good: report(good), bad: report(bad) })).toEqual(only(`hooks.mappings[0].flow${path}`))
+  })
+})
+
+describe('budgets', () => {
+  const budgets = { daily: { usd: 1 }, small: { tokens: 10_000 }, few: { turns: 2 } }
+  const priced = { id: 'm', cost: { input: 1, output: 10 }, maxTokens: 8_000 }
+  /** The issues of an agent of the runner `ai`. The model `local/dear` may use 1.60 US dollars for one reply. */
+  const find = (defaults: object, { list = [], mapping }: { list?: readonly object[]; mapping?: object } = {}) =>
+    ofHooks(mapping === undefined ? {} : { mappings: [{ match: { path: 'x' }, messageTemplate: 'x', ...mapping }] }, {
+      budgets,
+      agents: { defaults: { model: 'local/m', ...defaults }, list },
+      models: {
+        providers: {
+          local: {
+            kind: 'openai-compatible',
+            baseUrl: 'http://127.0.0.1:1/v1',
+            models: [priced, { ...priced, id: 'dear', cost: { input: 0, output: 200 } }, { id: 'plain' }],
+          },
+        },
+      },
+    })
+  const all = ['daily', 'small', 'few']
+
+  test('budgets that exist, and models that have room in them, are accepted everywhere', () => {
+    expect(find({ budgets: all }, { list: [{ id: 'a', budgets: ['few'] }], mapping: { budgets: all } })).toEqual([])
+    // a model without a price costs no tokens
+    expect(find({ budgets: ['few'], model: 'local/plain' })).toEqual([])
+  })
+
+  test.each<[string, () => readonly string[], RegExp]>([
+    [
+      'a name that is close to one',
+      () => find({ budgets: ['dayly'] }),
+      /^agents\.defaults\.budgets\[0\] .*"dayly".* Did you mean "daily"\?/,
+    ],
+    [
+      'a name of an object',
+      () => find({ budgets: ['toString'] }),
+      /^agents\.defaults\.budgets\[0\] .* Add budgets\.toString\./,
+    ],
+    [
+      'a name of one agent',
+      () => find({}, { list: [{ id: 'a', budgets: ['few', 'zzzzzz'] }] }),
+      /^agents\.list\[0\]\.budgets\[1\] names the budget "zzzzzz"/,
+    ],
+    [
+      'a name of a mapping',
+      () => find({}, { mapping: { budgets: ['zzzzzz'] } }),
+      /^hooks\.mappings\[0\]\.budgets\[0\] names the budget "zzzzzz"/,
+    ],
+    [
+      'dollars, and a model without a price',
+      () => find({ budgets: ['daily'], model: 'local/plain' }),
+      /^agents\.defaults\.budgets has the budget "daily" in US dollars, and the model local\/plain has no price/,
+    ],
+    [
+      'dollars, and a fallback without a price',
+      () => find({ budgets: ['daily'], modelFallbacks: ['local/plain'] }),
+      /^agents\.defaults\.budgets .* the model local\/plain has no price/,
+    ],
+    [
+      'dollars, and the model of a mapping without a price',
+      () => find({ budgets: ['daily'] }, { mapping: { model: 'local/plain' } }),
+      /^hooks\.mappings\[0\]\.model .* the model local\/plain has no price/,
+    ],
+    [
+      'fewer dollars than one reply may cost',
+      () => find({ budgets: ['daily'], model: 'local/dear' }),
+      /^agents\.defaults\.budgets .* one reply of local\/dear may use .*1\.6.*Lower maxTokens .*\(now 8000\)/,
+    ],
+    [
+      'fewer tokens than a reply may have without maxTokens',
+      () => find({}, { mapping: { budgets: ['small'], model: 'local/plain' } }),
+      /^hooks\.mappings\[0\]\.budgets .* one reply of local\/plain may use .*\(now 16384\)/,
+    ],
+  ])('%s', (_title, report, sentence) => {
+    expect(report()).toEqual([expect.stringMatching(sentence)])
+  })
+
+  test('a runner that names no price has its budget checked by name only', () => {
+    expect(find({ budgets: ['daily'], runner: 'claude' })).toEqual([])
+    expect(find({ budgets: ['dayly'], runner: 'claude' })).toHaveLength(1)
+  })
+
+  test('a budget that nobody names, and one that a runner cannot keep, are warnings', () => {
+    const warn = (agents: object, runners: object = {}) =>
+      findBudgetWarnings(Config.parse({ budgets: { daily: { usd: 1 }, few: { turns: 2 } }, agents, runners })).map(
+        ({ text }) => text,
+      )
+    expect(warn({ defaults: { budgets: ['daily'] } })).toEqual([expect.stringMatching(/^budgets\.few limits nothing/)])
+    const both = { budgets: ['daily', 'few'] }
+    expect(warn({ defaults: both })).toEqual([])
+    expect(warn({ defaults: { ...both, runner: 'claude' } })).toEqual([
+      expect.stringMatching(/^agents\.defaults\.budgets .*"daily".*"claude" reports its usage only after a turn/),
+    ])
+    const script = { kind: 'command', command: 'true' }
+    expect(warn({ defaults: both, list: [{ id: 'a' }, { id: 'b', runner: 'script' }] }, { script })).toEqual([
+      expect.stringMatching(/^agents\.list\[1\]\.budgets .*"script" reports no usage, so only the turns count/),
+    ])
+    expect(warn({ defaults: { budgets: ['few'], runner: 'claude' } })).toEqual([
+      expect.stringMatching(/^budgets\.daily limits nothing/),
+    ])
   })
 })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type FileMode, readFileModes, checkRisks } from '../../../src/config/warnings.ts'
-import { Config } from '../../../src/model/config.ts'
+import { Config } from '../../../src/model/config/config.ts'
 
 const token = 'a-token-with-more-than-24-characters'
 const tight = { enabled: true, token, defaultSessionKey: 'hook:inbox', allowedSessionKeyPrefixes: ['hook:'] }

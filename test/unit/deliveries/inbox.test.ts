@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest'
 import { createInbox } from '../../../src/deliveries/mailbox.ts'
 import { type GmailPayload, toMailKey } from '../../../src/gmail/mail.ts'
-import { Config } from '../../../src/model/config.ts'
+import { Config } from '../../../src/model/config/config.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'

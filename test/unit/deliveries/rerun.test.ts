@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { Decision } from '../../../src/pipeline/pipeline.ts'
-import type { MappingInput } from '../../../src/model/mapping.ts'
+import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { Rerunner } from '../../../src/deliveries/rerun.ts'

@@ -133,7 +133,7 @@ describe('the text of an HTML mail', () => {
     ['a word in a comment', '<p style="/*display:none*/color:red">X</p>'],
     ['a height that a least height replaces', '<p style="height:1px;min-height:20px;overflow:hidden">X</p>'],
     ['letters that show a gradient', '<p style="color:transparent;background-clip:text">X</p>'],
-    ['a number that is no length', '<p style="font-size:1;margin-left:-9999">X</p>'],
+    ['a number that is not a length', '<p style="font-size:1;margin-left:-9999">X</p>'],
     ['an offset of a relative position', '<p style="position:relative;left:-150px;top:-120px">X</p>'],
     ['a class that no rule names', '<style>.h{display:none}</style><p class="hh">X</p>'],
     ['a rule for print', '<style>@media print{p{display:none}}</style><p>X</p>'],

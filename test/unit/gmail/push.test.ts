@@ -114,7 +114,7 @@ describe('a push', () => {
     expect(wakes).toBe(0)
   })
 
-  test('a request that is no push is refused: another path, another method, no envelope, too large', async () => {
+  test('a request that is not a push is refused: another path, another method, no envelope, too large', async () => {
     const token = google.signPush({ aud: audience })
     expect(await push(token, { path: '/hooks/gmail' })).toBe(404)
     expect(await push(token, { method: 'GET' })).toBe(405)

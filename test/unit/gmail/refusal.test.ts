@@ -1,7 +1,7 @@
 // The refusals of Google, and the next move that each one names.
 import { describe, expect, test } from 'vitest'
 import { toGoogleProblem } from '../../../src/gmail/call.ts'
-import { GmailConfig } from '../../../src/model/gmail-config.ts'
+import { GmailConfig } from '../../../src/model/config/gmail.ts'
 
 const request = { method: 'GET' as const, url: 'https://gmail.example/gmail/v1/users/me/profile' }
 const refusals: [number, object][] = [
@@ -13,7 +13,7 @@ const refusals: [number, object][] = [
 ]
 
 describe('a refusal of Google', () => {
-  test.each(refusals)('the refusal %i %j names "gmail auth" as the next move of a person', (status, body) => {
+  test.each(refusals)('the refusal %i %j names "gmail auth" as the next step for the operator', (status, body) => {
     expect(toGoogleProblem(request, { status, body }, 'consent').message).toContain('hookloom gmail auth')
   })
 

@@ -5,7 +5,7 @@ import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '..
 import type { Pause } from '../../../src/gmail/pace.ts'
 import { type SyncResult, syncOnce } from '../../../src/gmail/sync.ts'
 import { createTokens } from '../../../src/gmail/google.ts'
-import { GmailConfig, type WatchedGmail } from '../../../src/model/gmail-config.ts'
+import { GmailConfig, type WatchedGmail } from '../../../src/model/config/gmail.ts'
 import { silentLog } from '../../../src/model/log.ts'
 import { account, client, type FakeGoogle } from '../../e2e/fakes/google.ts'
 

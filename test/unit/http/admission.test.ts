@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { Problem } from '../../../src/model/problem.ts'
 import type { CheckedHead } from '../../../src/deliveries/delivery.ts'
+import { createAccess } from '../../../src/http/access.ts'
 import { createAdmission } from '../../../src/http/admission.ts'
 import { createThrottle } from '../../../src/http/throttle.ts'
 
@@ -8,11 +9,15 @@ const now = 1_700_000_000_000
 
 function start() {
   const clock = () => now
-  return createAdmission({ tokens: createThrottle({ clock }), signers: createThrottle({ clock }) })
+  return createAdmission({
+    access: createAccess({ clock }),
+    tokens: createThrottle({ clock }),
+    signers: createThrottle({ clock }),
+  })
 }
 
 function headWith(token: CheckedHead['token']): CheckedHead {
-  return { method: 'POST', url: '/hooks/in', path: 'in', headers: {}, client: '203.0.113.7', token }
+  return { method: 'POST', url: '/hooks/in', path: 'in', headers: {}, client: '203.0.113.7', token, tokenId: undefined }
 }
 
 function codeOf(run: () => unknown): string | undefined {

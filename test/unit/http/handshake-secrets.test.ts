@@ -13,7 +13,7 @@ function stage() {
 }
 
 describe('secrets from handshakes', () => {
-  test('two secrets that arrive at once are both stored after a restart, in a file that only its owner can read', async () => {
+  test('two secrets that arrive concurrently are both stored after a restart, in a file that only its owner can read', async () => {
     const { open, file } = stage()
     const handed = open()
     await Promise.all([handed.save('a', 'secret-a'), handed.save('b', 'secret-b')])

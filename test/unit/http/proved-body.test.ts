@@ -1,8 +1,8 @@
 // No header changes the payload of a proved request.
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Config } from '../../../src/model/config.ts'
-import { Mapping } from '../../../src/model/mapping.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { Mapping } from '../../../src/model/config/mapping.ts'
 import { readPayload } from '../../../src/model/parse-body.ts'
 import { Problem } from '../../../src/model/problem.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isCopyable, toCurl } from '../../../src/inspector/curl.ts'
-import type { RequestFields } from '../../../src/model/api-types.ts'
+import type { RequestFields } from '../../../src/model/api/answers.ts'
 import { onFileEnd } from '../../file-end.ts'
 
 type Seen = { method: string; url: string; headers: Record<string, string>; body: string }

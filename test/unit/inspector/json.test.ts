@@ -25,7 +25,7 @@ describe('parseJson and formatJson', () => {
     )
   })
 
-  test('a text that is no JSON, or that is nested too deep, is no value', () => {
+  test('a text that is not JSON, or is nested too deeply, has no value', () => {
     for (const text of ['', '{', 'a=1', '{"a":1}x', `${'['.repeat(1_002)}${']'.repeat(1_002)}`]) {
       expect(parseJson(text)).toBeUndefined()
     }
@@ -57,7 +57,7 @@ describe('findTime', () => {
     expect(findTime(undefined, parse('"2026-02-02T02:40:00Z"'))).toBe(1_770_000_000_000)
   })
 
-  test('an id or a price with as many digits is no moment', () => {
+  test('an id or a price with as many digits is not a time', () => {
     for (const name of ['id', 'number', 'format', 'chat', undefined, 3])
       expect(findTime(name, parse('1770000000'))).toBeUndefined()
     expect(findTime('at', parse('17'))).toBeUndefined()

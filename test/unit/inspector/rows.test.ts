@@ -1,11 +1,30 @@
-// The rows of the list: their one word, their age, and what is folded.
+// The rows of the list: their one word, their age, what is folded, and the bins of the histogram.
 import { describe, expect, test } from 'vitest'
 import { formatAge, formatLongDay } from '../../../src/inspector/format.ts'
-import { findRowState, matchesFilters, toListItems, toListRow, toRefusalRow } from '../../../src/inspector/rows.ts'
-import type { DeliveryRow, RefusalFields } from '../../../src/model/api-types.ts'
+import {
+  buildBins,
+  findRowState,
+  isWithin,
+  matchesFilters,
+  toListItems,
+  toListRow,
+  toRefusalRow,
+} from '../../../src/inspector/rows.ts'
+import type { DeliveryRow, RefusalFields } from '../../../src/model/api/answers.ts'
 
-const noJobs = { queued: 0, running: 0, done: 0, dead: 0, failing: 0, dropped: 0 }
-const noFilters = { state: '', hook: '', source: '', q: '' }
+const noJobs = {
+  queued: 0,
+  running: 0,
+  done: 0,
+  dead: 0,
+  failing: 0,
+  dropped: 0,
+  superseded: 0,
+  cancelled: 0,
+  expired: 0,
+  skipped: 0,
+}
+const noFilters = { state: '', hook: '', source: '', q: '', since: '', until: '' }
 
 function makeRow(
   fields: Omit<Partial<DeliveryRow>, 'jobs'> & { jobs?: Partial<DeliveryRow['jobs']>; at?: number } = {},
@@ -20,6 +39,7 @@ function makeRow(
     mappingId: null,
     repeats: 0,
     repeatedAt: null,
+    recovered: false,
     state: 'accepted',
     summary: '',
     sourceName: null,
@@ -47,6 +67,7 @@ function makeRefusal(fields: Partial<RefusalFields> = {}) {
     error: 'No valid credential.',
     trace: [],
     isStranger: true,
+    isKept: false,
     ...fields,
   })
 }
@@ -56,7 +77,7 @@ describe('the age of a row', () => {
   const ago = (ms: number) => formatAge(now - ms, now)
   const hour = 3_600_000
 
-  test('a moment is as old as a person would say, and old ones have their day', () => {
+  test('a recent time is shown as an age, and an older one as a day or a date', () => {
     expect([ago(12_345), ago(5 * 60_000), ago(3 * hour), ago(-5)]).toEqual(['12 s', '5 min', '3 h', '0 s'])
     expect([ago(42 * hour), ago(19 * 24 * hour), ago(400 * 24 * hour)]).toEqual([
       'Sat 21:30',
@@ -79,7 +100,7 @@ describe('the age of a row', () => {
 })
 
 describe('the state of a row', () => {
-  test('the word is what needs a person first', () => {
+  test('the state shown is the one that most needs attention', () => {
     const word = (jobs: Partial<DeliveryRow['jobs']>, state: DeliveryRow['state'] = 'accepted') =>
       findRowState(makeRow({ state, jobs }))
     expect(word({ dead: 1, queued: 1, failing: 1 })).toBe('dead')
@@ -145,5 +166,29 @@ describe('the items of the list', () => {
       'day',
       'delivery',
     ])
+  })
+})
+
+describe('the bins of the histogram', () => {
+  test('each row is in the one bin that has its moment, and a refusal of a stranger is not a failure', () => {
+    const rows = [
+      makeRefusal({ receivedAt: 148_000, isStranger: false }),
+      makeRefusal({ receivedAt: 147_500 }),
+      makeRefusal({ receivedAt: 100_000, isStranger: false }),
+    ]
+    const bins = buildBins(rows)
+    expect(bins.reduce((sum, { all }) => sum + all, 0)).toBe(3)
+    expect(bins.reduce((sum, { failed }) => sum + failed, 0)).toBe(2)
+    for (const { at } of rows) {
+      const own = bins.filter(({ from, until }) => isWithin(at, { since: String(from), until: String(until) }))
+      expect(own).toHaveLength(1)
+    }
+  })
+
+  test('fewer than two rows have no bins, and a blank filter shows every moment', () => {
+    expect(buildBins([makeRefusal()])).toEqual([])
+    expect(isWithin(5, { since: '', until: '' })).toBe(true)
+    expect(isWithin(5, { since: '5', until: '6' })).toBe(true)
+    expect(isWithin(6, { since: '5', until: '6' })).toBe(false)
   })
 })

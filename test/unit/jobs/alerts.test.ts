@@ -113,7 +113,7 @@ describe('an alert', () => {
     const tries = sent.length
     await pass(5 * hour)
     expect(sent).toHaveLength(tries)
-    expect((await stage.store.counts()).jobs).toEqual({ queued: 0, running: 0, done: 1, dead: 1, dropped: 0 })
+    expect((await stage.store.counts()).jobs).toMatchObject({ queued: 0, running: 0, done: 1, dead: 1, dropped: 0 })
   })
 
   test('an alert that dies causes no other alert', async () => {
@@ -128,7 +128,7 @@ describe('an alert', () => {
 })
 
 describe('a delivery that is parked', () => {
-  const parked = { deliveryId: 'd1', hook: 'github', waitsFor: 'pull-request.ts' }
+  const parked = { deliveryId: 'd1', hook: 'github', waitsFor: 'pull-request.ts', hops: 0 }
 
   test('a parked delivery sends a message and leaves an event, once an hour for its module', async () => {
     const stage = createStage(config)
@@ -154,7 +154,7 @@ describe('a delivery that is parked', () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let hook = 0; hook < 100; hook += 1)
-      stage.alerts().parked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined })
+      stage.alerts().parked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined, hops: 0 })
     await pass(minute)
     expect(sent).toHaveLength(20)
   })

@@ -19,6 +19,7 @@ async function echo(request: Partial<RunRequest>): Promise<string> {
     history: [],
     prompt: 'x'.repeat(1_234),
     message: 'Hello',
+    hops: 1,
     deadline: 0,
     ...request,
   }
@@ -55,7 +56,7 @@ describe('the echo runner', () => {
 async function print(text: string, name = 'CI'): Promise<string> {
   let written = ''
   const channel = createConsoleChannel({ write: (reply) => void (written += reply.text) })
-  const run = { id: 'r', agentId: 'main', name }
+  const run = { id: 'r', agentId: 'main', name, hops: 1 }
   const result = await channel.send({ to: undefined, text, nonce: 'n1', signal: new AbortController().signal, run })
   expect(result).toEqual({ kind: 'sent', id: 'n1' })
   return written

@@ -23,7 +23,7 @@ function listening() {
 const busy: RunResult = { status: 'error', retryable: true, detail: 'upstream is busy' }
 
 describe('a run that fails', () => {
-  test('a transient failure is tried five times with growing pauses, and then the job is dead', async () => {
+  test('a run that fails transiently is attempted five times with growing delays, and then its job is dead', async () => {
     const { runner, turns } = scriptedRunner(() => busy)
     stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -171,7 +171,7 @@ describe('a run that fails', () => {
     expect(failures.map(({ message }) => message)).toEqual([expect.stringContaining(`"hookloom show ${id}" shows why`)])
   })
 
-  test('a runner that throws is tried again; its exception is in the record and never in the log', async () => {
+  test('a run whose runner throws is retried; the exception is in the record and never in the log', async () => {
     const { log, lines } = listening()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner, log })

@@ -67,6 +67,57 @@ describe('a wake', () => {
     expect(event?.consumedAt).toBeGreaterThanOrEqual(noon)
   })
 
+  test('a heartbeat runs although all slots are full, one at a time, and other runs wait', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner, settings: { maxConcurrent: 2, defaultRoute: { channel: 'console' } } })
+    await stage.openHeartbeats()
+    await stage.accept(...['a', 'b', 'c'].map((key) => agentPlan({ sessionKey: `hook:${key}` })))
+    await pass(1_000)
+    expect(turns.map(({ request }) => request.sessionKey)).toEqual(['hook:a', 'hook:b'])
+    await stage.accept(wakeNow())
+    await pass(1_000)
+    expect(turns.map(({ request }) => request.sessionKey).slice(2)).toEqual(['main'])
+    turns[2]?.end(ok('I saw it.'))
+    await pass(60_000)
+    expect(turns).toHaveLength(3)
+    turns[0]?.end(ok('Done.'))
+    await pass(1_000)
+    expect(turns.map(({ request }) => request.sessionKey).slice(3)).toEqual(['hook:c'])
+  })
+
+  test.each(['agent:main', 'all'])(
+    'a pause of %s keeps heartbeats back, and one reads all after the resume',
+    async (label) => {
+      const stage = stageWith({ every: '5m' })
+      const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
+      stage.openWorker({ runner })
+      await stage.store.hold({ label, kind: 'pause', reason: '', author: 'ada', forMs: undefined })
+      await stage.openHeartbeats()
+      await stage.accept(wakeNow('First'))
+      await pass(600_000)
+      await stage.accept(wakeNow('Second'))
+      await pass(600_000)
+      expect(turns).toHaveLength(0)
+      await stage.store.unhold({ label, kind: 'pause' })
+      stage.lookForJobs()
+      await pass(1_000)
+      expect(turns).toHaveLength(1)
+      expect(turns[0]?.request.prompt).toMatch(/First[^]*Second/)
+    },
+  )
+
+  test('a pause of another agent keeps no heartbeat back', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
+    stage.openWorker({ runner })
+    await stage.store.hold({ label: 'agent:other', kind: 'pause', reason: '', author: 'ada', forMs: undefined })
+    await stage.openHeartbeats()
+    await stage.accept(wakeNow())
+    await pass(1_000)
+    expect(turns).toHaveLength(1)
+  })
+
   test('a burst of wakes is one turn, and a wake during a turn gets the next one', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
@@ -272,7 +323,7 @@ describe('several gateways on one store', () => {
   })
 })
 
-describe('a gateway that does not keep the time', () => {
+describe('a gateway without the heartbeat duty', () => {
   const never = () => false
 
   test('a gateway without the duty queues no turn for an interval, and the turns of its own wakes at once', async () => {

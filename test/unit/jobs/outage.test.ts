@@ -1,6 +1,7 @@
 // An outage of a model or a channel: its jobs wait in their lanes and continue when it is over.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import type { SendResult } from '../../../src/model/channel.ts'
+import type { Meter } from '../../../src/model/log.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
 import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, stepsOf } from './stage.ts'
 
@@ -78,7 +79,7 @@ describe('a model that is down', () => {
     await stage.openHeartbeats()
     await pass(12 * hour)
     const { jobs } = await stage.store.counts()
-    expect(jobs).toEqual({ queued: 1, running: 0, done: 0, dead: 0, dropped: 0 })
+    expect(jobs).toMatchObject({ queued: 1, running: 0, done: 0, dead: 0, dropped: 0 })
   })
 
   test('a retry waits as long as the provider asks, however long the outage has lasted', async () => {
@@ -120,13 +121,29 @@ describe('a channel that is down', () => {
     const stage = createStage()
     const { channel, sent } = scriptedChannel(
       () => (sent.length === 1 ? { kind: 'ambiguous', detail: 'There was no answer.' } : refused),
-      { dedupes: true },
+      { dedupes: 'briefly' },
     )
     stage.openWorker({ channels: new Map([['console', channel]]) })
     const [id] = await stage.accept(agentPlan())
     await pass(5 * minute)
     expect(await stage.jobOf(id)).toMatchObject({ state: 'dead', posts: [{ state: 'sending' }] })
     expect(sent).toHaveLength(5)
+  })
+
+  test('a channel that always drops repeats, and answers 500 for an hour, loses no reply', async () => {
+    const stage = createStage()
+    let isDown = true
+    const { channel } = scriptedChannel(
+      () => (isDown ? { kind: 'ambiguous', detail: 'It answered 500.' } : { kind: 'sent', id: 'm1' }),
+      { dedupes: true },
+    )
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    const [id] = await stage.accept(agentPlan())
+    await pass(hour)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0 })
+    isDown = false
+    await pass(hour)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'done', posts: [{ state: 'sent', id: 'm1' }] })
   })
 
   test.each([
@@ -154,4 +171,71 @@ describe('a channel that is down', () => {
       expect(job.posts[0]?.mayBeTwice).toBe(repeatsUnknown ? true : undefined)
     },
   )
+})
+
+describe('fallbacks of a model', () => {
+  const models = {
+    models: { providers: { a: { kind: 'openai', apiKey: 'k' }, b: { kind: 'anthropic', apiKey: 'k' } } },
+  }
+  const fallbacks = { model: 'a/one', modelFallbacks: ['b/two', 'b/three'] }
+  const config = configWith({ ...models, agents: { defaults: fallbacks } })
+
+  test('a turn whose model is not available is performed by the first fallback that is', async () => {
+    const stage = createStage(config)
+    const { runner, turns } = scriptedRunner(({ model }) => (model === 'b/three' ? ok('Here.') : unreached))
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(1)
+    expect(turns.map(({ request }) => request.model)).toEqual(['a/one', 'b/two', 'b/three'])
+    expect(await stage.jobOf(id)).toMatchObject({
+      state: 'done',
+      steps: expect.arrayContaining([expect.objectContaining({ result: 'Here.' })]),
+    })
+  })
+
+  test('a model that answers is asked alone, and a refused prompt goes to no fallback', async () => {
+    for (const result of [ok('Done.'), { status: 'error', retryable: false, detail: 'Refused.' } as const]) {
+      const stage = createStage(config)
+      const { runner, turns } = scriptedRunner(() => result)
+      stage.openWorker({ runner })
+      await stage.accept(agentPlan())
+      await pass(1)
+      expect(turns.map(({ request }) => request.model)).toEqual(['a/one'])
+    }
+  })
+
+  test('a fallback that fails for good does not end a run that can wait for its model', async () => {
+    const stage = createStage(config)
+    const wrongKey: RunResult = { status: 'error', retryable: false, detail: 'b refused the key.' }
+    let isDown = true
+    const { runner } = scriptedRunner(({ model }) =>
+      model === 'a/one' ? (isDown ? unreached : ok('Back.')) : wrongKey,
+    )
+    stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    await pass(minute)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', attempts: 0, lastError: unreached.detail })
+    isDown = false
+    await pass(hour)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
+  })
+})
+
+test('turns are counted by agent, and an agent that the configuration does not list is counted as *', async () => {
+  const stage = createStage(configWith({ agents: { list: [{ id: 'main' }, { id: 'helper' }] } }))
+  const turns: unknown[] = []
+  const meter: Meter = (name, labels) => void (name === 'turns' && turns.push(labels))
+  const { runner } = scriptedRunner(({ agentId }) =>
+    agentId === 'helper' ? { status: 'error', retryable: false, detail: 'No.' } : ok('Done.'),
+  )
+  stage.openWorker({ runner, meter })
+  for (const agentId of ['main', 'helper', 'x-of-a-request']) {
+    await stage.accept(agentPlan({ agentId, sessionKey: agentId }))
+    await pass(1)
+  }
+  expect(turns).toEqual([
+    { agent: 'main', outcome: 'done' },
+    { agent: 'helper', outcome: 'dead' },
+    { agent: '*', outcome: 'done' },
+  ])
 })

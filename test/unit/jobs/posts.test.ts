@@ -41,6 +41,22 @@ describe('the messages of a reply', () => {
     expect(job.steps.at(-1)?.detail).toContain('m1, m2, m3 in 3 messages')
   })
 
+  test('the turn and its summary are recorded before the first message is sent', async () => {
+    const recorded: (readonly string[])[] = []
+    open(async ({ text, run }) => {
+      const { steps, posts } = await stage.jobOf(run.id)
+      recorded.push([...steps.map(({ name }) => name), ...posts.map(({ state }) => state)])
+      return sent(text)
+    })
+    await stage.accept(agentPlan())
+    await pass(0)
+    expect(recorded).toEqual([
+      ['run', 'summary', 'sending', 'waiting', 'waiting'],
+      ['run', 'summary', 'sent', 'sending', 'waiting'],
+      ['run', 'summary', 'sent', 'sent', 'sending'],
+    ])
+  })
+
   test('a reply that meets a rate limit continues where it stopped, with the same nonce and without a counted attempt', async () => {
     let calls = 0
     const { sent: taken } = open(({ text }) => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { toRetryMs, toVerdict } from '../../../src/jobs/retry.ts'
+import { toRetryMs, chooseRetry } from '../../../src/jobs/retry.ts'
 
 const transient = { kind: 'transient', detail: 'busy' } as const
 const limited = { kind: 'unavailable', detail: 'slow down' } as const
@@ -18,14 +18,14 @@ describe('toRetryMs', () => {
   })
 })
 
-describe('toVerdict', () => {
+describe('chooseRetry', () => {
   test('a job is tried again after the fourth failure and is dead after the fifth', () => {
-    expect(toVerdict(transient, { ...at, attempts: 3 })).toMatchObject({ kind: 'retry', counted: true })
-    expect(toVerdict(transient, { ...at, attempts: 4 })).toEqual({ kind: 'dead', error: 'busy', status: 'error' })
+    expect(chooseRetry(transient, { ...at, attempts: 3 })).toMatchObject({ kind: 'retry', counted: true })
+    expect(chooseRetry(transient, { ...at, attempts: 4 })).toEqual({ kind: 'dead', error: 'busy', status: 'error' })
   })
 
   test('a permanent failure is final at once and keeps its reason', () => {
-    expect(toVerdict({ kind: 'permanent', detail: 'no key', status: 'timeout' }, at)).toEqual({
+    expect(chooseRetry({ kind: 'permanent', detail: 'no key', status: 'timeout' }, at)).toEqual({
       kind: 'dead',
       error: 'no key',
       status: 'timeout',
@@ -33,7 +33,7 @@ describe('toVerdict', () => {
   })
 
   test('a rate-limited step waits as long as asked and uses up no attempt', () => {
-    expect(toVerdict({ ...limited, retryAfterMs: 90_000 }, { ...at, attempts: 4 })).toEqual({
+    expect(chooseRetry({ ...limited, retryAfterMs: 90_000 }, { ...at, attempts: 4 })).toEqual({
       kind: 'retry',
       afterMs: 90_000,
       error: 'slow down',
@@ -43,21 +43,24 @@ describe('toVerdict', () => {
 
   test('a step is dead after a day of rate limits, and not one minute before', () => {
     const late = { ...at, failingForMs: day }
-    expect(toVerdict(limited, { ...late, failingForMs: day - 60_000 })).toMatchObject({ kind: 'retry', counted: false })
-    expect(toVerdict(limited, late)).toEqual({ kind: 'dead', error: 'slow down', status: 'error' })
+    expect(chooseRetry(limited, { ...late, failingForMs: day - 60_000 })).toMatchObject({
+      kind: 'retry',
+      counted: false,
+    })
+    expect(chooseRetry(limited, late)).toEqual({ kind: 'dead', error: 'slow down', status: 'error' })
   })
 
   test('the pauses grow with the outage up to a quarter of an hour if the provider names no wait', () => {
     const waits = [0, 3_000, 59_000, 3_600_000].map((failingForMs) => {
-      const verdict = toVerdict(limited, { ...at, failingForMs, attempts: 4 })
-      return verdict.kind === 'retry' ? verdict.afterMs : undefined
+      const choice = chooseRetry(limited, { ...at, failingForMs, attempts: 4 })
+      return choice.kind === 'retry' ? choice.afterMs : undefined
     })
     expect(waits).toEqual([2_000, 3_000, 59_000, 900_000])
   })
 
   test('a transient failure is tried again after the longer of its own wait and the wait that was asked for', () => {
-    expect(toVerdict({ ...transient, retryAfterMs: 60_000 }, at)).toMatchObject({ afterMs: 60_000 })
-    expect(toVerdict({ ...transient, retryAfterMs: 1_200 }, at)).toMatchObject({ afterMs: 2_000 })
+    expect(chooseRetry({ ...transient, retryAfterMs: 60_000 }, at)).toMatchObject({ afterMs: 60_000 })
+    expect(chooseRetry({ ...transient, retryAfterMs: 1_200 }, at)).toMatchObject({ afterMs: 2_000 })
   })
 
   test.each([
@@ -67,6 +70,6 @@ describe('toVerdict', () => {
     [Number.POSITIVE_INFINITY, 2_000],
     [1e15, 86_400_000],
   ])('a requested wait of %d ms becomes %d ms', (retryAfterMs, waited) => {
-    expect(toVerdict({ ...limited, retryAfterMs }, at)).toMatchObject({ afterMs: waited })
+    expect(chooseRetry({ ...limited, retryAfterMs }, at)).toMatchObject({ afterMs: waited })
   })
 })

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { vi } from 'vitest'
 import { planJobs, toWakeStep } from '../../../src/jobs/plan.ts'
 import { type Alerts, createAlerts } from '../../../src/jobs/alerts.ts'
+import { createBudgetWatch } from '../../../src/jobs/budget-watch.ts'
 import { toAgent } from '../../../src/jobs/agents.ts'
 import type { RetryPolicy } from '../../../src/jobs/retry.ts'
 import type { DefaultRoute } from '../../../src/jobs/route.ts'
@@ -11,7 +12,7 @@ import type { AgentPlan } from '../../../src/jobs/plan.ts'
 import type { JobDependencies, JobSettings } from '../../../src/jobs/step.ts'
 import { createWorker, type Worker } from '../../../src/jobs/worker.ts'
 import { AgentAction, type PlannedAction, WakeAction } from '../../../src/model/action.ts'
-import { Config } from '../../../src/model/config.ts'
+import { Config } from '../../../src/model/config/config.ts'
 import type { Channel, Outgoing, SendResult } from '../../../src/model/channel.ts'
 import type { Job } from '../../../src/model/job.ts'
 import { type Meter, silentLog } from '../../../src/model/log.ts'
@@ -121,7 +122,7 @@ export function createStage(config: Config = configWith()) {
   let deliveries = 0
 
   function openAlerts(meter: Meter = () => {}): Alerts {
-    const added = () => workers.forEach((worker) => worker.lookForJobs())
+    const added = () => workers.forEach((worker) => worker.lookForTasks())
     return createAlerts({
       store,
       config: () => config,
@@ -136,6 +137,8 @@ export function createStage(config: Config = configWith()) {
 
   function openWorker({ runner, channels, settings, ...options }: StageOptions = {}): Worker {
     alerts = openAlerts(options.meter)
+    const alert: Alerts['budget'] = (spent) => alerts.budget(spent)
+    const watch = createBudgetWatch({ store, config: () => config, clock, alert, log: silentLog })
     const runs = runner ?? scriptedRunner(() => ok('Done.')).runner
     const posts = channels ?? new Map([['console', scriptedChannel().channel]])
     const worker = createWorker({
@@ -145,7 +148,11 @@ export function createStage(config: Config = configWith()) {
       meter: () => {},
       log: silentLog,
       woken: (agentId) => heartbeats?.wake(agentId),
+      alerted: () => {},
       died: (death) => alerts.died(death),
+      crowded: (session) => alerts.crowded(session),
+      spent: (settled) => watch.spent(settled.map(({ name }) => name)),
+      waits: (name) => watch.waits(name),
       newBoundaryId: () => randomBytes(8).toString('hex'),
       readWorkspaceFile: async () => undefined,
       ...options,
@@ -193,7 +200,7 @@ export function createStage(config: Config = configWith()) {
       trace: [],
       log: [],
     })
-    for (const worker of workers) worker.lookForJobs()
+    for (const worker of workers) worker.lookForTasks()
     for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats?.wake(agentId)
     await pass(0)
     return jobs.map(({ id }) => id)
@@ -217,7 +224,7 @@ export function createStage(config: Config = configWith()) {
       clock,
       newId: () => `beat-${(ids += 1)}`,
       added: () => {
-        for (const worker of workers) worker.lookForJobs()
+        for (const worker of workers) worker.lookForTasks()
       },
       log: silentLog,
       ...over,
@@ -226,8 +233,13 @@ export function createStage(config: Config = configWith()) {
     return heartbeats
   }
 
+  function lookForJobs(): void {
+    for (const worker of workers) worker.lookForJobs()
+  }
+
   return {
     store,
+    lookForJobs,
     alerts: () => alerts,
     restartAlerts: () => (alerts = openAlerts()),
     openWorker,

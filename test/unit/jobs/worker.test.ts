@@ -192,6 +192,31 @@ describe('order', () => {
     expect(turns).toHaveLength(3)
   })
 
+  test('fullSince is the time since which no slot has been free, even while one run follows another, and each turn has its time limit', async () => {
+    const { runner, turns } = scriptedRunner()
+    const worker = stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
+    const ids = await stage.accept(...['1', '2', '3'].map((key) => agentPlan({ sessionKey: key, action: quiet })))
+    const [since, until] = [start, start + 600_000]
+    expect(worker.slots()).toEqual({
+      used: 2,
+      most: 2,
+      fullSince: start,
+      turns: [ids[0], ids[1]].map((jobId) => ({ jobId, since, until })),
+    })
+    await pass(5_000)
+    turns[0]?.end(ok('x'))
+    await pass(0)
+    expect(worker.slots()).toMatchObject({
+      fullSince: start,
+      turns: [{ since }, { jobId: ids[2], since: start + 5_000 }],
+    })
+    turns[1]?.end(ok('x'))
+    await pass(0)
+    expect(worker.slots()).toMatchObject({ used: 1, fullSince: undefined, turns: [{ jobId: ids[2] }] })
+    await stage.accept(agentPlan({ sessionKey: '4', action: quiet }))
+    expect(worker.slots()).toMatchObject({ used: 2, fullSince: start + 5_000 })
+  })
+
   test('a job is found when it is due, without a notice', async () => {
     const { runner, turns } = scriptedRunner()
     await stage.accept(agentPlan())

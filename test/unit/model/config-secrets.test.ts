@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { renderConfigSchema } from '../../../src/config/schema.ts'
 import { parseConfig } from '../../../src/config/config.ts'
-import { isSecretName, listConfigSecrets } from '../../../src/model/config-secrets.ts'
+import { isSecretName, listConfigSecrets } from '../../../src/model/config/secrets.ts'
 
 function findSecrets(config: object, env: Record<string, string> = {}): string[] {
   const parsed = parseConfig(JSON.stringify(config), env)
@@ -25,11 +25,11 @@ describe('listConfigSecrets', () => {
     const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
     const secret = sounding.filter((name) => isSecretName(name) !== 'no').toSorted()
     expect(secret.join(' ')).toBe(
-      'accessToken apiKey appPassword botToken oauthToken password secret secrets token tokens verifyToken',
+      'accessToken apiKey appPassword botToken oauthToken password privateKey secret secrets token tokens verifyToken',
     )
     const others = sounding.filter((name) => !secret.includes(name))
     expect(others.toSorted().join(' ')).toBe(
-      'allowedSessionKeyPrefixes defaultSessionKey oauthAuth publicKey secretEncoding serviceAccountKey sessionKey',
+      'allowedSessionKeyPrefixes defaultSessionKey key oauthAuth publicKey secretEncoding serviceAccountKey sessionKey',
     )
   })
 

@@ -1,9 +1,9 @@
 // A generation and a delivery in a line each, for tests of the pipe's pure part.
 import { toJsonBody } from '../../../src/model/parse-body.ts'
-import { Config } from '../../../src/model/config.ts'
+import { Config } from '../../../src/model/config/config.ts'
 import type { Delivery } from '../../../src/model/delivery.ts'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
+import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { type Transform, type TransformInput, toTransformKey } from '../../../src/model/transform.ts'
 import { createGeneration, type Generation } from '../../../src/pipeline/generation.ts'
 import { decide } from '../../../src/pipeline/pipeline.ts'

@@ -1,7 +1,7 @@
 // The hooks that the credentials of a request open, and the rules for requests without a valid token, which are the same for every hook.
 import { expect, test } from 'vitest'
-import { Config } from '../../../src/model/config.ts'
-import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { createGeneration } from '../../../src/pipeline/generation.ts'
 import { findMapping } from '../../../src/pipeline/hook.ts'
 import { toGeneration, toTestDelivery } from './decide.ts'
@@ -54,7 +54,7 @@ test('no header shows a proof if no mapping is signed', () => {
   expect(rulesOf([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
 })
 
-test('the trace names the credential that a mapping misses: the token, the proof, or the token beside the proof', () => {
+test('the trace names the credential that the request lacks for a mapping: the token, the proof, or the token in addition to the proof', () => {
   const signed = { ...github, id: 'signed', match: { path: 'x' } }
   const generation = toGeneration([
     { id: 'plain', match: { path: 'x' } },

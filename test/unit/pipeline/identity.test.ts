@@ -1,7 +1,7 @@
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
 import { expect, test } from 'vitest'
-import { Mapping } from '../../../src/model/mapping.ts'
+import { Mapping } from '../../../src/model/config/mapping.ts'
 import { toIdentity } from '../../../src/pipeline/identity.ts'
 
 const secret = 'a-secret-of-one-sender-0123456789'

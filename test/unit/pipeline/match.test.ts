@@ -1,7 +1,7 @@
 import { openBody, toJsonBody } from '../../../src/model/parse-body.ts'
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
-import { Match } from '../../../src/model/match.ts'
+import { Match } from '../../../src/model/config/match.ts'
 import { createRouter, type MatchInput, type Router } from '../../../src/pipeline/match.ts'
 
 function mapping(id: string, match: Match = {}) {
@@ -186,7 +186,7 @@ describe('comparisons of values', () => {
     expect(isTaken({ headers: { constructor: { exists: true } } }, { headers: {} })).toBe(false)
   })
 
-  test('a match ends quickly on a text for which an expression of JavaScript takes years', () => {
+  test('a match ends quickly on a text for which a JavaScript regular expression takes years', () => {
     const body = toJsonBody({ text: `${'a'.repeat(9_000)}!` })
     expect(isTaken({ payload: { text: { matches: '^(a+)+$' } } }, { body })).toBe(false)
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject, JsonValue } from '../../../src/base/json.ts'
-import type { MappingInput } from '../../../src/model/mapping.ts'
+import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
 const template: MappingInput = { match: { path: 'in' }, messageTemplate: 'Say {{text}}' }
@@ -431,11 +431,11 @@ describe('transforms', () => {
     ],
     [
       { kind: 'wake', text: 'x', colour: 1 },
-      'which the action "wake" does not have. It has text, mode, kind, response.',
+      'which the action "wake" does not have. It has text, mode, kind, response, dedupe.',
     ],
     [{ timeoutSeconds: '5' }, 'timeoutSeconds: expected a number, found a string'],
     [{ allowUnsafeExternalContent: true }, 'only the configuration may set'],
-    [{ kind: 'mail' }, 'neither "wake" nor "agent"'],
+    [{ kind: 'mail' }, 'not "agent", "wake" or "deliver"'],
     [{ message: '' }, 'message: expected a string that is not blank'],
     [{ kind: 'wake' }, 'text: expected a string, found nothing'],
     [[null], 'null'],

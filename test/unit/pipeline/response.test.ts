@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonValue } from '../../../src/base/json.ts'
-import type { MappingInput } from '../../../src/model/mapping.ts'
+import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { SenderResponse } from '../../../src/model/response.ts'
 import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
 
@@ -76,7 +76,7 @@ describe('the response of a transform', () => {
     }
   })
 
-  test('replaces that of the mapping as a whole, also if the kind changes', async () => {
+  test('replaces the whole response of the mapping, even if the kind changes', async () => {
     const response = { contentType: 'application/json', body: '{"a":1}' }
     for (const result of [{ response }, { kind: 'wake', text: 'x', response }]) {
       expect(await byCode(result)).toMatchObject({ kind: 'accept', response: { status: 200, ...response } })
@@ -86,7 +86,7 @@ describe('the response of a transform', () => {
     })
   })
 
-  test('is no field of the action', async () => {
+  test('is not a field of the action', async () => {
     const decision = await byCode({ response: { body: 'x' } })
     expect(decision.kind === 'accept' && decision.actions[0]?.action).not.toHaveProperty('response')
   })

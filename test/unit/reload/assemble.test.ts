@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { assemble } from '../../../src/reload/assemble.ts'
-import { Config } from '../../../src/model/config.ts'
+import { Config } from '../../../src/model/config/config.ts'
 
 let dir: string
 
@@ -35,7 +35,7 @@ describe('invalid configurations', () => {
     })
     await expect(ofPreset({ name: 'github', colour: 's' })).rejects.toMatchObject({
       frame:
-        'hooks.presets[0]: "colour" is not an option of this preset. Options: path, instructions, secret, secrets.',
+        'hooks.presets[0]: "colour" is not an option of this preset. Options: path, instructions, secret, secrets, channel, to, status.',
     })
     await expect(ofPreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
   })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { assemble } from '../../../src/reload/assemble.ts'
 import { parseConfig } from '../../../src/config/config.ts'
-import { Config } from '../../../src/model/config.ts'
+import { Config } from '../../../src/model/config/config.ts'
 import { Problem } from '../../../src/model/problem.ts'
 
 let dir: string

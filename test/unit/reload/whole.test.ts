@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -15,17 +15,24 @@ const config = {
   },
 }
 
-/** Loads return their number as the hash of the code. The time of change of their one file is given. */
-async function createStage(changedAt: (load: number) => number) {
+/** Loads return their number as the hash of the code. The time of change of their one file is given. `onRead` runs after it was read. */
+async function createStage(
+  changedAt: (load: number) => number,
+  onRead?: (load: number, file: string) => Promise<void>,
+) {
   const dir = await mkdtemp(join(tmpdir(), 'hookloom-live-'))
   onTestFinished(() => rm(dir, { recursive: true, force: true }))
   await writeFile(join(dir, 'hookloom.jsonc'), JSON.stringify(config))
+  const file = join(dir, 'x.ts')
+  await writeFile(file, 'export default () => ({})')
   let loads = 0
   const load: LiveOptions['load'] = async () => {
     loads += 1
     const run = async () => ({ kind: 'returned', value: {}, log: [] }) as const
     const transform = { module: 'x.ts', hash: String(loads), problem: undefined, run }
-    const input: BuildInput = { file: 'x.ts', mtimeNs: 0n, ctimeNs: BigInt(changedAt(loads)) * 1_000_000n, size: 1n }
+    const { mtimeNs, size } = await stat(file, { bigint: true })
+    const input: BuildInput = { file, mtimeNs, ctimeNs: BigInt(changedAt(loads)) * 1_000_000n, size }
+    await onRead?.(loads, file)
     return { transforms: new Map([['x.ts', transform]]), inputs: [input] }
   }
   const live = createLive({ dir, env: {}, load, log: silentLog, clock: Date.now, meter: () => {} })
@@ -39,6 +46,17 @@ const soon = () => Date.now() + 60_000
 describe('files that are saved during a build', () => {
   test('a build is repeated if a file was saved while the build read files', async () => {
     const { live, serving } = await createStage((load) => (load === 2 ? soon() : longAgo))
+    await live.reload()
+    expect(serving()).toEqual(['3'])
+  })
+
+  test('a build is repeated if a file was saved after it was read, whatever the clock of the file system says', async () => {
+    const { live, serving } = await createStage(
+      () => longAgo,
+      async (load, file) => {
+        if (load === 2) await writeFile(file, 'export default () => null')
+      },
+    )
     await live.reload()
     expect(serving()).toEqual(['3'])
   })

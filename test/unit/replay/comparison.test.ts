@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { JobKeys } from '../../../src/model/job-keys.ts'
-import { Mapping } from '../../../src/model/mapping.ts'
+import { JobKeys } from '../../../src/model/config/job-keys.ts'
+import { Mapping } from '../../../src/model/config/mapping.ts'
 import { compare, matchIds, groupChanges } from '../../../src/replay/comparison.ts'
 import { type Outcome, toComparedAction } from '../../../src/replay/outcome.ts'
 import { readRecorded } from '../../../src/replay/replay.ts'
@@ -106,7 +106,7 @@ describe('the answer to the sender', () => {
   })
 })
 
-test('a generated session key is no change, and a chosen session key is one', () => {
+test('a generated session key is not a change, and a chosen session key is one', () => {
   const key = (end: string) => planned(`hook:01a1fb45-0fdd-7713-8f98-0244159400${end}`)
   expect(toComparedAction(key('01'))).toEqual(toComparedAction(key('02')))
   expect(toComparedAction(planned('hook:a'))).not.toEqual(toComparedAction(planned('hook:b')))
@@ -127,7 +127,7 @@ test('a group has one class and one set of paths, and deliveries that park for d
     between(outcome(), parks('one')),
     between(outcome(), parks('other')),
   ]
-  expect(groupChanges(all).map(({ class: name, paths, count }) => [name, paths, count])).toEqual([
+  expect(groupChanges(all).map(({ class: name, paths, members }) => [name, paths, members.length])).toEqual([
     ['changed', ['actions[].message'], 2],
     ['now parks', ['decision'], 1],
     ['now parks', ['decision'], 1],

@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest'
 import { type Parts, runFixture } from '../../../src/replay/fixtures.ts'
 import { type FixtureFile, parseFixture, readFixtures, updateFixture } from '../../../src/replay/fixture-files.ts'
 import { loadTransforms } from '../../inline-transforms.ts'
-import { Config } from '../../../src/model/config.ts'
-import { Mapping, type MappingInput } from '../../../src/model/mapping.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
 import { createConfigDir, writeFiles } from '../transforms/stage.ts'
 
 const bundled = new URL('../../../transforms', import.meta.url).pathname

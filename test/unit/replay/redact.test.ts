@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { removedMark, withoutSecrets } from '../../../src/replay/redact.ts'
+import { removedMark, redactRequest } from '../../../src/replay/redact.ts'
 import { schemes } from '../../../src/pipeline/senders.ts'
 
-const clean = (payload: string) => withoutSecrets({ headers: {}, query: {}, payload: { text: payload } }, [])
+const clean = (payload: string) => redactRequest({ headers: {}, query: {}, payload: { text: payload } }, [])
 
 describe('URLs in kept requests', () => {
   test.each([
@@ -48,7 +48,7 @@ describe('URLs in kept requests', () => {
 
   test('URLs in headers and in the query lose their secrets', () => {
     const url = 'https://ada:s3cret@ci.example/'
-    const { headers, query } = withoutSecrets({ headers: { referer: url }, query: { from: url }, payload: null }, [])
+    const { headers, query } = redactRequest({ headers: { referer: url }, query: { from: url }, payload: null }, [])
     expect(headers).toEqual({ referer: 'https://[removed]@ci.example/' })
     expect(query).toEqual({ from: 'https://[removed]@ci.example/' })
   })
@@ -63,7 +63,7 @@ describe('proofs of senders', () => {
   })
 
   test.each([...new Set(headers)])('the proof in the header %s is removed', (name) => {
-    const kept = withoutSecrets({ headers: { [name]: 's3cret-proof' }, query: {}, payload: null }, [])
+    const kept = redactRequest({ headers: { [name]: 's3cret-proof' }, query: {}, payload: null }, [])
     expect(kept.removed).toEqual([`headers.${name}`])
     expect([undefined, removedMark]).toContain(kept.headers[name])
   })
@@ -72,13 +72,13 @@ describe('proofs of senders', () => {
 describe('known secrets', () => {
   test('a secret that begins with another secret is removed completely', () => {
     const secrets = ['abcdef', 'abcdef123456']
-    const { payload } = withoutSecrets({ headers: {}, query: {}, payload: 'abcdef123456, abcdef' }, secrets)
+    const { payload } = redactRequest({ headers: {}, query: {}, payload: 'abcdef123456, abcdef' }, secrets)
     expect(payload).toBe(`${removedMark}, ${removedMark}`)
   })
 
   test('a secret is removed from the names of fields and parameters', () => {
     const request = { headers: {}, query: { 'q-abcdef': '1' }, payload: { 'p-abcdef': 'see abcdef' } }
-    expect(withoutSecrets(request, ['abcdef'])).toMatchObject({
+    expect(redactRequest(request, ['abcdef'])).toMatchObject({
       query: { [`q-${removedMark}`]: '1' },
       payload: { [`p-${removedMark}`]: `see ${removedMark}` },
       removed: expect.arrayContaining([`query.q-${removedMark}`, `payload.p-${removedMark}`]),
@@ -124,7 +124,7 @@ describe('tokens of unknown owners', () => {
   test.each(tokens)('the token %s is removed from any place in a text', (token) => {
     expect(clean(`see "${token}"`).payload).toEqual({ text: expect.stringMatching(/^see "\[removed\]"?$/) })
     const elsewhere = { headers: { 'x-note': token }, query: { note: token }, payload: { [token]: [token] } }
-    expect(JSON.stringify(withoutSecrets(elsewhere, []))).not.toContain(token.slice(10, 30))
+    expect(JSON.stringify(redactRequest(elsewhere, []))).not.toContain(token.slice(10, 30))
   })
 
   test('a token of a quoted header is removed, but not the word before it', () => {

@@ -1,9 +1,10 @@
 import { expect, describe, test } from 'vitest'
-import { toCommandSpec } from '../../../src/runners/command/spec.ts'
+import { buildCommandSpec } from '../../../src/runners/command/spec.ts'
 import { profiles } from '../../../src/runners/command/profiles.ts'
-import { CommandRunnerConfig } from '../../../src/model/agents-config.ts'
+import { CommandRunnerConfig } from '../../../src/model/config/agents.ts'
 
-const specOf = (config: object) => toCommandSpec('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {})
+const specOf = (config: object) =>
+  buildCommandSpec('mine', CommandRunnerConfig.parse({ kind: 'command', ...config }), {})
 
 describe('a command runner', () => {
   test.each([

@@ -2,7 +2,7 @@ import { APICallError } from 'ai'
 import { describe, expect, test } from 'vitest'
 import { toModelFailure } from '../../../src/runners/ai/failure.ts'
 import { toStartFailure } from '../../../src/runners/command/failure.ts'
-import { ProviderConfig } from '../../../src/model/agents-config.ts'
+import { ProviderConfig } from '../../../src/model/config/agents.ts'
 
 const now = Date.parse('2026-01-01T00:00:00Z')
 const provider = {
@@ -34,7 +34,7 @@ const overContext = 'longer than the context'
 
 describe('a failure of a provider', () => {
   test.each([
-    ['no quota left is no rate limit', refusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
+    ['an exhausted quota is not a rate limit', refusal(429, { code: 'insufficient_quota' }), permanent, 'billing'],
     ['no credit ends the run', refusal(402, {}), permanent, 'billing'],
     ['OpenAI on a long prompt', refusal(400, { code: 'context_length_exceeded' }), tooLong, overContext],
     [
@@ -85,7 +85,7 @@ describe('a failure of a provider', () => {
     ['overload inside a stream', { type: 'overloaded_error', message: 'Overloaded' }, away, 'overloaded'],
     ['a status inside a stream', { error: { code: 502, message: 'Upstream' } }, away, '(502)'],
     ['an error that says nothing', { message: 'Something' }, away, '(500)'],
-    ['what is no error of an API', 'a word', passing, 'baseUrl'],
+    ['a text that is not an API error', 'a word', passing, 'baseUrl'],
     ['nothing at all', undefined, passing, 'baseUrl'],
   ])('the failure is described correctly: %s', (_, thrown, expected, words) => {
     const failure = failureOf(thrown)
@@ -115,7 +115,7 @@ describe('a failure of a provider', () => {
     expect(failureOf(refusal(503, {}), true)).toMatchObject(passing)
   })
 
-  test('an unreadable rest after half a reply is a stream that ended too early', () => {
+  test('an unexpected error after a partial reply is reported as a truncated stream', () => {
     expect(failureOf(new Error('odd'), true)).toMatchObject({
       ...passing,
       detail: expect.stringContaining('ended before its reply'),

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { patientFetch } from '../../../src/runners/ai/fetch.ts'
+import { limitSilence, patientFetch } from '../../../src/runners/ai/fetch.ts'
 
 let server: Server | undefined
 
@@ -85,5 +85,37 @@ describe('a fetch without time limits', () => {
     const url = await serve((request) => void seen.push(request.url))
     await expect(patientFetch(url, { signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
     expect(seen).toEqual([])
+  })
+})
+
+describe('a fetch with a limit on silence', () => {
+  const limits = { firstMs: 60_000, betweenMs: 60_000 }
+
+  test('a response that stalls is aborted, and is reported as stalled and not as missing', async () => {
+    const url = await serve((_, response) => void response.write('half'))
+    const watched = limitSilence(patientFetch, { ...limits, betweenMs: 50 })
+    await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
+    expect(watched.silence()).toBe('stopped')
+  })
+
+  test('response headers without a body do not count as the first byte', async () => {
+    const url = await serve((_, response) => response.flushHeaders())
+    const watched = limitSilence(patientFetch, { ...limits, firstMs: 200 })
+    await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
+    expect(watched.silence()).toBe('no answer')
+  })
+
+  test('an answer whose bytes come in time is whole, and the signal of the caller still ends it', async () => {
+    const url = await serve((request, response) => {
+      if (request.url === '/on') response.write('on and on')
+      else response.end('whole')
+    })
+    const watched = limitSilence(patientFetch, limits)
+    expect(await (await watched.fetch(url)).text()).toBe('whole')
+    const stop = new AbortController()
+    const answer = await watched.fetch(`${url}/on`, { signal: stop.signal })
+    stop.abort()
+    await expect(answer.text()).rejects.toThrow('abort')
+    expect(watched.silence()).toBeUndefined()
   })
 })

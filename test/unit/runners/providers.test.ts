@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { toConversation } from '../../../src/runners/ai/call.ts'
 import { chooseModel } from '../../../src/runners/ai/providers.ts'
 import { createAiRunner } from '../../../src/runners/ai.ts'
-import { ModelsConfig } from '../../../src/model/agents-config.ts'
+import { ModelsConfig } from '../../../src/model/config/agents.ts'
 import type { Message } from '../../../src/model/job.ts'
 import { toRunRequest } from '../../e2e/runner-request.ts'
 

@@ -177,7 +177,7 @@ describe('the export that a mapping calls', () => {
     expect(await valueOf(files, 'word')).toMatchObject({ detail: expect.stringContaining('found a string') })
   })
 
-  test('an export that is no function is reported with the likely mistake', async () => {
+  test('an export that is not a function is reported with the likely mistake', async () => {
     const detail = 'transforms/x.ts must export a function, found an object. Did you forget "export default"?'
     expect(await valueOf({ 'x.ts': 'export default { map: 1 }' })).toMatchObject({
       code: 'transform-load-failed',

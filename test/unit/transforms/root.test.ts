@@ -23,7 +23,7 @@ describe('the transforms directory', () => {
     }
   })
 
-  test('a missing transforms directory is no error, and its modules are reported as missing', async () => {
+  test('a missing transforms directory is not an error, and its modules are reported as missing', async () => {
     const { configDir, root } = await createConfigDir()
     await rm(join(configDir, 'hooks'), { recursive: true })
     expect(await resolveTransformsRoot({ configDir, transformsDir: undefined })).toBe(root)

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { HandshakeContext, VerifyRequest } from '../../../../src/model/verifier.ts'
-import type { VerifyInput } from '../../../../src/model/verify.ts'
+import type { VerifyInput } from '../../../../src/model/config/verify.ts'
 import { requestOf, verifierOf } from './stage.ts'
 
 const before: HandshakeContext = { verified: false, armed: false }

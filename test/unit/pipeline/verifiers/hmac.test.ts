@@ -25,7 +25,7 @@ function schemeNamed(id: string): HmacScheme {
 describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the scheme %s', (_, scheme) => {
   const settings = settingsOf(scheme)
 
-  test('a request that its sender signed is proven, and its headers claim the scheme', async () => {
+  test('a request that its sender signed is verified, and isClaimed recognises its headers', async () => {
     const request = signed(scheme)
     expect(await verifierOf(settings).verify(request)).toMatchObject({ ok: true })
     expect(verifierOf(settings).isClaimed(request.headers)).toBe(true)

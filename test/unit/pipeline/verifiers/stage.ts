@@ -1,7 +1,7 @@
 // A sender that signs as a row of the table says, written independently of the verifier.
 import { createHmac } from 'node:crypto'
 import type { Verified, VerifyRequest } from '../../../../src/model/verifier.ts'
-import { type VerifyInput, VerifySettings } from '../../../../src/model/verify.ts'
+import { type VerifyInput, VerifySettings } from '../../../../src/model/config/verify.ts'
 import type { HmacScheme } from '../../../../src/pipeline/verifiers/scheme.ts'
 import { schemes } from '../../../../src/pipeline/senders.ts'
 import { createVerifier, type VerifierTools } from '../../../../src/pipeline/verify.ts'

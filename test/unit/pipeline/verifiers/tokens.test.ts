@@ -1,6 +1,6 @@
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { VerifyInput } from '../../../../src/model/verify.ts'
+import type { VerifyInput } from '../../../../src/model/config/verify.ts'
 import { signRequest } from '../../../../src/pipeline/verifiers/sign.ts'
 import { createPinnedFetch } from '../../../../src/pipeline/verifiers/pinned-fetch.ts'
 import { isProven, now, publicUrl, reasonOf, requestOf, verifierOf } from './stage.ts'

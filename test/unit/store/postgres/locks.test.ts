@@ -169,7 +169,7 @@ describe.skipIf(whyNoPostgres)('the start of a gateway', { timeout: 20_000 }, ()
     expect(await store.append(newDelivery({ at: Date.now() }))).toEqual({ kind: 'stored' })
   })
 
-  test('a start of several gateways at once migrates once', async () => {
+  test('several gateways that start at the same time migrate the database once', async () => {
     const { url, schema } = await newPlace()
     const stores = Array.from({ length: 4 }, () => openStore(url))
     await Promise.all(stores.map((store) => store.append(newDelivery({ at: Date.now() }))))

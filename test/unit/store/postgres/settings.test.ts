@@ -1,6 +1,7 @@
-// Settings that an operator changes in a database, and calls that two gateways make at the same moment.
+// Settings that an operator changes in a database, what a deletion deletes, and calls that two gateways make at the same moment.
 import { randomBytes } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { Flow, toFlowSettings } from '../../../../src/model/config/flow.ts'
 import { createBatches } from '../../../../src/store/postgres/batches.ts'
 import { createDatabaseConnections } from '../../../../src/store/postgres/connection.ts'
 import { sweepStep } from '../../../../src/store/postgres/deliveries.ts'
@@ -10,7 +11,7 @@ import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { findFaults } from '../../../../src/store/postgres/settings.ts'
 import { claimOne } from '../../../contract/jobs.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
-import { newDelivery, newJob } from '../../../contract/stage.ts'
+import { newDelivery, newJob, request } from '../../../contract/stage.ts'
 import { newTask } from '../../../contract/tasks.ts'
 
 async function newUrl(settings = '') {
@@ -272,3 +273,32 @@ describe.skipIf(whyNoPostgres)('two gateways at the same moment', () => {
     expect(await store.delivery(delivery.id)).toMatchObject({ jobs: [{ state: 'done' }] })
   })
 })
+
+test.skipIf(whyNoPostgres)(
+  'a deletion leaves no row of a child behind, also if the client that deletes has another search path',
+  async () => {
+    const { url, schema, drop } = await newSchema()
+    const store = createPostgresStore({ url })
+    onTestFinished(async () => {
+      await store.close()
+      await drop()
+    })
+    const flow = {
+      ring: 'a',
+      key: 'k',
+      expiresMs: undefined,
+      settings: toFlowSettings(Flow.parse({}), { ring: 'a', rateKey: '' }),
+    }
+    const jobs = [newJob({ flow }), newJob()]
+    await store.append(newDelivery({ at: Date.now(), request: request(), ring: 5, jobs }))
+    const children = ['requests', 'rings', 'jobs', 'job_parts', 'job_flow']
+    const counts = () =>
+      withDatabase(async (client) => {
+        const selects = children.map((table) => `(SELECT count(*)::int FROM ${schema}.${table})`).join(', ')
+        return (await client.query<{ counts: number[] }>(`SELECT ARRAY[${selects}] AS counts`)).rows[0]?.counts
+      })
+    expect(await counts()).toEqual([1, 1, 2, 2, 1])
+    await withDatabase((client) => client.query(`DELETE FROM ${schema}.deliveries`))
+    expect(await counts()).toEqual([0, 0, 0, 0, 0])
+  },
+)

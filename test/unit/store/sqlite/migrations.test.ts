@@ -258,7 +258,11 @@ describe('a file whose wakes are jobs', () => {
     const updating = openDatabase(file, { readOnly: false, busyMs: 1_000 })
     // otherwise nothing of the transaction would be on disk before its commit
     updating.exec('PRAGMA cache_size = 5')
-    migrate({ ...updating, exec: (sql) => (sql === 'COMMIT' ? copyFiles() : updating.exec(sql)) }, 'x.db')
+    migrate(
+      { ...updating, exec: (sql) => (sql === 'COMMIT' ? copyFiles() : updating.exec(sql)) },
+      'x.db',
+      wakesAreJobs + 1,
+    )
     expect(statSync(`${killed}-wal`).size).toBeGreaterThan(10_000)
     updating.exec('ROLLBACK')
     updating.close()

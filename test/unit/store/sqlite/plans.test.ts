@@ -13,6 +13,7 @@ const report = {
   messages: [],
   consumed: [1],
   leavesLane: true,
+  settled: [],
   leaseMs: 9,
   runnerState: '1',
   recipient: undefined,
@@ -23,14 +24,23 @@ const task = {
   planned: JSON.stringify({ kind: 'heartbeat', ...main }),
   lane: 'main/main',
   standsFor: 't',
+  labels: null,
   unlessWithinMs: 1,
 }
 
 /** Ordered so that each operation finds the rows it needs. */
 const operations: readonly Operation[] = [
   { kind: 'addTask', at: 1, ...task },
-  { kind: 'claim', at: 1, limit: 9, leaseMs: 9 },
-  { kind: 'report', at: 1, id: 'j', fence: 1, step: { name: 'run', json: '{}' }, ...report, outcome: { kind: 'done' } },
+  { kind: 'claim', at: 1, limit: 9, leaseMs: 9, limits: {}, only: undefined },
+  {
+    kind: 'report',
+    at: 1,
+    id: 'j',
+    fence: 1,
+    steps: [{ name: 'run', json: '{}' }],
+    ...report,
+    outcome: { kind: 'done' },
+  },
 ]
 
 const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
@@ -97,15 +107,24 @@ test('unconsumed events are counted from an index, without reading their rows', 
   expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
 })
 
-test('a search of the deliveries reads the catalog, the rows behind it, and the rows that it found', async () => {
+test('a filter of the deliveries reads the catalog, the rows behind it, and the rows that it found', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
-  await from.deliveries({ limit: 50, text: 'x', hook: 'h' })
+  await from.deliveries({ limit: 50, state: 'parked', hook: 'h' })
   await from.lanes({ limit: 50 })
   const steps = plan.filter((line) => /\b(deliveries|listed|jobs|jobs_of)\b/.test(line))
   const fine = /USING (PRIMARY KEY|COVERING INDEX jobs_lane|INDEX jobs_lane|INTEGER PRIMARY KEY)/
   expect(steps.length).toBeGreaterThan(5)
   expect(steps.filter((line) => !fine.test(line))).toEqual([])
+})
+
+test('a search for a text reads no table outside of its step, except what is behind the catalog', async () => {
+  const { plan, planned } = createPlanned()
+  const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
+  await from.deliveries({ limit: 50, text: 'x', hook: 'h', since: 1 })
+  const steps = plan.filter((line) => /^(SCAN|SEARCH) (d|j|o|m|r|deliveries)\b/.test(line))
+  expect(steps.length).toBeGreaterThan(6)
+  expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
 })
 
 test('the deletion of a delivery reads no table as a whole', () => {

@@ -72,7 +72,7 @@ describe('a store in which too much waits', () => {
     expect(await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] }))).toEqual({ kind: 'stored' })
   })
 
-  test('a store is not full because of one delivery that is larger than the limit', async () => {
+  test('one delivery larger than the limit does not make the store full', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => 5_000 })
     await store.ready()
     await expect(store.append(large())).rejects.toMatchObject(full)

@@ -11,7 +11,7 @@ import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
 describe('trouble', () => {
   test('on a full disk, appends are refused, and accepted again once there is room', async () => {
-    const { spawn } = createSpawn(80)
+    const { spawn } = createSpawn(100)
     const store = openStore(join(newFolder(), 'x.db'), { spawn })
     const big = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
     const stored: string[] = []

@@ -1,0 +1,155 @@
+// GitHub: comments on issues and pull requests, and commit statuses.
+// https://docs.github.com/en/rest/issues/comments and https://docs.github.com/en/rest/commits/statuses
+import { z } from 'zod'
+import type { Channel, SendResult } from '../model/channel.ts'
+import { toMarker } from '../model/comment.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
+import { splitMarkdown } from './chunks.ts'
+import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
+import { createGitHubCredential } from './github-token.ts'
+import {
+  type ChannelTools,
+  describeWrongRecipient,
+  type HttpOutcome,
+  readSuccess,
+  sendJson,
+  toFailureBeforePost,
+} from './http.ts'
+import { render } from './markdown.ts'
+import { forgeMarkdown } from './markup.ts'
+
+/** GitHub takes 65,536 characters. */
+const limit = 60_000
+const pageSize = 100
+/** The maximum number of pages of comments that are searched for a marker: only those since the first attempt. */
+const maxPages = 20
+/** The clock of GitHub may be behind that of this machine. */
+const clocksDifferMs = 600_000
+const maxDescriptionChars = 140
+
+/** The owner `..` or the repository `.` would be resolved as a part of the path of the URL, so that another endpoint is called. */
+const recipient = /^((?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}#)[\w.-]+)#(\d{1,18})$/
+const commitName = /^((?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}@)[\w.-]+)@([\da-f]{7,64})$/i
+
+const Id = z.object({ id: z.int() })
+const Comments = z.array(z.object({ id: z.int(), body: z.string().nullish() }))
+const Statuses = z.array(
+  z.object({ id: z.int(), context: z.string(), state: z.string(), description: z.string().nullable() }),
+)
+const RateLimit = z.object({ resources: z.object({}) })
+
+type Call = (method: 'GET' | 'POST', path: string, body?: object) => Promise<HttpOutcome>
+
+export function createGitHubChannel(
+  config: ChannelConfig<'github'>,
+  { fetch, clock = Date.now }: ChannelTools & { readonly clock?: () => number } = {},
+): Channel {
+  const credential = createGitHubCredential(config, { fetch, clock })
+
+  /** `perform` gets the call for a repository. A token of an App that was refused is fetched again by the next attempt. */
+  async function withCall(
+    repository: string,
+    signal: AbortSignal,
+    perform: (call: Call) => Promise<SendResult>,
+  ): Promise<SendResult> {
+    const access = await credential.get(repository)
+    if (access.kind === 'failed') return access.failed
+    let isExpired = false
+    const result = await perform(async (method, path, body) => {
+      const outcome = await sendJson({
+        method,
+        url: `${config.baseUrl}/repos/${repository}${path}`,
+        headers: toGitHubHeaders(access.token),
+        ...(body === undefined ? {} : { body }),
+        timeoutMs: config.timeoutMs,
+        signal,
+        fetch,
+      })
+      const isRefused = outcome.kind === 'answer' && outcome.status === 401
+      if (isRefused && credential.drop(repository, access.token)) isExpired = true
+      return outcome
+    })
+    if (!isExpired || result.kind !== 'permanent') return result
+    return { kind: 'transient', detail: 'GitHub answered 401. The next attempt fetches a new token of the App.' }
+  }
+
+  return {
+    id: 'github',
+    // a message that may have been posted is looked up by its marker
+    dedupes: true,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
+    async send({ to = config.to, text, nonce, maybeSince, signal }) {
+      const [, repository, number] = recipient.exec(to ?? '') ?? []
+      if (repository === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
+      const path = `/issues/${number}/comments`
+      return await withCall(repository, signal, async (call) => {
+        const before = maybeSince === undefined ? undefined : await findComment(call, path, { nonce, maybeSince })
+        if (before !== undefined) return before
+        const outcome = await call('POST', path, { body: `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}` })
+        const posted = readSuccess(outcome, Id)
+        return posted === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(posted.id) }
+      })
+    },
+    async setStatus({ commit, name, state, description, signal }) {
+      const [, repository, sha] = commitName.exec(commit) ?? []
+      if (repository === undefined) {
+        return { kind: 'permanent', detail: describeWrongRecipient('github', commit, '<owner>/<repository>@<commit>') }
+      }
+      const wanted = { context: name, state, description: description.slice(0, maxDescriptionChars) }
+      return await withCall(repository, signal, async (call) => {
+        const listed = await call('GET', `/commits/${sha}/statuses?per_page=${pageSize}`)
+        const statuses = readSuccess(listed, Statuses)
+        if (statuses === undefined) return toFailureBeforePost(readGitHubFailure(listed))
+        // the newest comes first
+        const last = statuses.find(({ context }) => context.toLowerCase() === name.toLowerCase())
+        if (last?.state === wanted.state && last.description === wanted.description)
+          return { kind: 'sent', id: String(last.id) }
+        const outcome = await call('POST', `/statuses/${sha}`, wanted)
+        const set = readSuccess(outcome, Id)
+        return set === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(set.id) }
+      })
+    },
+    async probe(signal) {
+      if (config.appId !== undefined) {
+        return {
+          ok: true,
+          detail: 'GitHub gives the App a token for each repository. Only a comment shows that it works.',
+        }
+      }
+      const outcome = await sendJson({
+        method: 'GET',
+        url: `${config.baseUrl}/rate_limit`,
+        headers: toGitHubHeaders(config.token ?? ''),
+        timeoutMs: config.timeoutMs,
+        signal,
+        fetch,
+      })
+      if (readSuccess(outcome, RateLimit) !== undefined) return { ok: true, detail: 'GitHub accepts the token.' }
+      return { ok: false, detail: readGitHubFailure(outcome).detail }
+    },
+  }
+}
+
+/** The comment that has the marker, or why it cannot be looked up; undefined if there is none. */
+async function findComment(
+  call: Call,
+  path: string,
+  { nonce, maybeSince }: { nonce: string; maybeSince: number },
+): Promise<SendResult | undefined> {
+  const since = new Date(maybeSince - clocksDifferMs).toISOString()
+  for (let page = 1; page <= maxPages; page += 1) {
+    const outcome = await call('GET', `${path}?since=${since}&per_page=${pageSize}&page=${page}`)
+    const comments = readSuccess(outcome, Comments)
+    if (comments === undefined) return toFailureBeforePost(readGitHubFailure(outcome))
+    const found = comments.find(({ body }) => body?.includes(toMarker(nonce)) === true)
+    if (found !== undefined) return { kind: 'sent', id: String(found.id) }
+    if (comments.length < pageSize) return undefined
+  }
+  return undefined
+}
+
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('github', to, '<owner>/<repository>#<number of an issue or pull request>')
+}

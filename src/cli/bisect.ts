@@ -1,0 +1,169 @@
+// Finds the save after which the outcome of a delivery changed: runs its request through remembered saves. Stores and sends nothing.
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import colors from 'picocolors'
+import { newId } from '../base/id.ts'
+import { envFile, readConfigText } from '../config/text.ts'
+import { parseEnv } from '../config/env.ts'
+import { toIsoTime } from '../deliveries/records.ts'
+import { Problem } from '../model/problem.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { compare, type Compared } from '../replay/comparison.ts'
+import type { Outcome } from '../replay/outcome.ts'
+import { matchMappings, pauseBetweenRuns, runAll } from '../replay/replay.ts'
+import { readSaves, type Save } from '../reload/saves.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import { createBench } from './checks/bench.ts'
+import { findId } from './gateway/ids.ts'
+import { readStore } from './gateway/stored.ts'
+import { type Context, withProgress } from './terminal/context.ts'
+import { renderDiff } from './terminal/diff.ts'
+import { cutLine, formatTime } from './terminal/print.ts'
+
+/** A save with the outcome of the delivery in two runs. */
+type Looked = { readonly generation: Generation; readonly outcomes: readonly [Outcome, Outcome] }
+
+type Found = { readonly before: Save; readonly save: Save; readonly compared: Compared }
+
+export async function bisect(context: Context, given: string): Promise<number> {
+  const kept = await readKeptDelivery(context, given)
+  const saves = await readSaves(context.dir)
+  // the save that was live when the delivery came, and all later ones
+  const first = Math.max(
+    0,
+    saves.findLastIndex(({ at }) => at <= kept.receivedAt),
+  )
+  const wanted = saves.slice(first)
+  if (wanted.length === 0)
+    throw new Problem('conflict', 'No save is remembered. A running gateway remembers each save that goes live.')
+  const isWhole = (wanted[0]?.at ?? 0) <= kept.receivedAt
+  const { found, looked } = await withProgress(context, 'Looking for the save', () => search(context, kept, wanted))
+  print(context, kept, { found, isWhole, looked, remembered: wanted.length, since: wanted[0]?.at ?? 0 })
+  return 0
+}
+
+/** A binary search: between two neighbours with different outcomes lies the change. */
+async function search(context: Context, kept: KeptDelivery, saves: readonly Save[]) {
+  const runner = createRunner(context, kept)
+  try {
+    const look = (index: number): Promise<Looked> => {
+      const save = saves[index]
+      if (save === undefined) throw new Error('there is a save at each index')
+      return runner.look(save)
+    }
+    let [low, high] = [0, saves.length - 1]
+    const oldest = await look(low)
+    let compared = compareWith(oldest, await look(high))
+    let looked = Math.min(2, saves.length)
+    if (compared.class === 'same') return { found: undefined, looked }
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2)
+      const result = compareWith(oldest, await look(middle))
+      looked += 1
+      if (result.class === 'same') low = middle
+      else [high, compared] = [middle, result]
+    }
+    const [before, save] = [saves[low], saves[high]]
+    return { found: before && save && { before, save, compared }, looked }
+  } finally {
+    runner.close()
+  }
+}
+
+function compareWith(oldest: Looked, later: Looked): Compared {
+  const toAfterId = matchMappings(oldest.generation, later.generation)
+  return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, toAfterId)
+}
+
+/** Writes one save after the other into a folder, with the packages and the variables of the config directory. */
+function createRunner(context: Context, kept: KeptDelivery) {
+  const folder = mkdtempSync(join(tmpdir(), 'hookloom-bisect-'))
+  const env = { ...parseEnv(readConfigText(context.dir, envFile) ?? '').values, ...context.env }
+  const packages = 'hooks/transforms/node_modules'
+  if (existsSync(join(context.dir, packages))) {
+    cpSync(join(context.dir, packages), join(folder, 'packages'), { recursive: true, dereference: true })
+  }
+  let count = 0
+
+  async function look({ files }: Save): Promise<Looked> {
+    count += 1
+    const dir = join(folder, String(count))
+    for (const [name, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(dir, name)), { recursive: true, mode: 0o700 })
+      writeFileSync(join(dir, name), text, { mode: 0o600 })
+    }
+    if (existsSync(join(folder, 'packages'))) cpSync(join(folder, 'packages'), join(dir, packages), { recursive: true })
+    // a variable that an old save read may be gone
+    const bench = createBench({ dir, env, isWithoutSecrets: true })
+    try {
+      const generation = createGeneration((await bench.load([])).parts)
+      const run = async () => (await runAll(generation, [kept], { newId })).get(kept.deliveryId)
+      const one = await run()
+      await pauseBetweenRuns()
+      const other = await run()
+      if (one === undefined || other === undefined) throw new Error('the request is kept')
+      return { generation, outcomes: [one, other] }
+    } finally {
+      await bench.close()
+    }
+  }
+  return { look, close: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** Throws `not-found`, and `conflict` if its request is not kept. */
+async function readKeptDelivery(context: Context, given: string): Promise<KeptDelivery> {
+  const id = await findId(context, given)
+  const found = await readStore(context, undefined, async (store) => {
+    const record = (await store.delivery(id)) ?? undefined
+    return record && { ...record, request: await store.request(id) }
+  })
+  if (found === undefined) {
+    throw new Problem('not-found', `No delivery has the id "${cutLine(id, 60)}". "hookloom list" shows the ids.`)
+  }
+  if (found.request === undefined) {
+    throw new Problem(
+      'conflict',
+      'The request of this delivery is not kept. "retain": 100 in hooks keeps the newest requests.',
+    )
+  }
+  return found
+}
+
+type Result = {
+  readonly found: Found | undefined
+  /** Whether the save is remembered that was live when the delivery came. */
+  readonly isWhole: boolean
+  readonly since: number
+  readonly looked: number
+  readonly remembered: number
+}
+
+function print(context: Context, kept: KeptDelivery, { found, isWhole, since, looked, remembered }: Result): void {
+  const { deliveryId } = kept
+  const files = found === undefined ? [] : listChangedFiles(found)
+  if (context.json) {
+    const save = found && { at: toIsoTime(found.save.at), files }
+    const change = found && { class: found.compared.class, changes: found.compared.changes }
+    return context.printJson({ deliveryId, save: save ?? null, ...change, since: toIsoTime(since), looked, remembered })
+  }
+  if (!isWhole) context.note(`The oldest remembered save is of ${formatTime(since)}, after the delivery came.`)
+  const count = `Looked at ${looked} of ${remembered === 1 ? '1 remembered save' : `${remembered} remembered saves`}.`
+  if (found === undefined) return context.print(`No save since ${formatTime(since)} changed the outcome. ${count}`)
+  context.print(`The outcome changed with the save of ${colors.bold(formatTime(found.save.at))}.\n`)
+  for (const { name, what } of files) context.print(`  ${what.padEnd(7)}  ${cutLine(name, 200)}`)
+  context.print(`\n${colors.bold(found.compared.class)}  ${deliveryId}  ${cutLine(kept.hook, 60)}`)
+  for (const { path, before, after } of found.compared.changes) {
+    context.print([`  ${path}`, ...renderDiff(before, after).map((line) => `    ${line}`)].join('\n'))
+  }
+  context.print(`\n${count}`)
+}
+
+function listChangedFiles({ before, save }: Found): { name: string; what: 'added' | 'changed' | 'removed' }[] {
+  const names = [...new Set([...Object.keys(before.files), ...Object.keys(save.files)])].toSorted()
+  return names.flatMap((name) => {
+    const [old, now] = [before.files[name], save.files[name]]
+    if (old === now) return []
+    return { name, what: old === undefined ? 'added' : now === undefined ? 'removed' : 'changed' }
+  })
+}

@@ -1,0 +1,75 @@
+// Lists the budgets, or adds to one of them until its period ends.
+import { z } from 'zod'
+import { loadConfig } from '../config/config.ts'
+import type { BudgetFields, MeasureFields } from '../model/api/operations.ts'
+import { formatSpending, type Measure, toNanos } from '../model/spending.ts'
+import { readBudgets } from '../deliveries/budgets.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { readStore } from './gateway/stored.ts'
+import type { Context } from './terminal/context.ts'
+import { formatTime, renderTable } from './terminal/print.ts'
+
+export async function budget(context: Context): Promise<number> {
+  const { config } = loadConfig({ dir: context.dir, env: context.env })
+  const now = Date.now()
+  // a store that no gateway has written yet has spent nothing
+  const unspent = await readBudgets({ accounts: async () => [] }, config, now)
+  const budgets = await readStore(context, unspent, (store) => readBudgets(store, config, now))
+  if (context.json) for (const each of budgets) context.printJson(each)
+  else if (budgets.length === 0) context.print('The configuration has no budget. Add one to "budgets".')
+  else context.print(renderTable(heads, budgets.flatMap(listRows)))
+  return 0
+}
+
+const heads = ['budget', 'spent', 'reserved', 'left', 'of', 'resets', 'waiting']
+
+const units = { usd: 'nanos', tokens: 'tokens', turns: 'turns' } as const satisfies Record<string, Measure>
+
+/** One row for each limit. */
+function listRows(shown: BudgetFields): string[][] {
+  return (['usd', 'tokens', 'turns'] as const).flatMap((unit) => {
+    const { limit, spent, reserved, left }: MeasureFields = shown[unit]
+    if (limit === null) return []
+    const format = (amount: number) => formatSpending(units[unit], unit === 'usd' ? toNanos(amount) : amount)
+    const amounts = [spent, reserved, left ?? 0, limit].map(format)
+    return [[shown.name, ...amounts, formatTime(Date.parse(shown.endsAt)), String(shown.waiting)]]
+  })
+}
+
+const Measured = z.object({
+  limit: z.number().nullable(),
+  raised: z.number(),
+  spent: z.number(),
+  reserved: z.number(),
+  left: z.number().nullable(),
+})
+const Raised = z.object({
+  budget: z.object({
+    name: z.string(),
+    period: z.string(),
+    timezone: z.string(),
+    startsAt: z.string(),
+    endsAt: z.string(),
+    waiting: z.number(),
+    usd: Measured,
+    tokens: Measured,
+    turns: Measured,
+  }),
+})
+
+export type RaiseOptions = { readonly usd?: string; readonly tokens?: string; readonly turns?: string }
+
+/** Throws the gateway's refusal of a wrong amount or name. */
+export async function raiseBudget(
+  context: Context,
+  { name, usd, tokens, turns }: RaiseOptions & { readonly name: string },
+): Promise<number> {
+  const amounts = Object.entries({ usd, tokens, turns }).flatMap(([unit, amount]): [string, string][] =>
+    amount === undefined ? [] : [[unit, amount]],
+  )
+  const path = `/api/budgets/${encodeURIComponent(name)}/raise?${new URLSearchParams(amounts)}`
+  const { budget: raised } = await askAdmin(context, { method: 'POST', path, answer: Raised })
+  if (context.json) context.printJson(raised)
+  else context.print(renderTable(heads, listRows(raised)))
+  return 0
+}

@@ -1,0 +1,30 @@
+// Which senders of the mappings can be asked for what they could not deliver.
+import type { NamedMapping } from '../../pipeline/compile.ts'
+import { schemes } from '../../pipeline/senders.ts'
+import { outboxSenders } from '../../model/config/recover.ts'
+import type { CheckFinding } from './findings.ts'
+
+/** No finding is a failure: most senders keep no list of their deliveries. */
+export function checkRecoverable(mappings: readonly NamedMapping[]): CheckFinding[] {
+  const known: ReadonlySet<string> = new Set(outboxSenders)
+  const asked: ReadonlySet<string> = new Set(mappings.flatMap(({ recover }) => recover?.sender ?? []))
+  const named = mappings.flatMap(({ match, verify }) => {
+    const signed = schemes.find(({ id }) => id === verify?.scheme)?.source
+    return signed ?? (typeof match.source === 'string' ? match.source : [])
+  })
+  const senders = [...new Set<string>([...asked, ...named])].toSorted()
+  const pick = (isPicked: (sender: string) => boolean) => senders.filter(isPicked).join(', ')
+  const [on, off, never] = [
+    pick((sender) => asked.has(sender) && known.has(sender)),
+    pick((sender) => known.has(sender) && !asked.has(sender)),
+    pick((sender) => !known.has(sender)),
+  ]
+  const watched = pick((sender) => asked.has(sender) && !known.has(sender))
+  const details = [
+    ...(on === '' ? [] : [`asked for what they could not deliver: ${on}`]),
+    ...(off === '' ? [] : [`could be asked, if their mappings had "recover": ${off}`]),
+    ...(watched === '' ? [] : [`asked whether their subscriptions are still there: ${watched}`]),
+    ...(never === '' ? [] : [`not recoverable, because they keep no list of their deliveries: ${never}`]),
+  ]
+  return details.map((detail) => ({ name: 'recover', ok: true, detail }))
+}

@@ -1,0 +1,56 @@
+// The check of `doctor` on the senders: when each was accepted last, and which are refused or silent.
+import { existsSync } from 'node:fs'
+import type { Config } from '../../model/config/config.ts'
+import type { SenderFields } from '../../model/api/operations.ts'
+import { toStorePlace } from '../../model/places.ts'
+import { Problem } from '../../model/problem.ts'
+import { toPrintableLine } from '../../base/text.ts'
+import { describeMs } from '../../deliveries/senders/judge.ts'
+import { listSenders } from '../../deliveries/senders/list.ts'
+import { openReader } from '../../store/open.ts'
+import { findRunning } from '../gateway/running.ts'
+import { chooseStorePlace } from '../gateway/stored.ts'
+import type { CheckFinding } from './findings.ts'
+
+const shownSenders = 30
+
+/** No finding if the store cannot be read: the check of the store says so. */
+export async function checkSenders(dir: string, config: Config): Promise<CheckFinding[]> {
+  try {
+    const place = chooseStorePlace(findRunning(dir)?.store, toStorePlace(dir, config))
+    if (place.kind !== 'url' && !existsSync(place.file)) return []
+    const reader = await openReader(place)
+    try {
+      return describeSenders(await listSenders(reader), Date.now())
+    } finally {
+      await reader.close()
+    }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return []
+  }
+}
+
+function describeSenders(senders: readonly SenderFields[], now: number): CheckFinding[] {
+  const name = 'senders'
+  if (senders.length === 0) return [{ name, ok: true, detail: 'no request was accepted yet' }]
+  const shown = senders.slice(-shownSenders)
+  const more = senders.length - shown.length
+  const lines = shown.toReversed().map((sender) => toPrintableLine(describeLast(sender, now)))
+  const detail = [...lines, ...(more > 0 ? [`and ${more} senders whose last request is older`] : [])].join('\n')
+  const isWell = senders.every(({ silentSince, refused }) => silentSince === null && refused.length === 0)
+  return [isWell ? { name, ok: true, detail } : { name, ok: false, severity: 'warning', detail }]
+}
+
+function describeLast(
+  { hook, source, sourceName, lastAt, usualMs, silentSince, refused }: SenderFields,
+  now: number,
+): string {
+  const who = source === null ? `hook ${hook}` : `${sourceName ?? source} at hook ${hook}`
+  const usual = usualMs === null ? '' : `, usually every ${describeMs(usualMs)}`
+  const silent = silentSince === null ? '' : '. It is silent'
+  const causes = refused.map(
+    ({ status, code, count, since }) => `. Refused since ${since}: ${count}, ${status} ${code}`,
+  )
+  return `${who}: last request ${describeMs(now - Date.parse(lastAt))} ago${usual}${silent}${causes.join('')}`
+}

@@ -1,0 +1,119 @@
+// The commands that run again what a gateway keeps, or drop it: their options and their help.
+import { type Command, Option } from 'commander'
+import { Problem } from '../../model/problem.ts'
+import type { Target } from '../gateway/gateway.ts'
+import type { RecoverOptions } from '../recover.ts'
+import { type Act, exampleId, idArgument, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
+
+type TargetOptions = {
+  readonly dead?: boolean
+  readonly parked?: boolean
+  readonly refused?: boolean
+  readonly hook?: string
+  readonly since?: number
+  readonly dryRun?: boolean
+}
+
+/** What `retry` and `drop` take: an id, or one of the options for all of a kind. `dead` and `dryRun`: only `retry` has them. */
+function addTarget(command: Command, { order = '' }: { order?: string } = {}): Command {
+  return command
+    .argument('[id]', idArgument)
+    .option('--parked', `all parked deliveries${order}`)
+    .option('--refused', `all refused requests that are kept${order}`)
+    .option('--hook <name>', 'with --parked and --refused: only those of this hook')
+    .addOption(
+      new Option('--since <time>', 'with --refused: only those that arrived since this time, such as 2h').argParser(
+        parseSince,
+      ),
+    )
+}
+
+/** Throws `usage-invalid` unless the command names exactly one target, with the options that belong to it. `kinds`: the possible ones. */
+function readTarget(id: string | undefined, options: TargetOptions, kinds: string): Target {
+  const { dead = false, parked = false, refused = false, hook, since, dryRun = false } = options
+  if ([id !== undefined, dead, parked, refused].filter(Boolean).length !== 1)
+    throw new Problem('usage-invalid', `Give ${kinds}.`)
+  if (hook !== undefined && !parked && !refused)
+    throw new Problem('usage-invalid', '--hook is only for --parked and --refused.')
+  if (since !== undefined && !refused) throw new Problem('usage-invalid', '--since is only for --refused.')
+  if (dryRun && !refused) throw new Problem('usage-invalid', '--dry-run is only for --refused.')
+  if (refused) return { kind: 'refused', hook, since, isDry: dryRun }
+  if (parked) return { kind: 'parked', hook }
+  return id === undefined ? { kind: 'dead' } : { kind: 'one', id }
+}
+
+const kept = '--parked for all parked deliveries, or --refused for all refused requests that are kept'
+
+export function addRepeats(program: Command, act: Act): void {
+  addTarget(
+    program
+      .command('retry')
+      .summary('run parked deliveries, refused requests or dead runs again')
+      .description(
+        'Runs a parked delivery again, or the dead runs of an accepted one, or all dead runs or parked deliveries. Or verifies the refused ' +
+          'requests that are kept again, with the time of their arrival as the clock, and runs those that prove themselves now.',
+      ),
+    { order: ', the oldest first' },
+  )
+    .option('--dead', 'all runs that failed for good, heartbeats too, the oldest first')
+    .option('--dry-run', 'with --refused: say what would run, and change nothing')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      renderExamples(
+        `hookloom retry ${exampleId}`,
+        'hookloom retry --dead',
+        'hookloom retry --parked --hook github',
+        'hookloom retry --refused --dry-run',
+      ),
+    )
+    .action(
+      act(async (context, id: string | undefined, options: TargetOptions) => {
+        const kinds = `the id of a delivery or a run, --dead for all runs that failed for good, ${kept}`
+        return (await import('../retry.ts')).retry(context, readTarget(id, options, kinds))
+      }),
+    )
+
+  addTarget(
+    program
+      .command('drop')
+      .summary('cancel what is left of a delivery')
+      .description(
+        'Cancels what is left of a delivery: a parked one, or its queued and dead runs. Or drops all parked deliveries, or deletes the refused ' +
+          'requests that are kept.',
+      ),
+  )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      renderExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github', 'hookloom drop --refused'),
+    )
+    .action(
+      act(async (context, id: string | undefined, options: TargetOptions) =>
+        (await import('../drop.ts')).drop(context, readTarget(id, options, `the id of a delivery, ${kept}`)),
+      ),
+    )
+
+  program
+    .command('recover')
+    .summary('fetch what senders could not deliver')
+    .description(
+      'Asks the senders of mappings with "recover" for what they could not deliver, and runs what did not arrive. The running gateway ' +
+        'does this by itself at its start, after the machine slept, and every hour.',
+    )
+    .argument('[name]', 'a hook or a sender; default: all')
+    .addOption(
+      new Option(
+        '--since <time>',
+        'take everything since then, such as 3d or a time; default: since the last time',
+      ).argParser(parseSince),
+    )
+    .option('--dry-run', 'only count what did not arrive')
+    .addOption(jsonOption())
+    .addHelpText('after', renderExamples('hookloom recover', 'hookloom recover github --since 3d --dry-run'))
+    .action(
+      act(async (context, name: string | undefined, options: RecoverOptions) =>
+        (await import('../recover.ts')).recover(context, name, options),
+      ),
+    )
+}

@@ -1,0 +1,142 @@
+// The commands that run requests that came in through code that is not live: their options and their help.
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { maxReplays, defaultReplays } from '../../model/replay.ts'
+import type { ReplayClass } from '../../model/api/replay.ts'
+import type { RecordOptions } from '../record.ts'
+import type { ReplayOptions } from '../replay.ts'
+import {
+  type Act,
+  collect,
+  exampleId,
+  jsonOption,
+  parseSince,
+  parseWhole,
+  parseWord,
+  renderExamples,
+} from '../terminal/usage.ts'
+
+export function addReplaying(program: Command, act: Act): void {
+  program
+    .command('try')
+    .summary('show what a template makes of requests that came in')
+    .description(
+      'Shows which kept requests a template and its conditions take, and what it says of each. Asks the running gateway. Has no effects. ' +
+        '"retain" keeps requests.',
+    )
+    .argument('<template>', 'a message template, such as "{{issue.title}}"')
+    .addOption(
+      new Option(
+        '--match <condition>',
+        'event=push, payload.action=opened, headers.<name>=<value>, source=<sender>, or the "match" of a mapping as JSON; may be given several times',
+      ).argParser(collect),
+    )
+    .addOption(
+      new Option('--last <n>', 'how many of the newest kept requests').argParser(parseWhole(1, maxReplays)).default(20),
+    )
+    .option('--hook <name>', 'only requests of this hook')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      renderExamples(
+        `hookloom try '{{sender.login}}: {{issue.title}}' --match event=issues --match payload.action=opened`,
+        `hookloom try '{{payload}}' --hook orders --match '{"payload": {"total": {"gte": 100}}}' --last 100`,
+      ),
+    )
+    .action(
+      act(async (context, template: string, options: { match?: string[]; last: number; hook?: string }) => {
+        const { tryTemplate } = await import('../try.ts')
+        return tryTemplate(context, { ...options, template, match: options.match ?? [] })
+      }),
+    )
+
+  program
+    .command('replay')
+    .summary('show what an edit would change, with requests that came in')
+    .description(
+      'Runs kept requests through the live code and through the files on disk, and shows what differs. Has no effects. ' +
+        '"retain" keeps requests.',
+    )
+    .addOption(
+      new Option('--last <n>', 'how many of the newest kept requests')
+        .argParser(parseWhole(1, maxReplays))
+        .default(defaultReplays),
+    )
+    .option('--hook <name>', 'only requests of this hook')
+    .option('--source <sender>', 'only requests of this sender')
+    .addOption(
+      new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
+    )
+    .option('--from <dir>', 'the edit: a config directory, such as a checkout of another branch')
+    .addOption(
+      new Option(
+        '--fail-on <changes>',
+        'exit with code 70 after such a change: changed (any), or a list of now-skipped, now-refused, now-parks, now-works, another-mapping',
+      ).argParser(parseChanges),
+    )
+    .addOption(
+      new Option(
+        '--recording <file>',
+        'replay the requests of "hookloom record"; --config-dir is the base, --from the edit',
+      ),
+    )
+    .addOption(
+      new Option('--format <format>', 'text, or markdown for a comment in a pull request')
+        .argParser(parseWord(['text', 'markdown']))
+        .conflicts('json'),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      renderExamples(
+        'hookloom replay',
+        'hookloom replay --hook github --since 2h',
+        'hookloom replay --from ../next --fail-on changed',
+        'hookloom replay --recording requests.jsonl --config-dir base --from head --format markdown --fail-on now-parks,now-refused',
+      ),
+    )
+    .action(act(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)))
+
+  program
+    .command('bisect')
+    .summary('find the save that changed the outcome of a delivery')
+    .description(
+      'Runs a kept request through the saves that went live since it came, and names the first one after which its outcome is another. ' +
+        'Has no effects.',
+    )
+    .argument('<id>', 'delivery id, a unique prefix of one, or "last"')
+    .addOption(jsonOption())
+    .addHelpText('after', renderExamples(`hookloom bisect ${exampleId}`))
+    .action(act(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
+
+  program
+    .command('record')
+    .summary('print requests that came in, without their secrets')
+    .description(
+      'Prints kept requests without their secrets, as a file for "hookloom replay --recording". Names, addresses and texts of people ' +
+        'are still in it.',
+    )
+    .addOption(
+      new Option('--last <n>', 'how many of the newest kept requests')
+        .argParser(parseWhole(1, maxReplays))
+        .default(defaultReplays),
+    )
+    .option('--hook <name>', 'only requests of this hook')
+    .option('--source <sender>', 'only requests of this sender')
+    .addOption(
+      new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
+    )
+    .addHelpText('after', renderExamples('hookloom record --last 500 > requests.jsonl'))
+    .action(act(async (context, options: RecordOptions) => (await import('../record.ts')).record(context, options)))
+}
+
+const changes = ['changed', 'now skipped', 'now refused', 'now parks', 'now works', 'another mapping'] as const
+
+/** A list of classes, with "-" or a space between their words. */
+function parseChanges(text: string): Exclude<ReplayClass, 'same'>[] {
+  return text.split(',').map((word) => {
+    const plain = word.trim().replaceAll('-', ' ')
+    const found = changes.find((known) => known === plain)
+    if (found !== undefined) return found
+    throw new InvalidArgumentError(`Expected some of ${changes.map((known) => known.replaceAll(' ', '-')).join(', ')}`)
+  })
+}

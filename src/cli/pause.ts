@@ -1,0 +1,93 @@
+// Keeps runs back, lets them run again, and lists what is kept back.
+import { hostname, userInfo } from 'node:os'
+import { z } from 'zod'
+import { Problem } from '../model/problem.ts'
+import { duration } from '../model/values.ts'
+import type { Context } from './terminal/context.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { cutLine, formatTime, renderTable } from './terminal/print.ts'
+
+const Pause = z.object({
+  what: z.string(),
+  kind: z.string(),
+  by: z.string().nullable(),
+  reason: z.string().nullable(),
+  since: z.string(),
+  until: z.string().nullable(),
+})
+type Pause = z.infer<typeof Pause>
+
+export type PauseOptions = { readonly until?: string; readonly reason?: string }
+
+/** Without `what`: the list. */
+export async function pause(context: Context, what: string | undefined, options: PauseOptions): Promise<number> {
+  if (what === undefined) return listPauses(context, options)
+  const { until, reason } = options
+  const body = {
+    what,
+    reason,
+    by: readUser(),
+    until: until === undefined ? undefined : parseUntil('--until', until, Date.now()),
+  }
+  const answer = z.object({ pause: Pause.nullable() })
+  const { pause: made } = await askAdmin(context, { method: 'POST', path: '/api/pauses', body, answer })
+  if (context.json) context.printJson({ pause: made })
+  else
+    context.print(`${cutLine(made?.what ?? what, 200)} is paused${describeEnd(made)}. Requests are accepted and wait.`)
+  return 0
+}
+
+export async function resume(context: Context, what: string, { reason }: { reason?: string }): Promise<number> {
+  const answer = z.object({ what: z.string() })
+  const body = { what, reason, by: readUser() }
+  const resumed = await askAdmin(context, { method: 'POST', path: '/api/resume', body, answer })
+  if (context.json) context.printJson({ what: resumed.what })
+  else context.print(`${cutLine(resumed.what, 200)} runs again.`)
+  return 0
+}
+
+async function listPauses(context: Context, options: PauseOptions): Promise<number> {
+  if (Object.keys(options).some((name) => name === 'until' || name === 'reason')) {
+    throw new Problem('usage-invalid', 'Say what to pause: a mapping, an agent, a source, a limit, or all.')
+  }
+  const answer = z.object({ pauses: z.array(Pause) })
+  const { pauses } = await askAdmin(context, { method: 'GET', path: '/api/pauses', answer })
+  if (context.json) for (const each of pauses) context.printJson(each)
+  else if (pauses.length === 0) context.print('Nothing is paused.')
+  else context.print(renderTable(['what', 'since', 'until', 'by', 'reason'], pauses.map(listCells)))
+  return 0
+}
+
+function listCells({ what, by, reason, since, until }: Pause): string[] {
+  const show = (time: string) => formatTime(Date.parse(time))
+  return [what, show(since), until === null ? 'hookloom resume' : show(until), by ?? 'hookloom', reason ?? '']
+}
+
+function describeEnd(made: Pause | null): string {
+  return made?.until == null ? '' : ` until ${formatTime(Date.parse(made.until))}`
+}
+
+/** A duration from now, or a time. Throws `usage-invalid`. */
+export function parseUntil(option: string, text: string, now: number): string {
+  const span = duration.safeParse(text)
+  const at = span.success ? now + span.data : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN
+  if (!Number.isNaN(at) && at > now && at < 8.64e15) return new Date(at).toISOString()
+  throw new Problem(
+    'usage-invalid',
+    `${option} needs a duration such as 30m, 2h or 1d, or a time in the future such as 2026-01-02T03:04:05Z, found "${cutLine(text, 60)}".`,
+  )
+}
+
+/** Who calls: the name of the user and of the machine. */
+export function readUser(): string {
+  return `${findUserName()}@${hostname()}`
+}
+
+/** A container may run under a number that has no name. */
+function findUserName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return String(process.getuid?.() ?? 'somebody')
+  }
+}

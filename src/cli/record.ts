@@ -1,0 +1,74 @@
+// Prints kept requests without their secrets, so that a replay can run where the store is not, such as in CI.
+import { loadConfig } from '../config/config.ts'
+import { Problem } from '../model/problem.ts'
+import { assemble } from '../reload/assemble.ts'
+import { recordKept, type RecordedRequest, renderRecording } from '../replay/recording.ts'
+import type { KeptQuery } from '../store/queries.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import { readStore } from './gateway/stored.ts'
+import { nothingKept } from './replay.ts'
+import { type Context, withProgress } from './terminal/context.ts'
+import { cutLine } from './terminal/print.ts'
+
+export type RecordOptions = {
+  readonly last: number
+  readonly hook?: string
+  readonly source?: string
+  readonly since?: number
+}
+
+/** The number of requests in memory at a time. */
+const pageSize = 25
+const mostShown = 10
+
+export async function record(context: Context, { last: limit, hook, source, since }: RecordOptions): Promise<number> {
+  const { config } = loadConfig(context)
+  const parts = { config, ...(await assemble(context.dir, config)) }
+  const removed = new Map<string, number>()
+  let leftOut = 0
+  const requests: RecordedRequest[] = []
+  await withProgress(context, 'Recording', async () => {
+    for await (const kept of readKept(context, { limit, hook, source, since })) {
+      try {
+        const { recorded, removed: places } = recordKept(kept, parts)
+        requests.push(recorded)
+        for (const place of places) removed.set(place, (removed.get(place) ?? 0) + 1)
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error
+        leftOut += 1
+      }
+    }
+  })
+  if (requests.length === 0) context.note(nothingKept)
+  context.print(renderRecording(requests.toReversed()).trimEnd())
+  context.note(describe(requests.length, { removed, leftOut }))
+  return 0
+}
+
+/** The newest first. */
+async function* readKept(context: Context, query: KeptQuery): AsyncGenerator<KeptDelivery> {
+  let before: string | undefined
+  for (let left = query.limit; left > 0;) {
+    const asked = { ...query, before, limit: Math.min(left, pageSize) }
+    const page = await readStore(context, [], (store) => store.kept(asked))
+    yield* page
+    if (page.length < pageSize) return
+    left -= page.length
+    before = page.at(-1)?.deliveryId
+  }
+}
+
+function describe(
+  count: number,
+  { removed, leftOut }: { removed: ReadonlyMap<string, number>; leftOut: number },
+): string {
+  const places = [...removed].toSorted(([, one], [, other]) => other - one)
+  const shown = places.slice(0, mostShown).map(([place, times]) => `${cutLine(place, 60)} (${times})`)
+  const more = places.length > mostShown ? ` and ${places.length - mostShown} other places` : ''
+  return [
+    `Recorded ${count === 1 ? '1 request' : `${count} requests`}.`,
+    ...(leftOut === 0 ? [] : [`Left out ${leftOut}, which are too large or cannot be read.`]),
+    ...(places.length === 0 ? [] : [`Removed: ${shown.join(', ')}${more}.`]),
+    'Names, addresses and texts of people are still in it.',
+  ].join(' ')
+}

@@ -1,0 +1,66 @@
+// What the gateway has learnt about the payloads of each event, and what changed.
+import { toIsoTime } from '../deliveries/records.ts'
+import { readShapes } from '../deliveries/shapes/stored.ts'
+import { listShapeChanges } from '../shapes/changes.ts'
+import { type EventShape, readRequests } from '../shapes/event-shape.ts'
+import { listPlaces } from '../shapes/places.ts'
+import { readStore } from './gateway/stored.ts'
+import type { Context } from './terminal/context.ts'
+import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
+
+/** `since`: in milliseconds since the epoch. */
+type ShapesOptions = { readonly hook: string | undefined; readonly since: number | undefined }
+
+const mostShown = 50
+
+export async function shapes(context: Context, { hook, since }: ShapesOptions): Promise<number> {
+  const found = await readStore(context, [], (store) => readShapes(store, hook))
+  if (context.json) for (const each of found) context.printJson(toFields(each, since))
+  else if (found.length === 0) context.print(hook === undefined ? 'No request yet.' : 'No request of this hook yet.')
+  else if (since === undefined) context.print(renderEvents(found))
+  else context.print(renderChanges(found, since))
+  return 0
+}
+
+function toFields(found: EventShape, since: number | undefined) {
+  const { hook, source, event, shape } = found
+  const { count, first, last } = readRequests(found)
+  const changes = listShapeChanges(shape, since ?? first + 1)
+  return {
+    hook,
+    source: source || null,
+    event: event || null,
+    requests: count,
+    firstAt: toIsoTime(first),
+    lastAt: toIsoTime(last),
+    fields: listPlaces(shape),
+    changes: changes.map(({ at, ...change }) => ({ at: toIsoTime(at), ...change })),
+  }
+}
+
+function renderEvents(found: readonly EventShape[]): string {
+  const rows = found.map((each) => {
+    const { count, first, last } = readRequests(each)
+    const places = String(listPlaces(each.shape).length)
+    return [each.hook, each.source, each.event, String(count), places, formatTime(first), formatTime(last)]
+  })
+  return renderTable(['hook', 'source', 'event', 'requests', 'fields', 'first', 'last'], rows)
+}
+
+function renderChanges(found: readonly EventShape[], since: number): string {
+  const changed = found.flatMap((each) => {
+    const isNew = readRequests(each).first >= since
+    const changes = isNew ? [] : listShapeChanges(each.shape, since)
+    if (!isNew && changes.length === 0) return []
+    const name = cutLine([each.hook, each.source, each.event].filter((word) => word !== '').join(' '), 200)
+    const lines = changes.slice(0, mostShown).map(({ at, text }) => `${formatTime(at)}  ${text}`)
+    const more = changes.length > mostShown ? [`and ${changes.length - mostShown} more`] : []
+    return [
+      [
+        isNew ? `${name}: a new event, ${formatTime(readRequests(each).first)}` : name,
+        ...[...lines, ...more].map(indent),
+      ].join('\n'),
+    ]
+  })
+  return changed.length === 0 ? 'Nothing changed.' : changed.join('\n\n')
+}

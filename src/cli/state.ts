@@ -1,0 +1,84 @@
+// What transforms remember with `context.state`: lists it, shows one value, or deletes values.
+import { z } from 'zod'
+import { listModuleState, measureState, type StateValue } from '../deliveries/module-state.ts'
+import { toIsoTime } from '../deliveries/records.ts'
+import { Problem } from '../model/problem.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import { readStore } from './gateway/stored.ts'
+import type { Context } from './terminal/context.ts'
+import { cutLine, formatTime, renderTable } from './terminal/print.ts'
+
+type Chosen = { readonly module: string | undefined; readonly key: string | undefined }
+
+/** Without a module: all modules. With a key: its whole value. */
+export async function state(context: Context, { module, key }: Chosen): Promise<number> {
+  const values = await readStore(context, [], (store) => listModuleState(store, Date.now(), module))
+  if (key !== undefined) return showValue(context, values, key)
+  if (context.json) for (const value of values) context.printJson(toFields(value))
+  else if (values.length === 0)
+    context.print(module === undefined ? 'No transform has set a value.' : describeNone(module))
+  else if (module === undefined) context.print(renderModules(values))
+  else {
+    const rows = values.map(({ key: name, json, setAt, until }) => [
+      cutLine(name, 60),
+      formatTime(setAt),
+      formatTime(until),
+      cutLine(json, 80),
+    ])
+    context.print(renderTable(['key', 'set', 'until', 'value'], rows))
+  }
+  return 0
+}
+
+function showValue(context: Context, values: readonly StateValue[], key: string): number {
+  const found = values.find((value) => value.key === key)
+  if (found === undefined) throw buildMissingProblem(key)
+  if (context.json) context.printJson(toFields(found))
+  else context.print(JSON.stringify(JSON.parse(found.json), null, 2))
+  return 0
+}
+
+function renderModules(values: readonly StateValue[]): string {
+  const modules = [...new Set(values.map(({ module }) => module))]
+  const rows = modules.map((module) => {
+    const own = values.filter((value) => value.module === module)
+    return [
+      module,
+      String(own.length),
+      String(own.reduce((total, value) => total + measureState(value), 0)),
+      formatTime(own.reduce((last, { setAt }) => Math.max(last, setAt), 0)),
+    ]
+  })
+  return renderTable(['module', 'keys', 'bytes', 'last set'], rows)
+}
+
+function toFields({ module, key, json, setAt, until }: StateValue) {
+  return { module, key, value: JSON.parse(json) as unknown, setAt: toIsoTime(setAt), until: toIsoTime(until) }
+}
+
+function describeNone(module: string): string {
+  return `${cutLine(module, 60)} has set no value. "hookloom state" lists the modules that have.`
+}
+
+function buildMissingProblem(key: string): Problem {
+  return new Problem(
+    'not-found',
+    `The module has no value with the key "${cutLine(key, 60)}". Leave the key out to list its keys.`,
+  )
+}
+
+const Dropped = z.object({ dropped: z.number() })
+
+/** Asks the gateway, because only it writes the store. Without a key: all values of the module. */
+export async function dropModuleState(
+  context: Context,
+  { module, key }: { module: string; key: string | undefined },
+): Promise<number> {
+  const query = new URLSearchParams({ module, ...(key !== undefined && { key }) })
+  const { dropped } = await askAdmin(context, { method: 'POST', path: `/api/state/drop?${query}`, answer: Dropped })
+  if (context.json) context.printJson({ dropped })
+  else if (dropped > 0) context.print(dropped === 1 ? '1 value is deleted.' : `${dropped} values are deleted.`)
+  else if (key === undefined) context.print(describeNone(module))
+  else throw buildMissingProblem(key)
+  return 0
+}

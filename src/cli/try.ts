@@ -1,0 +1,97 @@
+// Shows what a template and conditions make of kept requests. The running gateway tries them.
+import colors from 'picocolors'
+import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
+import type { TriedDraft } from '../model/api/bench.ts'
+import { Problem } from '../model/problem.ts'
+import { TriedDraftSchema } from '../replay/drafts.ts'
+import { nothingKept } from './replay.ts'
+import { askAdmin } from './gateway/gateway.ts'
+import type { Context } from './terminal/context.ts'
+import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
+
+type TryOptions = {
+  readonly template: string
+  /** Conditions; see `readMatch`. */
+  readonly match: readonly string[]
+  readonly last: number
+  readonly hook?: string
+}
+
+export async function tryTemplate(
+  context: Context,
+  { template, match: given, last, hook }: TryOptions,
+): Promise<number> {
+  const match = { ...(hook === undefined ? {} : { path: hook }), ...readMatch(given) }
+  const body = { last, hook, draft: { template, match } }
+  const { tried, empty } = await askAdmin(context, { method: 'POST', path: '/api/try', body, answer: TriedDraftSchema })
+  if (context.json) for (const one of tried) context.printJson(one)
+  else print(context, tried, { match, messageTemplate: template })
+  for (const { path, count, near } of context.json ? [] : empty) {
+    const next = near === null ? '' : ` Did you mean ${cutLine(near, 60)}?`
+    context.note(`${colors.yellow('!')} {{${cutLine(path, 80)}}} is empty in ${count} of them.${next}`)
+  }
+  return 0
+}
+
+/** Each is `<place>=<value>`, or an object as in the configuration. Throws `usage-invalid`. */
+function readMatch(given: readonly string[]): JsonObject {
+  const match: Record<string, JsonObject[string]> = {}
+  for (const text of given) {
+    for (const [name, value] of Object.entries(
+      text.trimStart().startsWith('{') ? readObject(text) : readCondition(text),
+    )) {
+      const before = match[name]
+      match[name] = isJsonObject(before) && isJsonObject(value) ? { ...before, ...value } : value
+    }
+  }
+  return match
+}
+
+function readObject(text: string): JsonObject {
+  const value = tryParseJson(text)
+  if (value !== undefined && isJsonObject(value)) return value
+  throw new Problem(
+    'usage-invalid',
+    `--match is not valid JSON: ${cutLine(text, 80)}. It takes the "match" of a mapping, as in '{"event": "push"}'.`,
+  )
+}
+
+function readCondition(text: string): JsonObject {
+  const [, place, root = '', name, value = ''] =
+    /^((event|source|path)|(?:headers|payload)\.([^=]+))=([^]*)$/.exec(text) ?? []
+  if (place === undefined) {
+    throw new Problem(
+      'usage-invalid',
+      `--match takes event=…, source=…, path=…, headers.<name>=…, payload.<path>=…, or JSON, found ${cutLine(text, 80)}.`,
+    )
+  }
+  if (name === undefined) return { [root]: value }
+  // a number, a boolean or null of the payload is compared as such
+  const literal = /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? tryParseJson(value) : undefined
+  return place.startsWith('headers.') ? { headers: { [name]: value } } : { payload: { [name]: literal ?? value } }
+}
+
+function print(context: Context, tried: TriedDraft['tried'], mapping: object): void {
+  if (tried.length === 0) return context.print(nothingKept)
+  const rows = tried.map((one) => {
+    const { receivedAt, hook, source, event, takenBy, matches } = one
+    const sender = [source, event].filter((word) => word !== null).join(' ')
+    return [
+      formatTime(Date.parse(receivedAt)),
+      hook,
+      sender,
+      takenBy ?? '',
+      matches ? '✓' : '·',
+      cutLine(describe(one), 100),
+    ]
+  })
+  context.print(renderTable(['received', 'hook', 'from', 'taken by', '', 'message, or why not'], rows))
+  const matching = tried.filter(({ matches }) => matches).length
+  context.print(`\n${matching} of ${tried.length} kept requests match.`)
+  if (matching > 0) context.print(`A mapping for hookloom.jsonc:\n${indent(JSON.stringify(mapping))}`)
+}
+
+function describe({ matches, message, why, problem }: TriedDraft['tried'][number]): string {
+  if (problem !== null) return problem
+  return matches ? (message ?? '') : why
+}

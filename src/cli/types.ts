@@ -1,0 +1,115 @@
+// Writes the types of payloads, as the requests of a hook show them, next to the transforms that use them.
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { codeFolderMode, codeMode } from '../base/files.ts'
+import { findNearest } from '../base/text.ts'
+import { writeFileAtomic } from '../config/config-file.ts'
+import { loadConfig } from '../config/config.ts'
+import { readShapes } from '../deliveries/shapes/stored.ts'
+import { trimSlashes } from '../base/text.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { collectShapes } from '../replay/payload-shapes.ts'
+import { assemble } from '../reload/assemble.ts'
+import type { NamedShape } from '../shapes/event-shape.ts'
+import { renderTypes } from '../shapes/typescript.ts'
+import { renderSchemas } from '../shapes/zod.ts'
+import { resolveTransformsRoot } from '../transforms/root.ts'
+import { readStore } from './gateway/stored.ts'
+import type { Context } from './terminal/context.ts'
+import { cutLine } from './terminal/print.ts'
+
+type TypesOptions = { readonly hook: string | undefined; readonly zod: boolean }
+
+/** Throws `not-found` for a hook of which no request is known. */
+export async function types(context: Context, { hook, zod }: TypesOptions): Promise<number> {
+  const generation = await loadGeneration(context)
+  const known = await listHooks(context, generation)
+  if (hook !== undefined && generation.hook(hook).kind !== 'mapped') {
+    const near = findNearest(hook, known)
+    const next = near === undefined ? '"hookloom list" shows what came in.' : `Did you mean "${near}"?`
+    throw new Problem('not-found', `No mapping has the hook "${cutLine(hook, 60)}". ${next}`)
+  }
+  const written: WrittenTypes[] = []
+  for (const name of hook === undefined ? known : [trimSlashes(hook)]) {
+    written.push(...(await writeTypes(context, { hook: name, zod, generation })))
+  }
+  if (written.length === 0) {
+    throw new Problem(
+      'not-found',
+      'No request is known yet: none came in, and there is no fixture and no sample. Send a request to the hook first.',
+    )
+  }
+  for (const each of written) {
+    if (context.json) context.printJson(each)
+    else context.print(`${each.isNew ? 'wrote' : 'unchanged'}  ${each.file}  ${each.types.join(', ')}`)
+  }
+  return exitCodes.ok
+}
+
+type WrittenTypes = {
+  readonly hook: string
+  readonly file: string
+  readonly types: readonly string[]
+  /** False: the file had this text before. */
+  readonly isNew: boolean
+}
+
+/** The module from which a transform imports the types of a hook. */
+export function toTypesModule(hook: string): string {
+  return `./payloads/${toFileName(hook)}.ts`
+}
+
+/** Writes the types of one hook, and with `zod` its schemas. An empty list: no request of the hook is known. */
+export async function writeTypes(
+  context: Context,
+  { hook, zod, generation }: { readonly hook: string; readonly zod: boolean; readonly generation: Generation },
+): Promise<WrittenTypes[]> {
+  const shapes = await collectHookShapes(context, generation, hook)
+  if (shapes.length === 0) return []
+  const { transformsDir } = generation.config.hooks
+  const folder = join(await resolveTransformsRoot({ configDir: context.dir, transformsDir }), 'payloads')
+  await mkdir(folder, { recursive: true, mode: codeFolderMode })
+  const name = toFileName(hook)
+  const files = [
+    [`${name}.d.ts`, renderTypes(hook, shapes)],
+    ...(zod ? [[`${name}.zod.ts`, renderSchemas(hook, shapes)] as const] : []),
+  ] as const
+  const written: WrittenTypes[] = []
+  for (const [base, text] of files) {
+    const file = join(folder, base)
+    const isNew = !existsSync(file) || readFileSync(file, 'utf8') !== text
+    if (isNew) await writeFileAtomic(file, text, codeMode)
+    written.push({ hook, file, types: shapes.map((shape) => shape.name), isNew })
+  }
+  return written
+}
+
+async function collectHookShapes(
+  context: Context,
+  generation: Generation,
+  hook: string,
+): Promise<readonly NamedShape[]> {
+  const parts = { dir: context.dir, generation }
+  const found = await readStore(context, undefined, (store) => collectShapes({ ...parts, store }, hook))
+  return found ?? collectShapes({ ...parts, store: undefined }, hook)
+}
+
+/** The configuration on disk, without transforms. */
+export async function loadGeneration({ dir, env }: Pick<Context, 'dir' | 'env'>): Promise<Generation> {
+  const { config } = loadConfig({ dir, env })
+  const { mappings, verifiers } = await assemble(dir, config)
+  return createGeneration({ config, mappings, verifiers, transforms: new Map() })
+}
+
+/** The hooks of the mappings, and those of which something was learnt. */
+async function listHooks(context: Context, { mappings }: Generation): Promise<string[]> {
+  const named = mappings.flatMap(({ match: { path } }) => path ?? [])
+  const learnt = await readStore(context, [], (store) => readShapes(store))
+  return [...new Set([...named.map(trimSlashes), ...learnt.map(({ hook }) => hook)])].toSorted()
+}
+
+function toFileName(hook: string): string {
+  return hook === '*' ? 'any' : hook.replaceAll(/[^\w-]+/g, '-')
+}

@@ -1,0 +1,107 @@
+// Waits for runs through the hook port, as any caller with the hook token can. The exit code says how they ended.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import { tryParseJson } from '../base/json.ts'
+import { loadConfig } from '../config/config.ts'
+import type { Config } from '../model/config/config.ts'
+import { exitCodes, Problem } from '../model/problem.ts'
+import { callGateway, findGatewayAddress, findHookToken, parseRefusal } from './gateway/gateway.ts'
+import { type Context, withProgress } from './terminal/context.ts'
+import { cutLine, indent } from './terminal/print.ts'
+
+/** Below the limits of proxies and of `callGateway`. */
+export const longestAskSeconds = 50
+/** Before the next request if the gateway does not wait: too many others do, or it stops. */
+const betweenMs = 2_000
+
+const Run = z.looseObject({
+  runId: z.string(),
+  state: z.string(),
+  waits: z.string().nullable(),
+  reason: z.string().nullable(),
+  reply: z.string().nullish(),
+  verdicts: z.array(z.string()).optional(),
+  verdict: z.string().nullish(),
+})
+type Run = z.infer<typeof Run>
+
+const waitingStates: readonly string[] = ['queued', 'running']
+
+export async function wait(context: Context, runId: string, { timeout }: { timeout: number }): Promise<number> {
+  const { config } = loadConfig({ dir: context.dir, env: context.env })
+  return waitForRuns(context, config, { runIds: [runId], seconds: timeout })
+}
+
+/**
+ * 0 if all runs are done with the first of their verdicts, 1 if one gave another verdict, 70 if one ended in another way or without a
+ * verdict, 75 if one has not ended in time.
+ */
+export async function waitForRuns(
+  context: Context,
+  config: Config,
+  { runIds, seconds }: { runIds: readonly string[]; seconds: number },
+): Promise<number> {
+  const until = performance.now() + seconds * 1_000
+  const codes: number[] = []
+  for (const runId of runIds) {
+    const run = await withProgress(context, 'Waiting for the run', () => askUntil(context, config, { runId, until }))
+    if (context.json) context.printJson(run)
+    else printRun(context, run)
+    codes.push(toExitCode(run))
+  }
+  return codes.includes(exitCodes.broken) ? exitCodes.broken : Math.max(exitCodes.ok, ...codes)
+}
+
+/** Another verdict than the first one of the mapping. */
+const otherVerdict = 1
+
+function toExitCode({ state, verdicts, verdict }: Run): number {
+  if (waitingStates.includes(state)) return exitCodes.limited
+  if (state !== 'done') return exitCodes.broken
+  if (verdicts === undefined) return exitCodes.ok
+  if (typeof verdict !== 'string') return exitCodes.broken
+  return verdict === verdicts[0] ? exitCodes.ok : otherVerdict
+}
+
+/** The run at its end, or at `until`. Once the gateway has answered, it may restart meanwhile. */
+async function askUntil(
+  context: Context,
+  config: Config,
+  { runId, until }: { runId: string; until: number },
+): Promise<Run> {
+  let last: Run | undefined
+  for (;;) {
+    const left = Math.max(0, until - performance.now())
+    const asked = performance.now()
+    try {
+      last = await ask(context, config, { runId, seconds: Math.min(longestAskSeconds, Math.ceil(left / 1_000)) })
+    } catch (error) {
+      const isGone = error instanceof Problem && error.kind === 'unavailable'
+      if (!isGone || last === undefined || left === 0) throw error
+    }
+    if (last !== undefined && !waitingStates.includes(last.state)) return last
+    if (performance.now() >= until && last !== undefined) return last
+    if (performance.now() - asked < betweenMs) await sleep(Math.min(betweenMs, Math.max(0, until - performance.now())))
+  }
+}
+
+async function ask(
+  { dir }: Context,
+  config: Config,
+  { runId, seconds }: { runId: string; seconds: number },
+): Promise<Run> {
+  // again each time: a gateway that has restarted may have another port
+  const { url } = findGatewayAddress(dir, config)
+  const headers = { authorization: `Bearer ${findHookToken(config)}`, prefer: `wait=${seconds}` }
+  const { status, text } = await callGateway(`${url}/runs/${encodeURIComponent(runId)}`, { method: 'GET', headers })
+  if (status !== 200) throw parseRefusal(status, text)
+  const run = Run.safeParse(tryParseJson(text))
+  if (run.success) return run.data
+  throw new Problem('gateway-unreachable', `The program at ${url} is not a Hookloom gateway of this version.`)
+}
+
+function printRun({ print }: Context, { runId, state, waits, reason, reply, verdicts, verdict }: Run): void {
+  const why = waits ?? reason ?? (verdicts === undefined ? null : `verdict ${verdict ?? 'none'}`)
+  print(`${cutLine(runId, 60)} ${cutLine(state, 40)}${why === null ? '' : `: ${cutLine(why, 1_000)}`}`)
+  if (typeof reply === 'string') print(indent(reply))
+}

@@ -1,0 +1,55 @@
+// Deliveries that the gateway fetched itself. They are stored together with the position in their source, and then run like requests.
+import type { Log } from '../model/log.ts'
+import type { Appended, NewDelivery } from '../store/records.ts'
+import type { CursorMove } from '../store/cursors.ts'
+import type { Store } from '../store/store.ts'
+import type { Rerunner } from './rerun.ts'
+
+export type IntakeParts = {
+  readonly store: Pick<Store, 'appendAll' | 'open'>
+  readonly rerunner: Pick<Rerunner, 'rerun' | 'claim' | 'release'>
+  readonly log: Log
+}
+
+export type Intake = {
+  /** Stores pending deliveries and moves the cursor in one commit, and runs what is new. `moved`: another process moved it; nothing is stored. */
+  take(rows: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
+}
+
+/** If the process ends before a stored delivery ran, it stays pending, and runs at the next start or in another gateway. */
+export function createIntake({ store, rerunner, log }: IntakeParts): Intake {
+  let running: Promise<unknown> = Promise.resolve()
+
+  async function runAll(ids: readonly string[]): Promise<void> {
+    for (const id of ids) {
+      try {
+        const [open] = await store.open({ id, state: 'pending', limit: 1 })
+        if (open !== undefined) await rerunner.rerun(open)
+        else await rerunner.release([id])
+      } catch (error) {
+        log.error(
+          { err: error, deliveryId: id },
+          'a fetched delivery could not be processed; it runs again at the next start',
+        )
+      }
+    }
+  }
+
+  return {
+    async take(rows, move) {
+      // claimed before other gateways can see the rows
+      await rerunner.claim(rows.map(({ id }) => id))
+      const stored = new Set<string>()
+      try {
+        const appended = await store.appendAll(rows, move)
+        if (appended === 'moved') return appended
+        for (const [index, { id }] of rows.entries()) if (appended[index]?.kind === 'stored') stored.add(id)
+        // in their order, without delaying the next call
+        running = running.then(() => runAll([...stored]))
+        return appended
+      } finally {
+        await rerunner.release(rows.flatMap(({ id }) => (stored.has(id) ? [] : [id])))
+      }
+    },
+  }
+}

@@ -1,0 +1,160 @@
+// `context.state` of transforms: small values that a module keeps from one delivery to the next. A decision is made from the values that
+// it read, so its changes are written only while the store still has them, in the transaction of the delivery. Otherwise another delivery
+// was first, and the code runs again. So every change is based on the newest value, also with several gateways.
+import { stateLimits } from '../model/transform.ts'
+import type { Log } from '../model/log.ts'
+import type { Decision } from '../pipeline/pipeline.ts'
+import type { StateChange, StateName, StateReader } from '../pipeline/state.ts'
+import { type CursorMove, statePrefix } from '../store/cursors.ts'
+import type { Clock, Store, StoreReader } from '../store/store.ts'
+
+/** A value as commands show it. Times are milliseconds since the epoch. */
+export type StateValue = StateName & { readonly json: string; readonly setAt: number; readonly until: number }
+
+export type ModuleState = {
+  readonly read: StateReader
+  /** Runs the work when no other work of this gateway has one of these values. The turns are in the order of the calls. */
+  inTurn<T>(changes: readonly StateName[], work: () => Promise<T>): Promise<T>
+  /** The moves that store the changes; undefined if a value has changed since the code read it. */
+  toMoves(changes: readonly StateChange[]): Promise<CursorMove[] | undefined>
+  /** Call it when the changes are stored: a module that has too many values loses the oldest. Never rejects. */
+  noteStored(changes: readonly StateChange[]): Promise<void>
+}
+
+/** A module is counted after this many changes of one gateway, so it has at most this many values too many. */
+const changesBetweenCounts = 250
+/** After a count that found too many values, this part of the limits is used. */
+const keptPart = 0.9
+/** Keys have no control characters, so the name has one meaning. */
+const separator = '\n'
+
+export function createModuleState({
+  store,
+  clock,
+  log,
+}: {
+  readonly store: Pick<Store, 'cursor' | 'cursors' | 'appendAll'>
+  readonly clock: Clock
+  readonly log: Log
+}): ModuleState {
+  const turns = new Map<string, Promise<unknown>>()
+  const changesSince = new Map<string, number>()
+
+  async function count(module: string): Promise<void> {
+    const values = await listModuleState(store, clock(), module)
+    const evicted = selectBeyond(values)
+    for (const { key } of evicted) await dropState(store, { module, key })
+    if (evicted.length === 0) return
+    const limits = `${stateLimits.keysOfModule} keys and ${stateLimits.bytesOfModule / 1024} kB`
+    log.warn(
+      { module, values: evicted.length },
+      `${module} has set more than its state can have (${limits}): the values that were set first are deleted. Set a shorter "for".`,
+    )
+  }
+
+  return {
+    read: async ({ module, key }) => {
+      const stored = await store.cursor(toCursorName({ module, key }))
+      return { stored, json: parseStored(stored, clock())?.json }
+    },
+    inTurn: (changes, work) => {
+      const names = changes.map(toCursorName)
+      const mine = Promise.all(names.map((name) => turns.get(name))).then(work)
+      // all names are taken at once, so two calls cannot wait for each other
+      const end = mine.then(free, free)
+      for (const name of names) turns.set(name, end)
+      return mine
+
+      function free(): void {
+        for (const name of names) if (turns.get(name) === end) turns.delete(name)
+      }
+    },
+    toMoves: async (changes) => {
+      const now = clock()
+      const moves: CursorMove[] = []
+      for (const change of changes) {
+        const name = toCursorName(change)
+        const from = await store.cursor(name)
+        if (change.read !== undefined && change.read.stored !== from) return undefined
+        const to = change.json === null ? deleted : `${now + change.forMs} ${now} ${change.json}`
+        moves.push({ name, from, to, ifStored: true })
+      }
+      return moves
+    },
+    noteStored: async (changes) => {
+      const [first] = changes
+      if (first === undefined) return
+      const { module } = first
+      const before = changesSince.get(module)
+      const isDue = before === undefined || before + changes.length >= changesBetweenCounts
+      changesSince.set(module, isDue ? 0 : before + changes.length)
+      if (!isDue) return
+      await count(module).catch((error: unknown) => {
+        log.warn({ err: error, module }, 'the state of a module could not be counted; it is counted again later')
+      })
+    },
+  }
+}
+
+/** The state changes of a decision. The decision and its changes are stored together, or neither is. */
+export function listStateChanges(decision: Decision): readonly StateChange[] {
+  return decision.kind === 'accept' || decision.kind === 'skip' ? (decision.state ?? []) : []
+}
+
+/** The values whose time is not over, in the order of their names. `module`: only those of this module. */
+export async function listModuleState(
+  store: Pick<StoreReader, 'cursors'>,
+  now: number,
+  module?: string,
+): Promise<StateValue[]> {
+  const found = await store.cursors(module === undefined ? statePrefix : toCursorName({ module, key: '' }))
+  return found.flatMap(({ name, value }) => {
+    const at = name.indexOf(separator)
+    const stored = parseStored(value, now)
+    if (stored === undefined || at === -1) return []
+    return [{ module: name.slice(statePrefix.length, at), key: name.slice(at + separator.length), ...stored }]
+  })
+}
+
+/** Deletes a value. False if there is none. */
+export async function dropState(store: Pick<Store, 'cursor' | 'appendAll'>, value: StateName): Promise<boolean> {
+  const name = toCursorName(value)
+  for (;;) {
+    const from = await store.cursor(name)
+    if (from === undefined || from === deleted) return false
+    if ((await store.appendAll([], { name, from, to: deleted })) !== 'moved') return true
+  }
+}
+
+/** Its time is over, so a sweep removes it. */
+const deleted = '0 0 '
+
+function toCursorName({ module, key }: StateName): string {
+  return `${statePrefix}${module}${separator}${key}`
+}
+
+function parseStored(text: string | undefined, now: number): Pick<StateValue, 'json' | 'setAt' | 'until'> | undefined {
+  const [, until = '0', setAt = '0', json = ''] = /^(\d+) (\d+) (.+)$/s.exec(text ?? '') ?? []
+  return Number(until) > now ? { json, setAt: Number(setAt), until: Number(until) } : undefined
+}
+
+/** The bytes of a value that count for the limit. */
+export function measureState({ key, json }: Pick<StateValue, 'key' | 'json'>): number {
+  return Buffer.byteLength(key) + Buffer.byteLength(json)
+}
+
+/** The values that were set first, if there are too many. */
+function selectBeyond(values: readonly StateValue[]): StateValue[] {
+  const { keysOfModule, bytesOfModule } = stateLimits
+  let bytes = values.reduce((total, value) => total + measureState(value), 0)
+  if (values.length <= keysOfModule && bytes <= bytesOfModule) return []
+  let left = values.length
+  return values
+    .toSorted((one, other) => one.setAt - other.setAt)
+    .filter((value) => {
+      if (left <= keysOfModule * keptPart && bytes <= bytesOfModule * keptPart) return false
+      left -= 1
+      bytes -= measureState(value)
+      return true
+    })
+}

@@ -1,0 +1,55 @@
+// The networks of clients. A sender uses few networks, and a stranger cannot choose the network that its requests come from.
+import ipaddr from 'ipaddr.js'
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6
+
+/**
+ * The address of a client as `http/client.ts` names it: an IPv4 address, or an IPv6 address or network with or without a prefix or zone. An
+ * IPv4 address inside an IPv6 one is the IPv4 address. Undefined for other texts, such as `loopback` or `unknown`.
+ */
+export function parseClient(client: string): Address | undefined {
+  const bare = client.replace(/\/\d+$/, '').replace(/%.*$/s, '')
+  if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare)
+  return ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : undefined
+}
+
+const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat'])
+
+/** Whether an address is loopback, private, link-local or behind a carrier-grade NAT. */
+export function isInternalAddress(address: Address): boolean {
+  return nearRanges.has(address.range())
+}
+
+/** The /24 of an IPv4 address and the /48 of an IPv6 one: as much as one customer of a host usually has. Other texts are unchanged. */
+export function toNetwork(client: string): string {
+  const address = parseClient(client)
+  if (address === undefined) return client
+  if (address instanceof ipaddr.IPv4) return `${address.octets.slice(0, 3).join('.')}.0/24`
+  const parts = address.parts.slice(0, 3).map((part) => part.toString(16))
+  return `${parts.join(':')}::/48`
+}
+
+const mostClients = 512
+const mostNetworks = 64
+const mostHooks = 1_000
+
+/** The networks from which each hook let requests in. Only clients that prove themselves are admitted, so strangers cannot fill the set. */
+export function createKnownNetworks() {
+  const hooks = new Map<string, { readonly clients: Set<string>; readonly networks: Set<string> }>()
+  return {
+    has: (label: string, network: string) => hooks.get(label)?.networks.has(network) === true,
+    add(label: string, client: string): void {
+      let entry = hooks.get(label)
+      if (entry?.clients.has(client) === true) return
+      if (entry === undefined) {
+        if (hooks.size >= mostHooks) return
+        entry = { clients: new Set(), networks: new Set() }
+        hooks.set(label, entry)
+      }
+      const { clients, networks } = entry
+      if (clients.size >= mostClients) clients.clear()
+      clients.add(client)
+      if (networks.size < mostNetworks) networks.add(toNetwork(client))
+    },
+  }
+}

@@ -1,0 +1,69 @@
+// Stores a decision together with what its transform asked for: a dedupe key, and changes of the state of its module. All of it is written
+// in the transaction that stores the delivery, so two gateways cannot both accept one key.
+import type { OnceKey } from '../model/transform.ts'
+import { type CursorMove, oncePrefix } from '../store/cursors.ts'
+import type { Clock, Store } from '../store/store.ts'
+import type { Decision } from '../pipeline/pipeline.ts'
+import { listStateChanges, type ModuleState } from './module-state.ts'
+
+type Accepted = Extract<Decision, { kind: 'accept' }>
+
+/** The delivery that has the key, and until when, in milliseconds since the epoch. */
+type Taken = { readonly deliveryId: string; readonly until: number }
+
+export type DecisionParts = {
+  readonly store: Pick<Store, 'cursor'>
+  readonly state: Pick<ModuleState, 'toMoves' | 'noteStored'>
+  readonly clock: Clock
+}
+
+/**
+ * Stores a decision. `write` moves the cursors in its transaction, and returns `moved` if another delivery was first. Returns a decision to
+ * store instead while another delivery has the dedupe key. Returns `stale` if the code has to run again, because the state that it read has
+ * changed. In both cases nothing is written.
+ */
+export async function writeDecision<Written>(
+  { store, state, clock }: DecisionParts,
+  { decision, deliveryId }: { readonly decision: Decision; readonly deliveryId: string },
+  write: (moves: readonly CursorMove[]) => Promise<Written | 'moved'>,
+): Promise<{ readonly written: Written } | { readonly instead: Extract<Decision, { kind: 'skip' }> } | 'stale'> {
+  const changes = listStateChanges(decision)
+  for (;;) {
+    const moves: CursorMove[] = []
+    if (decision.kind === 'accept' && decision.once !== undefined) {
+      const { name: key, forMs } = decision.once
+      const name = `${oncePrefix}${key}`
+      const from = await store.cursor(name)
+      const taken = parseTaken(from)
+      if (taken !== undefined && taken.until > clock() && taken.deliveryId !== deliveryId)
+        return { instead: toSkippedDecision(decision, decision.once, taken) }
+      moves.push({ name, from, to: `${clock() + forMs} ${deliveryId}`, ifStored: true })
+    }
+    const stateMoves = await state.toMoves(changes)
+    if (stateMoves === undefined) return 'stale'
+    const written = await write([...moves, ...stateMoves])
+    if (written === 'moved') continue
+    void state.noteStored(changes)
+    return { written }
+  }
+}
+
+/** Whether a decision moves cursors. Any other is stored without a transaction of several statements. */
+export function movesCursors(decision: Decision): boolean {
+  return (decision.kind === 'accept' && decision.once !== undefined) || listStateChanges(decision).length > 0
+}
+
+function parseTaken(value: string | undefined): Taken | undefined {
+  const [, until, deliveryId] = /^(\d+) (.+)$/.exec(value ?? '') ?? []
+  return until === undefined || deliveryId === undefined ? undefined : { until: Number(until), deliveryId }
+}
+
+/** The decision about a delivery whose key is taken: it is skipped, and its log says why. */
+function toSkippedDecision(
+  { mappingId, transformHash, retain, trace, log }: Accepted,
+  { key }: OnceKey,
+  { deliveryId, until }: Taken,
+): Extract<Decision, { kind: 'skip' }> {
+  const why = `a duplicate of ${deliveryId}, which has the dedupe key ${JSON.stringify(key)} until ${new Date(until).toISOString()}`
+  return { kind: 'skip', isByCode: true, why, mappingId, transformHash, retain, trace, log: [...log, why] }
+}

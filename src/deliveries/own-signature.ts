@@ -1,0 +1,63 @@
+// Signs an operator's request as the sender of its mapping does.
+import { newId } from '../base/id.ts'
+import { tryParseJson } from '../base/json.ts'
+import { Problem } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
+import { buildDelivery, toLocalHead } from './delivery.ts'
+
+/** `path`: the name of the hook. `headers`: lower-case names, with a content type. */
+type OwnRequest = {
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+/** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
+type SignedRequest = OwnRequest & { readonly withToken: boolean; readonly note: string | undefined }
+
+/**
+ * The request stays unsigned if the mapping that matches it does not verify its sender. `handed`: the secrets that senders gave in
+ * handshakes, by the `secretsName` of a mapping. Throws `usage-invalid` with the reason if only the sender can sign, unless the request
+ * already has a proof.
+ */
+export function signAsSender(
+  generation: Generation,
+  handed: (secretsName: string) => readonly string[],
+  given: OwnRequest,
+): SignedRequest {
+  const taker = findTaker(generation, given)
+  const { verify } = taker?.mapping ?? {}
+  if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
+  const now = Date.now()
+  const [secret] = handed(taker.identity.secretsName)
+  const hasOwn = verify.secret !== undefined || verify.secrets !== undefined || secret === undefined
+  const settings = hasOwn ? verify : { ...verify, secret }
+  const withToken = verify.also === 'token'
+  const isJson = /\bjson\b/i.test(given.headers['content-type'] ?? '')
+  const payload = isJson ? tryParseJson(given.body) : undefined
+  const stamped = payload === undefined ? undefined : stampPayload(settings, payload, now)
+  // JSON.parse changes numbers such as 1.50, so the text is kept unless a time is added
+  const body = stamped === payload ? given.body : JSON.stringify(stamped)
+  const url = `${generation.config.hooks.path}/${given.path}`
+  try {
+    const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
+    const proof = signRequest(settings, toSign, generation.verifiers)
+    return { ...given, headers: { ...proof, ...given.headers }, body, withToken, note: undefined }
+  } catch (error) {
+    const isSenders = error instanceof Problem && error.code === 'usage-invalid'
+    if (!isSenders || !taker.verifier.isClaimed(given.headers)) throw error
+    return { ...given, withToken, note: `The request is sent unsigned. ${error.message}` }
+  }
+}
+
+/** The mapping that would match the request if every proof were valid; otherwise the first one that requires a proof. */
+function findTaker(generation: Generation, { path, headers, body }: OwnRequest) {
+  const hook = generation.hook(path)
+  const [first] = hook.signed
+  if (first === undefined) return undefined
+  const verifiedBy = first.provenSender.source
+  const head = toLocalHead(hook, { prefix: generation.config.hooks.path, path, headers, verifiedBy })
+  const delivery = buildDelivery(head, Buffer.from(body), { hook, id: newId(), receivedAt: Date.now() })
+  return hook.find(delivery).mapping ?? first
+}

@@ -1,0 +1,64 @@
+// Refuses requests whose key has too many turns that wait: `flow.onFull`. A request without this setting costs nothing here.
+import type { PlannedAction } from '../model/action.ts'
+import type { PlannedFlow } from '../model/config/flow.ts'
+import { Problem } from '../model/problem.ts'
+import type { Decision } from '../pipeline/pipeline.ts'
+import type { Store } from '../store/store.ts'
+
+/** A guess: a turn takes about as long. */
+const retryAfterSeconds = 30
+
+export type Queues = {
+  /**
+   * Stores a decision with a place in the queue of each of its actions. Throws `queue-full`. A request that is being stored counts, so one
+   * gateway never stores more than `maxQueued`, and may refuse one too early. Each further gateway may store as many more as it stores at
+   * the same moment.
+   */
+  hold<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
+}
+
+export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
+  /** Places of requests that are being stored. */
+  const taken = new Map<string, number>()
+
+  function take(name: string, places: 1 | -1): number {
+    const count = (taken.get(name) ?? 0) + places
+    if (count > 0) taken.set(name, count)
+    else taken.delete(name)
+    return count
+  }
+
+  return {
+    async hold(decision, write) {
+      const limited = decision.kind === 'accept' ? decision.actions.flatMap(listLimited) : []
+      if (limited.length === 0) return write()
+      const names = limited.map(({ ring, key }) => JSON.stringify([ring, key]))
+      const places = names.map((name) => take(name, 1))
+      const leave = () => {
+        for (const name of names) take(name, -1)
+      }
+      try {
+        for (const [index, { ring, key, refusesAt }] of limited.entries()) {
+          const waiting = await store.queuedOf({ ring, key, most: refusesAt })
+          if (waiting + (places[index] ?? 0) > refusesAt) throw toFullProblem(refusesAt)
+        }
+        return await write()
+      } finally {
+        leave()
+      }
+    },
+  }
+}
+
+type Limited = PlannedFlow & { readonly refusesAt: number }
+
+function toFullProblem(most: number): Problem {
+  const detail = `${most} runs with the same flow key are already waiting, which is the maximum (flow.maxQueued). Send the request again later.`
+  return new Problem('queue-full', detail, { retryAfterSeconds })
+}
+
+/** The flow of an action that may be refused. */
+function listLimited(action: PlannedAction): Limited[] {
+  const flow = action.kind === 'wake' ? undefined : action.flow
+  return flow?.refusesAt === undefined ? [] : [{ ...flow, refusesAt: flow.refusesAt }]
+}

@@ -1,0 +1,54 @@
+// When the gateways of a store last listened, written once a minute, so that the next start can name the gap.
+import type { Clock, Store } from '../../store/store.ts'
+
+/** A time in which requests could not arrive, in milliseconds since the epoch. */
+export type Gap = { readonly what: 'not listening' | 'no network'; readonly from: number; readonly to: number }
+
+const cursorName = 'listening'
+const writeEveryMs = 60_000
+/** A shorter gap is a write that came late, or the change from one gateway to another. */
+const shortestGapMs = 150_000
+
+type Listening = {
+  /** Notes that the gateway listens now. Returns the gap since the last note, if it is one. */
+  note(): Promise<Gap | undefined>
+  /** Notes that it listened until now. */
+  end(): Promise<void>
+}
+
+export function createListening({
+  store,
+  clock,
+}: {
+  store: Pick<Store, 'appendAll' | 'cursor'>
+  clock: Clock
+}): Listening {
+  let writtenAt: number | undefined
+
+  async function write(to: number): Promise<Gap | undefined> {
+    const stored = await store.cursor(cursorName)
+    // another gateway has noted it at the same time
+    if ((await store.appendAll([], { name: cursorName, from: stored, to: String(to) })) === 'moved') return undefined
+    writtenAt = to
+    const from = Number(stored ?? to)
+    return to - from >= shortestGapMs ? { what: 'not listening', from, to } : undefined
+  }
+
+  return {
+    async note() {
+      const now = clock()
+      if (writtenAt !== undefined && Math.abs(now - writtenAt) < writeEveryMs) return undefined
+      return write(now)
+    },
+    end: async () => void (await write(clock())),
+  }
+}
+
+/** `not listening 10:02–10:07`, in UTC. A gap of more than a day has the dates. */
+export function describeGap({ what, from, to }: Gap): string {
+  const format = (at: number) => {
+    const time = new Date(at).toISOString()
+    return to - from < 86_400_000 ? time.slice(11, 16) : `${time.slice(0, 10)} ${time.slice(11, 16)}`
+  }
+  return `${what} ${format(from)}–${format(to)} UTC`
+}

@@ -1,0 +1,242 @@
+// One pass over the outbox of a sender: what it could not deliver, and what the store does not have, is fetched and stored, the oldest first.
+// The cursor moves in the commit that stores the deliveries, so that a kill neither loses nor repeats one.
+import { z } from 'zod'
+import type { Log } from '../../model/log.ts'
+import { Problem } from '../../model/problem.ts'
+import type { CompiledMapping } from '../../pipeline/compile.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import type { Outbox, SentRequest } from '../../recover/outbox.ts'
+import type { NewDelivery } from '../../store/records.ts'
+import type { Clock, Store } from '../../store/store.ts'
+import type { Intake } from '../intake.ts'
+import { buildRecovered, findRecoveredKey } from './recovered.ts'
+import { type Missing, scanOutbox, settledAfterMs } from './scan.ts'
+
+/** A mapping with `recover`, and its outbox. `path`: the name of the hook. */
+export type RecoverSource = {
+  readonly sender: string
+  readonly path: string
+  readonly mapping: CompiledMapping
+  readonly outbox: Outbox
+}
+
+export type RecoverResult = {
+  /** Deliveries that did not arrive. */
+  readonly missing: number
+  readonly recovered: number
+  /** Deliveries that could not be fetched. The next pass retries them. */
+  readonly failed: number
+  /** Deliveries that the sender no longer has. */
+  readonly gone: number
+  /** Deliveries that the hook refuses, such as one whose body is over the limit. */
+  readonly refused: number
+  /** True: this is the first pass, which only remembers where to begin. */
+  readonly begins: boolean
+  /** Why the pass ended early. What was stored until then stays, and the next pass continues there. */
+  readonly problem: string | undefined
+}
+
+export type RecoverParts = {
+  readonly generation: () => Generation
+  readonly store: Pick<Store, 'cursor' | 'answered'>
+  readonly intake: Intake
+  readonly clock: Clock
+  readonly newId: () => string
+  readonly log: Log
+}
+
+/** `since`: milliseconds since the epoch; default: where the last pass ended. `isDryRun`: counts, and changes nothing. */
+export type PassOptions = { readonly since?: number | undefined; readonly isDryRun?: boolean | undefined }
+
+const Unfetched = z.object({ id: z.string(), ref: z.string(), place: z.number() })
+/**
+ * The value of the cursor. `through`: every attempt up to this place is done. `recent`: ids at the last places with their place, because a
+ * skipped delivery has no key by which the store would know it. `unfetched`: tried again in the next pass.
+ */
+const Position = z.object({
+  through: z.number(),
+  recent: z.record(z.string(), z.number()),
+  unfetched: z.array(Unfetched),
+})
+type Position = z.infer<typeof Position>
+
+/** Deliveries of one commit. */
+const chunkSize = 20
+/** With so many failures in a row, the API is down, and the pass ends. */
+const mostFailures = 3
+const mostUnfetched = 100
+const mostRecent = 2_000
+
+/** Throws if the store fails. */
+export async function recoverSource(
+  source: RecoverSource,
+  parts: RecoverParts,
+  { since, isDryRun = false }: PassOptions,
+): Promise<RecoverResult> {
+  const { outbox } = source
+  const counts = { missing: 0, recovered: 0, failed: 0, gone: 0, refused: 0 }
+  const name = toOutboxCursor(source)
+  let stored = await parts.store.cursor(name)
+  let position: Position = { through: 0, recent: {}, unfetched: [] }
+  let failuresInRow = 0
+  /** How far the clock of the sender is ahead. */
+  let aheadMs = 0
+  try {
+    const begins = stored === undefined && since === undefined
+    position = stored === undefined ? await findBeginning(outbox, parts.clock) : readPosition(stored)
+    if (begins && !isDryRun) await move([], position)
+    if (!begins) await pass()
+    return { ...counts, begins, problem: undefined }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    return { ...counts, begins: false, problem: error.message }
+  }
+
+  async function pass(): Promise<void> {
+    if (!isDryRun) await takeAll(position.unfetched.map((each) => ({ ...each, isUnfetched: true })))
+    for (let from = since ?? position.through - outbox.overlap; ;) {
+      const scan = await scanOutbox(outbox, from)
+      if (scan.now !== undefined) aheadMs = scan.now - parts.clock()
+      await takeAll(scan.missing.filter(({ id }) => since !== undefined || position.recent[id] === undefined))
+      if (isDryRun || scan.through === undefined) break
+      await move([], { ...position, through: Math.max(position.through, scan.through) })
+      // the rest did not fit into memory
+      if (!scan.isCut || scan.through <= from) break
+      from = scan.through
+    }
+  }
+
+  async function takeAll(missing: readonly (Missing & { readonly isUnfetched?: boolean })[]): Promise<void> {
+    for (let at = 0; at < missing.length; at += chunkSize) await takeChunk(missing.slice(at, at + chunkSize))
+  }
+
+  async function takeChunk(chunk: readonly (Missing & { readonly isUnfetched?: boolean })[]): Promise<void> {
+    const rows: NewDelivery[] = []
+    let unfetched = position.unfetched
+    for (const each of chunk) {
+      const isAgain = each.isUnfetched === true
+      if (!isAgain && unfetched.some(({ id }) => id === each.id)) continue
+      if (await isKnown(each)) {
+        unfetched = unfetched.filter(({ id }) => id !== each.id)
+        continue
+      }
+      counts.missing += 1
+      if (isDryRun) continue
+      const outcome = await fetchRow(each)
+      unfetched = unfetched.filter(({ id }) => id !== each.id)
+      if (outcome === 'failed') unfetched = [...unfetched, { id: each.id, ref: each.ref, place: each.place }]
+      else if (outcome !== undefined) rows.push(outcome)
+    }
+    if (isDryRun) return
+    if (unfetched.length > mostUnfetched) {
+      throw new Problem(
+        'recover-unavailable',
+        `${mostUnfetched} deliveries of ${source.sender} cannot be fetched. They are tried again.`,
+      )
+    }
+    const places = chunk.flatMap(({ place, isUnfetched }) => (isUnfetched === true ? [] : [place]))
+    const through = Math.max(position.through, ...places)
+    const recent = { ...position.recent, ...Object.fromEntries(chunk.map(({ id, place }) => [id, place])) }
+    const appended = await move(rows, { through, recent, unfetched })
+    counts.recovered += appended.filter(({ kind }) => kind === 'stored').length
+    // a request brought it in the meantime
+    counts.missing -= appended.filter(({ kind }) => kind === 'duplicate').length
+  }
+
+  async function isKnown({ id, request, headers = {} }: Missing): Promise<boolean> {
+    const named: SentRequest = request ?? {
+      headers: { 'content-type': 'application/json', ...headers },
+      body: Buffer.from('{}'),
+    }
+    const key = findRecoveredKey(named, where())
+    return key !== undefined && id !== '' && (await parts.store.answered(key)) !== undefined
+  }
+
+  async function fetchRow(missing: Missing): Promise<NewDelivery | 'failed' | undefined> {
+    const request = missing.request ?? (await fetchRequest(missing))
+    if (request === 'failed') return request
+    const fields = { sender: source.sender, hook: source.path, id: missing.id }
+    if (request === undefined) {
+      counts.gone += 1
+      parts.log.error(fields, `${source.sender} no longer has the delivery ${missing.id}, so it is lost.`)
+      return undefined
+    }
+    try {
+      const receivedAt = parts.clock()
+      const sentAt = outbox.hasTimes ? Math.min(receivedAt, missing.place - aheadMs) : undefined
+      return buildRecovered(request, where(), { id: parts.newId(), receivedAt, sentAt })
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error
+      counts.refused += 1
+      parts.log.error(
+        { ...fields, code: error.code },
+        `The hook refuses the delivery ${missing.id} of ${source.sender}: ${error.message}`,
+      )
+      return undefined
+    }
+  }
+
+  async function fetchRequest(missing: Missing): Promise<SentRequest | 'failed' | undefined> {
+    try {
+      const request = await outbox.fetch(missing)
+      failuresInRow = 0
+      return request
+    } catch (error) {
+      failuresInRow += 1
+      if (!(error instanceof Problem) || failuresInRow >= mostFailures) throw error
+      counts.failed += 1
+      parts.log.warn(
+        { sender: source.sender, id: missing.id },
+        `The delivery ${missing.id} could not be fetched: ${error.message}`,
+      )
+      return 'failed'
+    }
+  }
+
+  async function move(rows: readonly NewDelivery[], next: Position) {
+    const trimmed = trimRecent(next, outbox.overlap)
+    const to = toText(trimmed)
+    const appended = to === stored && rows.length === 0 ? [] : await parts.intake.take(rows, { name, from: stored, to })
+    // another gateway moved the cursor: the next pass continues from there
+    if (appended === 'moved')
+      throw new Problem('recover-unavailable', `Another gateway recovers the deliveries of ${source.sender} now.`)
+    stored = to
+    position = trimmed
+    return appended
+  }
+
+  function where() {
+    return { generation: parts.generation(), path: source.path, mapping: source.mapping }
+  }
+}
+
+/** Nothing before the first pass is taken: it may have been handled in another way. `--since` takes it. */
+async function findBeginning(outbox: Outbox, clock: Clock): Promise<Position> {
+  for await (const { attempts, now } of outbox.pages()) {
+    const through = outbox.hasTimes ? (now ?? clock()) : Math.max(0, ...attempts.map(({ place }) => place))
+    // an attempt that still runs may fail
+    const ended = attempts.filter(({ place }) => !outbox.hasTimes || place <= through - settledAfterMs)
+    return { through, recent: Object.fromEntries(ended.map(({ id, place }) => [id, place])), unfetched: [] }
+  }
+  return { through: outbox.hasTimes ? clock() : 0, recent: {}, unfetched: [] }
+}
+
+function trimRecent({ through, recent, unfetched }: Position, overlap: number): Position {
+  const kept = Object.entries(recent)
+    .filter(([, place]) => place >= through - overlap)
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, mostRecent)
+  return { through, recent: Object.fromEntries(kept), unfetched }
+}
+
+export function toOutboxCursor({ outbox, path }: Pick<RecoverSource, 'outbox' | 'path'>): string {
+  return `recover ${path} ${outbox.name}`
+}
+
+function toText(position: Position): string {
+  return JSON.stringify(position)
+}
+
+function readPosition(text: string): Position {
+  return Position.parse(JSON.parse(text))
+}

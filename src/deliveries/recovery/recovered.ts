@@ -1,0 +1,118 @@
+// A request from the outbox of a sender as a delivery: the same row, with the same key, as if the request had arrived.
+import type { Delivery, DeliveryHead, SignedId } from '../../model/delivery.ts'
+import { Problem } from '../../model/problem.ts'
+import type { CompiledMapping } from '../../pipeline/compile.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import type { Hook, SignedMapping } from '../../pipeline/hook.ts'
+import { readSignedId } from '../../pipeline/sources.ts'
+import type { SentRequest } from '../../recover/outbox.ts'
+import type { DedupeKey, NewDelivery } from '../../store/records.ts'
+import { buildDelivery, dropCredentials } from '../delivery.ts'
+import { readDedupe } from '../duplicates.ts'
+import { toDeliveryRow, toPendingSettlement, toWaitingAnswer } from '../settlement.ts'
+
+type Recovering = {
+  readonly generation: Generation
+  /** The hook of `mapping`. */
+  readonly path: string
+  /** The mapping with `recover`. */
+  readonly mapping: CompiledMapping
+}
+
+/** Headers of the connection, which are not part of the delivery. */
+const hopHeaders = ['connection', 'content-encoding', 'content-length', 'host', 'transfer-encoding']
+
+/** Throws `body-too-large`, `body-invalid`, `media-type-unsupported` or `idempotency-key-invalid`: then the hook refuses the request. */
+export function buildRecovered(
+  request: SentRequest,
+  where: Recovering,
+  { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
+): NewDelivery {
+  const { generation } = where
+  const { maxBodyBytes } = generation.hook(where.path)
+  if (request.body.byteLength > maxBodyBytes)
+    throw new Problem(
+      'body-too-large',
+      `The body has ${request.body.byteLength} bytes, and the hook takes ${maxBodyBytes}.`,
+    )
+  const delivery = toDelivery(request, where, { id, receivedAt, sentAt })
+  const settlement = toPendingSettlement(delivery, generation.id)
+  const dedupe = readDedupe(delivery)?.key
+  return { ...toDeliveryRow(delivery, { settlement, answer: toWaitingAnswer(id, 'pending'), dedupe }), recovered: true }
+}
+
+/** The key of duplicates that the request has. Undefined if its sender gives it no id, or if the hook would refuse it. */
+export function findRecoveredKey(request: SentRequest, where: Recovering): DedupeKey | undefined {
+  try {
+    return readDedupe(toDelivery(request, where, { id: '', receivedAt: 0, sentAt: undefined }))?.key
+  } catch (error) {
+    if (error instanceof Problem) return undefined
+    throw error
+  }
+}
+
+function toDelivery(
+  request: SentRequest,
+  where: Recovering,
+  { id, receivedAt, sentAt }: { id: string; receivedAt: number; sentAt: number | undefined },
+): Delivery {
+  const hook = where.generation.hook(where.path)
+  const head = buildHead(request, hook, where)
+  const admitted = { ...head.admitted, sentAt }
+  return buildDelivery({ ...head, admitted }, request.body, { hook, id, receivedAt })
+}
+
+/** The head that the request would have if it had arrived. The API of the sender proves it, in place of the signature. */
+function buildHead(request: SentRequest, hook: Hook, { generation, path, mapping }: Recovering): DeliveryHead {
+  const headers = dropCredentials(request.headers, hook.secretHeaders)
+  for (const name of hopHeaders) delete headers[name]
+  const { search, query } = readQuery(request.url)
+  const proved = listProved(hook, mapping)
+  const verify = mapping.mapping.verify
+  return {
+    method: 'POST',
+    url: `${generation.config.hooks.path}/${path}${search}`,
+    path,
+    headers,
+    query,
+    verifiedBy: proved[0]?.provenSender.source,
+    admitted: {
+      token: verify === undefined || verify.also === 'token',
+      signedFor: proved.flatMap(({ identity }) => identity.proves),
+      signers: [...new Set(proved.map(({ identity }) => identity.signer))].toSorted(),
+      signedId: findSignedId(proved, request),
+    },
+  }
+}
+
+/** The mappings of the hook that a signature of this sender proves: those with the scheme and one of the secrets of the mapping. */
+function listProved(hook: Hook, { mapping: { verify } }: CompiledMapping): readonly SignedMapping[] {
+  if (verify === undefined) return []
+  const secrets = listSecrets(verify)
+  return hook.signed.filter(({ mapping: { verify: other } }) => {
+    if (other?.scheme !== verify.scheme) return false
+    const others = listSecrets(other)
+    return secrets.length === 0 ? others.length === 0 : secrets.some((secret) => others.includes(secret))
+  })
+}
+
+function listSecrets({ secret, secrets }: { secret?: string | undefined; secrets?: string[] | undefined }): string[] {
+  return secrets ?? (secret === undefined ? [] : [secret])
+}
+
+/** As `http/entry.ts` finds it. GitLab signs its id in the header `webhook-id`. */
+function findSignedId(proved: readonly SignedMapping[], { headers, body }: SentRequest): SignedId | undefined {
+  for (const { identity, verifier, provenSender } of proved) {
+    const signed = verifier.covers.id ? headers['webhook-id'] : undefined
+    const id = readSignedId(provenSender.facts, verifier.covers, { ok: true, id: signed }, body)
+    if (id !== undefined) return { signer: identity.signer, source: provenSender.source, id }
+  }
+  return undefined
+}
+
+function readQuery(url: string | undefined): { search: string; query: Record<string, string> } {
+  const query: Record<string, string> = Object.create(null)
+  const search = url === undefined || !URL.canParse(url) ? '' : new URL(url).search
+  for (const [name, value] of new URLSearchParams(search)) query[name] = value
+  return { search, query }
+}

@@ -1,0 +1,264 @@
+// When the gateway asks senders for what did not arrive: at the start, after the machine slept, and every hour. Of several gateways, one does it.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Problem } from '../../model/problem.ts'
+import { normalizeHookName } from '../../model/config/mapping-rules.ts'
+import { outboxSenders, type Recover } from '../../model/config/recover.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import type { ApiTools } from '../../recover/call.ts'
+import type { HookState, Outbox } from '../../recover/outbox.ts'
+import type { Duty } from '../../store/named-leases.ts'
+import type { Clock, Store } from '../../store/store.ts'
+import { createIntake, type IntakeParts } from '../intake.ts'
+import { recoverSource, type PassOptions, type RecoverResult, type RecoverSource, toOutboxCursor } from './pass.ts'
+import { createListening, type Gap, describeGap } from './listening.ts'
+
+type RecoveryParts = Omit<IntakeParts, 'store'> & {
+  readonly generation: () => Generation
+  readonly store: Pick<Store, 'appendAll' | 'open' | 'cursor' | 'answered'>
+  /** Only the gateway with this duty recovers by itself. */
+  readonly duty: Duty
+  /** Called once when a sender has switched the webhook off. */
+  readonly onSwitchedOff: (sender: string, text: string) => void
+  readonly clock: Clock
+  readonly newId: () => string
+  readonly pause?: ApiTools['pause']
+  /** Between two looks at the clock. Tests shorten it. */
+  readonly tickMs?: number
+}
+
+/** `name`: a hook or a sender; default: all. */
+type RecoverRequest = PassOptions & { readonly name?: string | undefined }
+
+/** What became of one source. */
+export type RecoverReport = RecoverResult & { readonly sender: string; readonly hook: string }
+
+export type Recovery = {
+  /** Called when the configuration or the duty has changed. */
+  apply(): void
+  /** Resolves when the pass has ended. Passes run one after the other. Throws `not-found` if no mapping with `recover` has the name. */
+  run(request: RecoverRequest): Promise<RecoverReport[]>
+  stop(): Promise<void>
+}
+
+const hourMs = 3_600_000
+/** After a failed pass: a network that is down is up again soon. */
+const retryMs = [60_000, 120_000, 300_000, 900_000]
+const none = { missing: 0, recovered: 0, failed: 0, gone: 0, refused: 0, begins: false }
+
+export function createRecovery(parts: RecoveryParts): Recovery {
+  const { generation, store, duty, clock, log, pause = sleepUnlessAborted, tickMs = 30_000 } = parts
+  const intake = createIntake(parts)
+  const listening = createListening({ store, clock })
+  const stopping = new AbortController()
+  let passes: Promise<unknown> = Promise.resolve()
+  /** The sources of the last automatic pass, and when the next one is due. */
+  let applied = ''
+  let dueAt = Number.POSITIVE_INFINITY
+  let failures = 0
+  let isTicking = false
+  const timer = setInterval(() => void tick(), tickMs).unref()
+
+  function apply(): void {
+    const wanted = duty.isHeld() ? JSON.stringify(listSections(generation())) : '[]'
+    if (wanted === applied || stopping.signal.aborted) return
+    applied = wanted
+    dueAt = wanted === '[]' ? Number.POSITIVE_INFINITY : 0
+    void tick()
+  }
+
+  async function tick(): Promise<void> {
+    if (isTicking || applied === '[]' || applied === '' || !duty.isHeld() || stopping.signal.aborted) return
+    isTicking = true
+    try {
+      const gap = await listening.note()
+      // the gateway was not running, or its machine slept
+      if (gap !== undefined || clock() >= dueAt) await runDue(gap)
+    } catch (error) {
+      if (!stopping.signal.aborted)
+        log.warn({ err: error }, 'the deliveries that did not arrive could not be fetched; the gateway tries again')
+    } finally {
+      isTicking = false
+    }
+  }
+
+  async function runDue(gap: Gap | undefined): Promise<void> {
+    dueAt = clock() + hourMs
+    const reports = await run({})
+    const hasFailed = reports.some(({ problem, failed }) => problem !== undefined || failed > 0)
+    failures = hasFailed ? failures + 1 : 0
+    if (hasFailed) dueAt = clock() + (retryMs[Math.min(failures, retryMs.length) - 1] ?? hourMs)
+    logReports(reports, gap)
+  }
+
+  function run(request: RecoverRequest): Promise<RecoverReport[]> {
+    const pass = passes.then(() => runAll(request))
+    passes = pass.catch(() => undefined)
+    return pass
+  }
+
+  async function runAll({ name, ...options }: RecoverRequest): Promise<RecoverReport[]> {
+    const sources = await openSources()
+    const wanted = sources.filter(({ path, sender }) => name === undefined || name === path || name === sender)
+    if (wanted.length === 0 && name !== undefined) {
+      throw new Problem('not-found', `No mapping with recover has the hook or the sender "${name.slice(0, 60)}".`)
+    }
+    const reports: RecoverReport[] = []
+    for (const source of wanted) {
+      if (stopping.signal.aborted) break
+      reports.push(await runOne(source, options))
+    }
+    return reports
+  }
+
+  async function runOne(source: RecoverSource & { turnsOn: boolean }, options: PassOptions): Promise<RecoverReport> {
+    const { sender, path: hook } = source
+    try {
+      if (options.isDryRun !== true) await checkState(source)
+      if (!source.outbox.remembers) return { sender, hook, ...none, problem: undefined }
+      const result = await recoverSource(source, { ...parts, intake }, options)
+      return { sender, hook, ...result }
+    } catch (error) {
+      if (stopping.signal.aborted) return { sender, hook, ...none, problem: 'The gateway stops.' }
+      if (!(error instanceof Problem))
+        log.error({ err: error, sender, hook }, 'a pass over the deliveries of a sender failed')
+      const problem =
+        error instanceof Problem
+          ? error.message
+          : 'The recovery failed inside the gateway. The log of the gateway shows why.'
+      return { sender, hook, ...none, problem }
+    }
+  }
+
+  /** A sender that does not call the hook any more is reported once, until it calls it again. */
+  async function checkState(source: RecoverSource & { turnsOn: boolean }): Promise<void> {
+    const { sender, path, outbox, turnsOn } = source
+    const state = await outbox.state()
+    const name = `${toOutboxCursor(source)} state`
+    const before = await store.cursor(name)
+    const now = state.isOn ? 'on' : state.why
+    if (now !== (before ?? 'on')) {
+      if ((await store.appendAll([], { name, from: before, to: now })) === 'moved') return
+      if (state.isOn) log.info({ sender, hook: path }, `${sender} calls the hook "${path}" again.`)
+      else reportOff(source, state)
+    }
+    if (state.isOn || !turnsOn) return
+    try {
+      await outbox.turnOn()
+      log.warn({ sender, hook: path }, `The webhook of ${sender} for the hook "${path}" was turned on again.`)
+    } catch (error) {
+      // what the sender could not deliver is recovered all the same
+      if (!(error instanceof Problem)) throw error
+      log.error(
+        { sender, hook: path },
+        `The webhook of ${sender} for the hook "${path}" could not be turned on: ${error.message}`,
+      )
+    }
+  }
+
+  function reportOff(
+    { sender, path, turnsOn }: { sender: string; path: string; turnsOn: boolean },
+    state: HookState,
+  ): void {
+    const why = state.isOn ? '' : state.why
+    const move = turnsOn ? 'The gateway turns it on again.' : 'Turn it on there, or set recover.turnOn.'
+    const text = `Hookloom: ${sender} does not call the hook "${path}" any more. ${why} ${move}`
+    log.error({ sender, hook: path }, text)
+    parts.onSwitchedOff(`${sender} ${path}`, text)
+  }
+
+  async function openSources(): Promise<(RecoverSource & { turnsOn: boolean })[]> {
+    const onWait = (host: string, ms: number) =>
+      log.info(
+        { host, seconds: Math.ceil(ms / 1_000) },
+        `${host} has a limit of requests; the gateway goes on when it ends`,
+      )
+    const tools: ApiTools = { clock, pause, signal: stopping.signal, onWait }
+    const sources = new Map<string, RecoverSource & { turnsOn: boolean }>()
+    const { mappings } = generation()
+    for (const { settings, path, id } of listSections(generation())) {
+      const mapping = mappings.find((each) => each.id === id)
+      const outbox = await openOutbox(settings, tools)
+      const source = mapping && { sender: settings.sender, path, mapping, outbox, turnsOn: settings.turnOn }
+      // several mappings of a hook may name the same webhook
+      if (source !== undefined && !sources.has(toOutboxCursor(source))) sources.set(toOutboxCursor(source), source)
+    }
+    return [...sources.values()]
+  }
+
+  /** The line that shows after a start or an hour what was missed. A pass that found nothing is logged only after a gap. */
+  function logReports(reports: readonly RecoverReport[], gap: Gap | undefined): void {
+    const shown = reports.filter(
+      ({ problem, missing, begins }) => gap !== undefined || problem !== undefined || missing > 0 || begins,
+    )
+    if (shown.length === 0) return
+    const text = [...(gap === undefined ? [] : [describeGap(gap)]), ...shown.map(describeReport)].join('; ')
+    const isFailed = shown.some(({ problem, missing, recovered }) => problem !== undefined || recovered < missing)
+    log[isFailed ? 'warn' : 'info'](
+      { recovered: shown.map(({ sender, hook, missing, recovered }) => ({ sender, hook, missing, recovered })) },
+      text,
+    )
+  }
+
+  return {
+    apply,
+    run,
+    async stop() {
+      clearInterval(timer)
+      stopping.abort()
+      await passes
+      if (applied !== '[]' && applied !== '' && duty.isHeld()) await listening.end().catch(() => undefined)
+    },
+  }
+}
+
+/** Each mapping with `recover`, by its id and its hook. */
+function listSections({ mappings, config }: Generation): { settings: Recover; path: string; id: string }[] {
+  if (!config.hooks.enabled) return []
+  return mappings.flatMap(({ id, mapping: { recover: settings, match } }) =>
+    settings === undefined ? [] : [{ settings, path: normalizeHookName(match.path ?? ''), id }],
+  )
+}
+
+/** Its code is loaded on demand: few gateways need it. */
+async function openOutbox(settings: Recover, tools: ApiTools): Promise<Outbox> {
+  switch (settings.sender) {
+    case 'github':
+      return (await import('../../recover/github.ts')).openGitHub(settings, tools)
+    case 'gitlab':
+      return (await import('../../recover/gitlab.ts')).openGitLab(settings, tools)
+    case 'stripe':
+      return (await import('../../recover/stripe.ts')).openStripe(settings, tools)
+    case 'basecamp':
+      return (await import('../../recover/basecamp.ts')).openBasecamp(settings, tools)
+    case 'shopify':
+      return (await import('../../recover/shopify.ts')).openShopify(settings, tools)
+  }
+}
+
+/** `github: 14 of 14 recovered` */
+export function describeReport({
+  sender,
+  begins,
+  missing,
+  recovered,
+  failed,
+  gone,
+  refused,
+  problem,
+}: RecoverReport): string {
+  if (problem !== undefined) return `${sender}: ${recovered} recovered, then: ${problem}`
+  if (!outboxSenders.some((each) => each === sender))
+    return `${sender}: it keeps no list of its deliveries; its subscriptions were checked`
+  if (begins)
+    return `${sender}: recover begins now; "hookloom recover ${sender} --since 1d" takes what was missed before`
+  const notes = [
+    ...(failed === 0 ? [] : [`${failed} tried again later`]),
+    ...(gone === 0 ? [] : [`${gone} no longer at ${sender}`]),
+    ...(refused === 0 ? [] : [`${refused} refused by the hook`]),
+  ]
+  return `${sender}: ${recovered} of ${missing} recovered${notes.length === 0 ? '' : ` (${notes.join(', ')})`}`
+}
+
+async function sleepUnlessAborted(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal })
+}

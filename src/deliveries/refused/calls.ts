@@ -1,0 +1,161 @@
+// Calls of the operator about the refused requests that are kept: to list them, to run those that prove themselves now, or to delete them.
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { Problem, toProblem } from '../../model/problem.ts'
+import type { QuarantinedRequest } from '../../store/quarantine.ts'
+import type { Store } from '../../store/store.ts'
+import { describeKept, type Quarantine, type RefusalRecord } from './quarantine.ts'
+import { type createSealKeys, type RawRequest, unseal } from './seal.ts'
+
+/** A request as it arrived, and when. Its `request` has the credentials that it arrived with. */
+export type RefusedRequest = Pick<QuarantinedRequest, 'requestId' | 'receivedAt' | 'hook'> & {
+  readonly request: RawRequest
+}
+
+/** `after`: the `next` of the previous call. A call ends after some seconds, so that no request takes long; `next`: more may follow. */
+export type RefusedQuery = {
+  readonly hook: string | undefined
+  /** Milliseconds since the epoch. */
+  readonly since: number | undefined
+  readonly after: number | undefined
+}
+
+type RetriedRefused = {
+  readonly ran: number
+  /** They repeat a delivery, for example because their sender sent them again. */
+  readonly repeated: number
+  readonly stillRefused: number
+  /** Why, each sentence once, and for how many. */
+  readonly reasons: readonly { readonly reason: string; readonly count: number }[]
+  readonly next: number | undefined
+}
+
+export type RefusedCalls = {
+  /** The newest `limit` kept refusals, oldest first. */
+  list(limit: number): Promise<RefusalRecord[]>
+  /** Whether a refused request is not written yet. */
+  isWaiting(requestId: string): boolean
+  /** Verifies each again, with the time of its arrival as the clock, and runs what may enter. `isDry`: only says what would happen. */
+  retry(query: RefusedQuery, options: { readonly isDry: boolean }): Promise<RetriedRefused>
+  drop(query: RefusedQuery): Promise<{ readonly dropped: number; readonly next: number | undefined }>
+}
+
+const pageSize = 50
+const longestPassMs = 5_000
+/** What a gateway cannot do now has nothing to do with the request: the rest would fail too. */
+const endsPass: ReadonlySet<string> = new Set(['store-unavailable', 'store-full', 'store-locked'])
+
+export function createRefusedCalls(parts: {
+  readonly store: Pick<Store, 'quarantined' | 'sealed' | 'noteRefusals' | 'release'>
+  readonly keys: ReturnType<typeof createSealKeys>
+  readonly token: () => string | undefined
+  readonly quarantine: Pick<Quarantine, 'flush' | 'isWaiting'>
+  readonly receiveRefused: (
+    refused: RefusedRequest,
+    options: { readonly isDry: boolean },
+  ) => Promise<'ran' | 'repeated'>
+}): RefusedCalls {
+  const { store, keys, token, quarantine, receiveRefused } = parts
+
+  /** Calls `act` for one page after the other. Returns the place of the last request that was visited, or undefined after the end. */
+  async function walk(
+    { hook, since, after = 0 }: RefusedQuery,
+    act: (page: readonly QuarantinedRequest[]) => Promise<void>,
+  ): Promise<number | undefined> {
+    await quarantine.flush()
+    const startedAt = performance.now()
+    for (let at = after; ;) {
+      const page = await store.quarantined({ limit: pageSize, after: at, hook, since })
+      const last = page.at(-1)?.place
+      if (last === undefined) return undefined
+      await act(page)
+      at = last
+      if (performance.now() - startedAt > longestPassMs) return at
+      await nextTurn()
+    }
+  }
+
+  async function open(kept: QuarantinedRequest): Promise<RawRequest | undefined> {
+    const sealed = await store.sealed(kept.requestId)
+    return sealed && unseal(sealed, kept, await keys(token() ?? ''))
+  }
+
+  async function run(kept: QuarantinedRequest, isDry: boolean): Promise<'ran' | 'repeated' | 'gone' | Problem> {
+    try {
+      const request = await open(kept)
+      if (request === undefined) return 'gone'
+      const { requestId, receivedAt, hook } = kept
+      return await receiveRefused({ requestId, receivedAt, hook, request }, { isDry })
+    } catch (error) {
+      const problem = toProblem(error)
+      if (endsPass.has(problem.code)) throw problem
+      return problem
+    }
+  }
+
+  return {
+    isWaiting: quarantine.isWaiting,
+    async list(limit) {
+      const kept = await store.quarantined({ limit })
+      // as: only the gateway writes it
+      return kept.map(({ refusal }) => JSON.parse(refusal) as RefusalRecord)
+    },
+    async retry(query, { isDry }) {
+      const counts = { ran: 0, repeated: 0, gone: 0, stillRefused: 0 }
+      const reasons = new Map<string, number>()
+      const next = await walk(query, async (page) => {
+        const done: string[] = []
+        const refused: { requestId: string; refusal: string }[] = []
+        try {
+          for (const kept of page) {
+            const outcome = await run(kept, isDry)
+            if (outcome instanceof Problem) {
+              counts.stillRefused += 1
+              const reason = describeRefusal(outcome)
+              reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+              if (outcome.code !== 'conflict')
+                refused.push({ requestId: kept.requestId, refusal: toRefusal(kept, outcome) })
+            } else {
+              counts[outcome] += 1
+              done.push(kept.requestId)
+            }
+            await nextTurn()
+          }
+        } finally {
+          // a kill before this line repeats the page, and each of its deliveries is a duplicate then
+          if (!isDry && done.length > 0) await store.release(done)
+          if (!isDry && refused.length > 0) await store.noteRefusals(refused)
+        }
+      })
+      const { ran, repeated, stillRefused } = counts
+      return { ran, repeated, stillRefused, reasons: [...reasons].map(([reason, count]) => ({ reason, count })), next }
+    },
+    async drop(query) {
+      let dropped = 0
+      const next = await walk(query, async (page) => {
+        dropped += await store.release(page.map(({ requestId }) => requestId))
+      })
+      return { dropped, next }
+    },
+  }
+}
+
+/** The refusal as a sentence for the operator. For an invalid proof, it says why the proof is invalid. */
+function describeRefusal(problem: Problem): string {
+  const failed = problem.code === 'unauthorized' ? problem.trace.filter(({ matched }) => !matched) : []
+  return failed.length === 0
+    ? describeKept(problem)
+    : failed.map(({ mappingId, why }) => `${mappingId}: ${why}`).join('; ')
+}
+
+/** The refusal of a kept request, with the reason that it has now. */
+function toRefusal({ refusal }: QuarantinedRequest, problem: Problem): string {
+  const { code, status, trace } = problem
+  // as: only the gateway writes it
+  return JSON.stringify({
+    ...(JSON.parse(refusal) as RefusalRecord),
+    code,
+    status,
+    error: describeKept(problem),
+    trace,
+  })
+}

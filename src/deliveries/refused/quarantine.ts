@@ -1,0 +1,277 @@
+// Keeps refused requests, sealed, so that they can run when a secret is corrected. They are written after their answers, in small batches.
+// Under a flood, requests are dropped, so that the gateway keeps its time, memory and disk for accepted requests.
+import type { HooksConfig } from '../../model/config/hooks.ts'
+import { hideFieldNames } from '../../model/config/issue.ts'
+import type { Log } from '../../model/log.ts'
+import { type Problem, type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
+import type { QuarantineBounds, SealedRequest } from '../../store/quarantine.ts'
+import type { Clock, Store } from '../../store/store.ts'
+import { createKnownNetworks, toNetwork } from '../network.ts'
+import { createSealKeys, type RawRequest, seal } from './seal.ts'
+
+/**
+ * The refusals after which a request is kept: what the operator can correct. A request is not kept if only the sender can correct
+ * it (its encoding, its Idempotency-Key, a token in the URL), if its body is incomplete, or if the sender repeats it anyway.
+ */
+const correctable: ReadonlySet<ProblemCode> = new Set([
+  'unauthorized',
+  // a sender with a wrong secret is soon locked out
+  'rate-limited',
+  'proof-unavailable',
+  'body-invalid',
+  'media-type-unsupported',
+  'payload-invalid',
+  'session-key-denied',
+  'agent-denied',
+  'model-denied',
+  'too-many-items',
+  'store-full',
+])
+
+/** A refusal, as the list of refusals has it. `path` has no query. */
+export type RefusalRecord = {
+  readonly requestId: string
+  readonly receivedAt: number
+  readonly hook: string | undefined
+  readonly client: string
+  /** `openclaw-header`: no token but an `x-openclaw-token`, which is not read. `denied-token`: a token that may not do this, or that has expired. */
+  readonly credential:
+    | 'none'
+    | 'openclaw-header'
+    | 'not-bearer'
+    | 'repeated'
+    | 'gateway-token'
+    | 'wrong-token'
+    | 'denied-token'
+    | 'hook-token'
+  readonly path: string
+  readonly status: number
+  readonly code: ProblemCode
+  readonly error: string
+  readonly trace: readonly TraceEntry[]
+}
+
+/** Why a request is refused, in words of the gateway: nothing that a payload, a schema or code may have chosen. */
+export function describeKept({ code, message }: Pick<Problem, 'code' | 'message'>): string {
+  if (code === 'payload-invalid') return hideFieldNames(message)
+  return correctable.has(code) || code === 'conflict' ? message : `${problems[code].title}.`
+}
+
+export type Quarantine = {
+  /** Whether a request without a valid token may be kept, with a body of this many bytes. */
+  accepts(bytes: number): boolean
+  /** Keeps a refused request, if its refusal can be corrected and its body is small enough. False: it is not kept. */
+  note(refusal: RefusalRecord, hook: Hook, request: RawRequest): boolean
+  /** Remembers that a hook let in a request of this client. */
+  noteAdmitted(hook: Hook, path: string, client: string): void
+  /** Whether a request waits to be written, or is being written. */
+  isWaiting(requestId: string): boolean
+  /** Writes what waits. */
+  flush(): Promise<void>
+  stop(): Promise<void>
+}
+
+type QuarantineParts = {
+  readonly store: Pick<Store, 'quarantine'>
+  readonly generation: () => Generation
+  readonly keys: ReturnType<typeof createSealKeys>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const dayMs = 86_400_000
+/** Between two writes, so 256 requests and 2 MiB a second: the disk belongs to the requests that are accepted. */
+const pauseMs = 250
+const batchRequests = 64
+const batchBytes = 512 * 1_024
+/** What may wait in memory. */
+const mostWaiting = 4_000
+const mostWaitingBytes = 32 * 1_024 * 1_024
+const warnEveryMs = 60_000
+const pruneEveryMs = 3_600_000
+
+type Waiting = {
+  readonly refusal: RefusalRecord & { readonly hook: string }
+  readonly request: RawRequest
+  readonly hookLabel: string
+  readonly network: string
+  readonly isKnown: boolean
+  readonly bytes: number
+}
+
+/** The settings, or undefined if no request is kept. Without a gateway token no command could run what is kept. */
+function findSettings({ hooks, gateway }: Generation['config']) {
+  return hooks.quarantine === false || gateway.token === undefined ? undefined : hooks.quarantine
+}
+
+export function createQuarantine({ store, generation, keys, clock, log }: QuarantineParts): Quarantine {
+  const waiting = createFairQueue()
+  let inBatch: ReadonlySet<string> = new Set()
+  const known = createKnownNetworks()
+  let writing: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let isStopping = false
+  let lost = 0
+  let warnedAt: number | undefined
+
+  const pruning = setInterval(() => void prune(), pruneEveryMs).unref()
+
+  function countLost(requests: number): void {
+    lost += requests
+    const now = clock()
+    if (warnedAt !== undefined && now - warnedAt < warnEveryMs) return
+    log.warn(
+      { requests: lost },
+      'Refused requests were not kept: too many came at once, or the store cannot be written.',
+    )
+    warnedAt = now
+    lost = 0
+  }
+
+  function schedule(): void {
+    if (waiting.size === 0 || isStopping) return
+    timer ??= setTimeout(() => {
+      timer = undefined
+      void flush(1)
+    }, pauseMs).unref()
+  }
+
+  /** Writes at most so many batches. */
+  function flush(batches = Number.POSITIVE_INFINITY): Promise<void> {
+    writing = write(writing, batches)
+    return writing
+  }
+
+  async function write(before: Promise<void> | undefined, batches: number): Promise<void> {
+    await before
+    for (let left = batches; left > 0 && waiting.size > 0; left -= 1) await writeBatch()
+    schedule()
+  }
+
+  async function writeBatch(): Promise<void> {
+    const batch = waiting.take(batchRequests, batchBytes)
+    inBatch = new Set(batch.map(({ refusal }) => refusal.requestId))
+    const { config } = generation()
+    const { token } = config.gateway
+    const settings = findSettings(config)
+    try {
+      if (token === undefined || settings === undefined) return
+      const key = await keys(token)
+      const sealed = batch.map(({ refusal, request, hookLabel, network, isKnown }): SealedRequest => {
+        const { requestId, receivedAt, hook } = refusal
+        const arrival = { requestId, receivedAt, hook }
+        const shown = { hookLabel, network, isKnown, refusal: JSON.stringify(refusal), keyId: key.id }
+        return { ...arrival, ...shown, sealed: seal(request, arrival, key) }
+      })
+      await store.quarantine(sealed, readBounds(settings))
+    } catch (error) {
+      log.debug({ err: error }, 'refused requests could not be written')
+      countLost(batch.length)
+    } finally {
+      inBatch = new Set()
+    }
+  }
+
+  function readBounds(settings: Exclude<HooksConfig['quarantine'], false>): QuarantineBounds {
+    const { maxRequests, maxBytes, days } = settings
+    return { maxRequests, maxBytes, olderThan: clock() - days * dayMs }
+  }
+
+  async function prune(): Promise<void> {
+    const settings = findSettings(generation().config)
+    if (settings !== undefined) await store.quarantine([], readBounds(settings)).catch(() => undefined)
+  }
+
+  return {
+    accepts(bytes) {
+      const settings = findSettings(generation().config)
+      return settings !== undefined && bytes <= settings.maxBodyBytes
+    },
+    note(refusal, hook, request) {
+      const settings = findSettings(generation().config)
+      if (settings === undefined || hook.kind === 'unknown' || refusal.hook === undefined || isStopping) return false
+      if (!correctable.has(refusal.code) || request.body.byteLength > settings.maxBodyBytes) return false
+      // the gateway token opens no hook, and is the key
+      if (refusal.credential === 'gateway-token') return false
+      const hookLabel = toHookLabel(hook, refusal.hook)
+      const network = toNetwork(refusal.client)
+      const bytes = request.body.byteLength + request.rawHeaders.reduce((sum, text) => sum + text.length, 0)
+      const isKnown = known.has(hookLabel, network)
+      const kept = { ...refusal, hook: refusal.hook }
+      const entry = { refusal: kept, request: withoutCookies(request), hookLabel, network, isKnown, bytes }
+      const isKept = waiting.add(entry)
+      if (!isKept) countLost(1)
+      schedule()
+      return isKept
+    },
+    noteAdmitted: (hook, path, client) => known.add(toHookLabel(hook, path), client),
+    isWaiting: (requestId) => waiting.has(requestId) || inBatch.has(requestId),
+    flush: () => flush(),
+    async stop() {
+      isStopping = true
+      clearInterval(pruning)
+      clearTimeout(timer)
+      await flush()
+    },
+  }
+}
+
+/** Headers that are dropped: credentials for other sites and proxies, which prove nothing here. */
+const useless: ReadonlySet<string> = new Set(['cookie', 'proxy-authorization'])
+
+function withoutCookies(request: RawRequest): RawRequest {
+  const { rawHeaders } = request
+  const kept = rawHeaders.filter((_, index) => !useless.has((rawHeaders[index - (index % 2)] ?? '').toLowerCase()))
+  return { ...request, rawHeaders: kept }
+}
+
+/**
+ * Requests that wait, in order. When it is full, a sender adds no more than its share, and of many strangers none adds more than a little:
+ * to decide that takes no search, because it happens before an answer.
+ */
+function createFairQueue() {
+  const all = new Map<string, Waiting>()
+  const counts = new Map<string, number>()
+  let bytes = 0
+  const toShareKey = ({ hookLabel, network }: Waiting) => `${hookLabel}\0${network}`
+
+  function isRoomFor(entry: Waiting): boolean {
+    const load = Math.max(all.size / mostWaiting, bytes / mostWaitingBytes)
+    if (load < 1) return true
+    const isOverShare = (counts.get(toShareKey(entry)) ?? 0) >= all.size / counts.size
+    return !isOverShare && load < (entry.isKnown ? 1.5 : 1.25)
+  }
+
+  return {
+    get size() {
+      return all.size
+    },
+    has: (requestId: string) => all.has(requestId),
+    /** False: there is no room. */
+    add(entry: Waiting): boolean {
+      if (!isRoomFor(entry)) return false
+      all.set(entry.refusal.requestId, entry)
+      bytes += entry.bytes
+      counts.set(toShareKey(entry), (counts.get(toShareKey(entry)) ?? 0) + 1)
+      return true
+    },
+    /** The oldest ones, at least one. */
+    take(requests: number, limit: number): Waiting[] {
+      const taken: Waiting[] = []
+      let size = 0
+      for (const [requestId, entry] of all) {
+        if (taken.length > 0 && (taken.length >= requests || size + entry.bytes > limit)) break
+        taken.push(entry)
+        size += entry.bytes
+        bytes -= entry.bytes
+        all.delete(requestId)
+        const left = (counts.get(toShareKey(entry)) ?? 1) - 1
+        if (left === 0) counts.delete(toShareKey(entry))
+        else counts.set(toShareKey(entry), left)
+      }
+      return taken
+    },
+  }
+}

@@ -1,0 +1,199 @@
+// Judges the records of senders: what must be told to the operator, and what is over. Pure: the clock and the configuration are arguments.
+import { type ProblemCode, problems } from '../../model/problem.ts'
+import { cut, toPrintableLine } from '../../base/text.ts'
+import { countDays, countExpected, findLongestSilence, type Period, sumDownMs } from './rhythm.ts'
+import { readLongest, type RefusedCause, type SenderRecord } from './record.ts'
+
+const minuteMs = 60_000
+const hourMs = 3_600_000
+const dayMs = 86_400_000
+
+/** A silence causes an alert when more requests than this were expected during it: ten times the usual gap. */
+const leastExpected = 10
+/** The same for senders with less than one request an hour, whose rhythm is known less exactly. */
+const leastExpectedOfRare = 15
+const leastSilenceMs = 5 * minuteMs
+/** What must be known before a silence is unusual. */
+const learnt = { requests: 20, days: 3 }
+/** Causes that a poor connection can have by chance. A few of them, or a few requests that only resemble the sender, mean nothing. */
+const chanceCodes: ReadonlySet<ProblemCode> = new Set(['body-timeout', 'body-incomplete'])
+const fewestLoose = 3
+const looseForMs = dayMs
+const leastQuietMs = 15 * minuteMs
+
+/** One message to the operator. `cause`: the same only for the same beginning or end. */
+export type SenderNotice = { readonly cause: string; readonly text: string }
+
+/** What the operator reads now, and the record when it is queued. */
+export type Judgement = { readonly notice: SenderNotice | undefined; readonly after: SenderRecord }
+
+export type JudgeFacts = {
+  readonly now: number
+  /** When the gateway did not listen. */
+  readonly downs: readonly Period[]
+  /** The name of the sender for people, empty if it is not recognised; for the record of a mapping, its id. */
+  readonly name: string
+  /** Milliseconds of `expectEvery` for the record of a mapping; `off` if silence is not judged; `learnt` if the history decides. */
+  readonly expectation: number | 'learnt' | 'off'
+}
+
+/** Everything that the operator must be told about a sender, in order. */
+export function judge(record: SenderRecord, facts: JudgeFacts): Judgement[] {
+  const refusals = Object.entries(record.refused).flatMap(
+    ([name, cause]) => judgeRefusal(record, name, cause, facts) ?? [],
+  )
+  return [...refusals, ...(judgeSilence(record, facts) ?? [])]
+}
+
+function judgeRefusal(
+  record: SenderRecord,
+  name: string,
+  cause: RefusedCause,
+  facts: JudgeFacts,
+): Judgement | undefined {
+  const { now } = facts
+  const withCause = (next: RefusedCause | undefined): SenderRecord => {
+    const { [name]: _, ...others } = record.refused
+    return { ...record, refused: next === undefined ? others : { ...others, [name]: next } }
+  }
+  if (cause.toldAt !== undefined) {
+    if (!isOver(record, cause, now)) return undefined
+    const { quietUntil = cause.toldAt + hourMs } = cause
+    const text = `Hookloom: ${describeSender(record, facts)} is accepted again. Refused before: ${describeCount(cause.count)} from ${formatMoment(cause.since, now)} to ${formatMoment(cause.last, now)} (${describeCode(cause.code)}).`
+    const { toldAt: _, ...rest } = cause
+    const ended = { ...rest, count: 0, firm: 0, quietUntil }
+    return {
+      notice: { cause: `accepted again ${toKey(record)} ${name} ${cause.since}`, text },
+      after: withCause(ended),
+    }
+  }
+  const isQuiet = cause.quietUntil !== undefined && now < cause.quietUntil
+  if (cause.count === 0) return isQuiet ? undefined : { notice: undefined, after: withCause(undefined) }
+  if (!isConclusive(record, cause)) {
+    return now - cause.last > looseForMs ? { notice: undefined, after: withCause(undefined) } : undefined
+  }
+  if (isQuiet) return undefined
+  const text = `Hookloom: ${describeSender(record, facts)} was accepted before and has been refused since ${formatMoment(cause.since, now)}: ${describeCount(cause.count)}, ${describeCode(cause.code)}. First reason: ${cut(toPrintableLine(cause.why), 300)} ${describeRemedy(cause)}`
+  return {
+    notice: { cause: `refused ${toKey(record)} ${name} ${cause.since}`, text },
+    after: withCause({ ...cause, toldAt: now }),
+  }
+}
+
+/** One refused request that certainly comes from the sender is enough; otherwise several, with none accepted since the first. */
+function isConclusive({ last }: SenderRecord, { code, since, count, firm }: RefusedCause): boolean {
+  if (firm > 0 && !chanceCodes.has(code)) return true
+  return count >= fewestLoose && last < since
+}
+
+function isOver({ last }: SenderRecord, cause: RefusedCause, now: number): boolean {
+  const usualMs = (cause.last - cause.since) / Math.max(1, cause.count - 1)
+  return last > cause.last && now - cause.last >= Math.min(dayMs, Math.max(leastQuietMs, 5 * usualMs))
+}
+
+function judgeSilence(record: SenderRecord, facts: JudgeFacts): Judgement[] | undefined {
+  const { now, expectation } = facts
+  const { silent, last } = record
+  if (silent !== undefined && last > silent.since) {
+    const text = `Hookloom: ${describeSender(record, facts)} sends again. It was silent from ${formatMoment(silent.since, now)} for ${describeMs(last - silent.since)}.`
+    return [
+      {
+        notice: { cause: `sends again ${toKey(record)} ${silent.since}`, text },
+        after: { ...record, silent: undefined },
+      },
+    ]
+  }
+  // a sender that is refused is not silent
+  const isRefused = Object.values(record.refused).some((cause) => cause.toldAt !== undefined && cause.last > last)
+  if (silent !== undefined || expectation === 'off' || isRefused) return undefined
+  const usual = typeof expectation === 'number' ? judgeExpected(record, expectation, facts) : judgeLearnt(record, facts)
+  if (usual === undefined) return undefined
+  const never = record.requests === 0 ? 'nothing has come yet from' : 'nothing has come from'
+  const text = `Hookloom: ${never} ${describeSender(record, facts)} since ${formatMoment(last, now)}, ${usual}. "hookloom doctor" shows the last request of every sender; "When webhooks do not arrive" in the page about operations shows what to check.`
+  return [
+    {
+      notice: { cause: `silent ${toKey(record)} ${last}`, text },
+      after: { ...record, silent: { since: last, toldAt: now } },
+    },
+  ]
+}
+
+function judgeExpected({ last }: SenderRecord, everyMs: number, { now, downs }: JudgeFacts): string | undefined {
+  const silentMs = now - last - sumDownMs({ from: last, to: now }, downs)
+  return silentMs > everyMs ? `expected every ${describeMs(everyMs)}` : undefined
+}
+
+function judgeLearnt(record: SenderRecord, facts: JudgeFacts): string | undefined {
+  const { now, downs } = facts
+  const { last } = record
+  const silentMs = now - last - sumDownMs({ from: last, to: now }, downs)
+  if (silentMs < leastSilenceMs || !isLearnt(record)) return undefined
+  const expected = countExpected(record.hours, { from: last, to: now }, downs)
+  const least = silentMs > expected * hourMs ? leastExpectedOfRare : leastExpected
+  return expected > least && expected > computeSilenceLimit(record, facts)
+    ? `usually every ${describeMs(silentMs / expected)} at this time`
+    : undefined
+}
+
+export function isLearnt({ requests, since, last, hours }: SenderRecord): boolean {
+  return requests >= learnt.requests && last - since >= (learnt.days - 1) * dayMs && countDays(hours) >= learnt.days
+}
+
+/**
+ * A silence is reported above three times the longest usual one, because requests of independent people come at random: in simulated
+ * weeks, such a silence was always an outage. The limit rises if reported silences of this length have ended by themselves.
+ */
+function computeSilenceLimit(record: SenderRecord, { now, downs }: JudgeFacts): number {
+  const repeated = record.ended.filter(({ at }) => now - at < 14 * dayMs).map(({ expected }) => expected)
+  const second = repeated.toSorted((one, other) => other - one)[1] ?? 0
+  const longest = Math.max(readLongest(record, now), findLongestSilence(record.hours, downs))
+  return Math.max(3 * longest + 3, 1.5 * second)
+}
+
+function describeSender({ hook, mapping }: SenderRecord, { name }: JudgeFacts): string {
+  if (mapping !== undefined) return `the mapping "${cut(toPrintableLine(name), 100)}"`
+  const at = `the hook "${cut(toPrintableLine(hook), 100)}"`
+  return name === '' ? at : `${name} (${at})`
+}
+
+function toKey({ hook, source, mapping = '' }: SenderRecord): string {
+  return JSON.stringify([hook, source, mapping])
+}
+
+function describeCode(code: ProblemCode): string {
+  return `${problems[code].status} ${code}`
+}
+
+function describeCount(count: number): string {
+  return count === 1 ? '1 request' : `${count} requests`
+}
+
+const advices: Partial<Record<ProblemCode, string>> = {
+  'body-too-large': 'Increase maxBodyBytes of the mapping, or let the sender send less.',
+  'media-type-unsupported': 'Set "accept" of the mapping, or another content type at the sender.',
+  'payload-invalid': 'Compare the payload schema of the transform with what the sender sends now.',
+  'hook-unknown': 'No mapping has this name any more. Add the mapping again, or change the URL at the sender.',
+}
+
+/** What the operator does next. */
+function describeRemedy({ code }: RefusedCause): string {
+  const seen = '"hookloom list --refused" shows each reason.'
+  const advice = advices[code]
+  if (advice !== undefined) return `${advice} ${seen}`
+  if (problems[code].status !== 401 && problems[code].status !== 429) return seen
+  return `If the secret has changed at the sender, put the new one into .env; then "hookloom retry --refused" runs the requests that are kept. ${seen}`
+}
+
+/** `14:02 UTC`, with the date if it is not of the last 20 hours. */
+function formatMoment(at: number, now: number): string {
+  const [date = '', time = ''] = new Date(at).toISOString().split('T')
+  const short = `${time.slice(0, 5)} UTC`
+  return Math.abs(now - at) < 20 * hourMs ? short : `${date} ${short}`
+}
+
+/** `45 s`, `4 min`, `3 h` or `2 days`. */
+export function describeMs(ms: number): string {
+  if (ms < minuteMs) return `${Math.max(1, Math.round(ms / 1_000))} s`
+  if (ms < 2 * hourMs) return `${Math.round(ms / minuteMs)} min`
+  return ms < 2 * dayMs ? `${Math.round(ms / hourMs)} h` : `${Math.round(ms / dayMs)} days`
+}

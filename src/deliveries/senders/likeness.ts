@@ -1,0 +1,97 @@
+// What shows that a refused request comes from a sender that was accepted before. A refused request proves nothing, and everybody who knows
+// the URL can copy names and user agents from the documentation of the sender. A stranger has neither its network nor a number that the sender puts into
+// each request, such as the id of the webhook.
+import { hash } from 'node:crypto'
+import { isInternalAddress, parseClient, toNetwork } from '../network.ts'
+
+type Headers = Readonly<Record<string, string>>
+
+/** What accepted requests of a sender have in common. Values of `networks` and `agents`: when they were last seen. */
+export type Likeness = {
+  readonly networks: Readonly<Record<string, number>>
+  readonly agents: Readonly<Record<string, number>>
+  /** Digests of the header values that were the same in all samples. */
+  readonly constants: { readonly samples: number; readonly digests: Readonly<Record<string, string>> }
+}
+
+export const noLikeness: Likeness = { networks: {}, agents: {}, constants: { samples: 0, digests: {} } }
+
+/**
+ * `firm`: the network or a constant header of the sender. `loose`: only what everybody can copy, but its network shows nothing, because
+ * all requests come through one local address. `none`: a stranger.
+ */
+export type Resemblance = 'firm' | 'loose' | 'none'
+
+const mostNetworks = 64
+const mostAgents = 8
+const mostConstants = 16
+const fewestSamples = 3
+
+/** The network of every request that came through a local proxy or tunnel. */
+const localNetwork = 'local'
+
+/**
+ * The network by which a sender is recognised. Undefined if the client is unknown. `isForwarded`: a proxy that the configuration does not
+ * name forwarded the request, so its address is the same for all senders.
+ */
+export function findSenderNetwork(client: string, { isForwarded }: { isForwarded: boolean }): string | undefined {
+  const address = parseClient(client)
+  if (address === undefined) return undefined
+  return isForwarded || isInternalAddress(address) ? localNetwork : toNetwork(client)
+}
+
+/** The product of a user agent, without its version: `github-hookshot`. Empty without a user agent. */
+export function toAgentName(headers: Headers): string {
+  return (headers['user-agent'] ?? '').split(/[/ (]/, 1)[0]?.slice(0, 60).toLowerCase() ?? ''
+}
+
+/** What is known after another accepted request. */
+export function addSample(
+  known: Likeness,
+  { networks, headers, at }: { readonly networks: Iterable<string>; readonly headers: Headers; readonly at: number },
+): Likeness {
+  const added = Object.fromEntries([...networks].map((network) => [network, at]))
+  const { samples, digests } = known.constants
+  const found = digestConstants(headers)
+  const same =
+    samples === 0 ? Object.entries(found) : Object.entries(digests).filter(([name, value]) => found[name] === value)
+  return {
+    networks: keepNewest({ ...known.networks, ...added }, mostNetworks),
+    agents: keepNewest({ ...known.agents, [toAgentName(headers)]: at }, mostAgents),
+    constants: { samples: Math.min(samples + 1, 1_000), digests: Object.fromEntries(same.slice(0, mostConstants)) },
+  }
+}
+
+/** How a refused request resembles the accepted requests of a sender. */
+export function findResemblance(
+  { networks, agents, constants }: Likeness,
+  { network, headers }: { readonly network: string | undefined; readonly headers: Headers },
+): Resemblance {
+  if (!Object.hasOwn(agents, toAgentName(headers))) return 'none'
+  if (constants.samples >= fewestSamples) {
+    const found = digestConstants(headers)
+    if (Object.entries(constants.digests).some(([name, value]) => found[name] === value)) return 'firm'
+  }
+  if (network === undefined || !Object.hasOwn(networks, network)) return 'none'
+  return network === localNetwork ? 'loose' : 'firm'
+}
+
+/** Headers with numbers that are public, or that are the same for every sender. */
+const publicHeaders =
+  /^(accept|cf-|connection|content-|cookie|date|host|forwarded|traceparent|user-agent|via|x-forwarded-|x-real-ip)|version$/
+
+/** Digests of the header values that a stranger cannot guess: those with a long number or a long hexadecimal word. */
+function digestConstants(headers: Headers): Record<string, string> {
+  const found: Record<string, string> = {}
+  for (const [name, value] of Object.entries(headers)) {
+    if (value.length > 200 || publicHeaders.test(name)) continue
+    if (/\d{7}|(?=[0-9a-f-]*\d)[0-9a-f-]{16}/i.test(value)) found[name] = hash('sha256', value, 'hex').slice(0, 16)
+  }
+  return found
+}
+
+function keepNewest(seen: Readonly<Record<string, number>>, most: number): Readonly<Record<string, number>> {
+  const entries = Object.entries(seen)
+  if (entries.length <= most) return seen
+  return Object.fromEntries(entries.toSorted(([, one], [, other]) => other - one).slice(0, most))
+}

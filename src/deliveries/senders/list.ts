@@ -1,0 +1,45 @@
+// The senders as commands and the admin API show them.
+import type { SenderFields } from '../../model/api/operations.ts'
+import { problems } from '../../model/problem.ts'
+import { findSender } from '../../pipeline/sources.ts'
+import type { StoreReader } from '../../store/store.ts'
+import { toIsoTime } from '../records.ts'
+import { isLearnt } from './judge.ts'
+import { readRecords, type SenderRecord } from './record.ts'
+
+const hourMs = 3_600_000
+
+/** The senders of the store; the one that was accepted last is the last one. */
+export async function listSenders(store: Pick<StoreReader, 'cursors'>): Promise<SenderFields[]> {
+  const records = (await readRecords(store)).filter(({ mapping }) => mapping === undefined)
+  return records.toSorted((one, other) => one.last - other.last).map(toSenderFields)
+}
+
+function toSenderFields(record: SenderRecord): SenderFields {
+  const { hook, source, since, last, requests, silent, refused } = record
+  const open = Object.values(refused).filter(({ count }) => count > 0)
+  return {
+    hook,
+    source: source === '' ? null : source,
+    sourceName: findSender(source)?.label ?? null,
+    since: toIsoTime(since),
+    lastAt: toIsoTime(last),
+    requests,
+    usualMs: isLearnt(record) ? findUsualMs(record) : null,
+    silentSince: silent === undefined ? null : toIsoTime(silent.since),
+    refused: open.map(({ code, count, why, requestId, ...cause }) => ({
+      code,
+      status: problems[code].status,
+      since: toIsoTime(cause.since),
+      lastAt: toIsoTime(cause.last),
+      count,
+      why,
+      requestId,
+    })),
+  }
+}
+
+function findUsualMs({ hours: { counts } }: SenderRecord): number {
+  const requests = counts.reduce((sum, count) => sum + count, 0)
+  return Math.round((counts.length * hourMs) / Math.max(1, requests))
+}

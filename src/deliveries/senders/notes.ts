@@ -1,0 +1,191 @@
+// Notes of the requests since the last write, for the records of senders. A request costs two lookups and no write. The notes are bounded:
+// their hooks and senders are those of the configuration, and only requests that resemble a known sender are noted when they are refused.
+import type { Delivery } from '../../model/delivery.ts'
+import { type ProblemCode, problems, type TraceEntry } from '../../model/problem.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
+import { recogniseSender } from '../../pipeline/sources.ts'
+import type { Clock, Store } from '../../store/store.ts'
+import { findResemblance, type Resemblance, toAgentName, findSenderNetwork } from './likeness.ts'
+import type { RefusalRecord } from '../refused/quarantine.ts'
+import type { Period } from './rhythm.ts'
+import {
+  addRefused,
+  addSeen,
+  createRecord,
+  type NewRefusals,
+  type RecordKey,
+  type SenderRecord,
+  toCauseName,
+  toNewRefusals,
+  updateRecord,
+} from './record.ts'
+
+/** Of one sender, since the last write. */
+const mostNetworks = 100
+
+export type SenderNotes = {
+  /** Notes a request that was accepted. `mappingId`: absent if it repeated an accepted one. */
+  accepted(
+    delivery: Delivery,
+    request: { readonly client: string; readonly hook: Hook; readonly mappingId?: string | undefined },
+  ): void
+  /** Notes a refusal, if its request resembles a sender that was accepted before. `headers`: of the request. */
+  refused(refusal: RefusalRecord, headers: Headers, generation: Generation): void
+  /** Adds the notes to the records. What cannot be written is written the next time. `downs`: when the gateway did not listen. */
+  write(downs: readonly Period[]): Promise<void>
+}
+
+type NotesParts = {
+  readonly store: Pick<Store, 'cursor' | 'appendAll'>
+  readonly generation: () => Generation
+  readonly clock: Clock
+  /** The name of the record of a mapping that expects requests. */
+  readonly ringOf: (mappingId: string) => string | undefined
+  readonly recordsOf: (hook: string) => readonly SenderRecord[]
+  /** True: no new record may be made. */
+  readonly isFull: () => boolean
+  /** Called for the first request of a sender, and for the first refusal of a cause. */
+  readonly onNew: () => void
+}
+
+type Headers = Readonly<Record<string, string>>
+
+type NotedRequests = {
+  readonly networks: Set<string>
+  client: string
+  first: number
+  last: number
+  count: number
+  headers: Readonly<Record<string, string>>
+}
+
+/** Refusals that say nothing about the request. */
+const gatewayFaults: ReadonlySet<ProblemCode> = new Set([
+  'store-unavailable',
+  'store-full',
+  'queue-full',
+  'store-locked',
+  'overloaded',
+  'method-not-allowed',
+  'origin-denied',
+])
+
+export function createSenderNotes({ store, clock, generation, ...parts }: NotesParts): SenderNotes {
+  /** By hook, then by sender. */
+  const seen = new Map<string, Map<string, NotedRequests>>()
+  /** By the ring of a mapping with `expectEvery`. */
+  const seenByMapping = new Map<string, NotedRequests>()
+  const refusals = new Map<SenderRecord, Map<string, NewRefusals>>()
+
+  async function write(downs: readonly Period[]): Promise<void> {
+    for (const [hook, bySource] of seen) {
+      for (const source of bySource.keys()) await writeSeen({ hook, source }, { noted: bySource, name: source, downs })
+    }
+    for (const mapping of seenByMapping.keys())
+      await writeSeen({ hook: '', source: '', mapping }, { noted: seenByMapping, name: mapping, downs })
+    for (const [record, causes] of refusals) {
+      for (const [name, cause] of causes) {
+        causes.delete(name)
+        await updateRecord(store, record, (before) => before && addRefused(before, cause)).catch((thrown: unknown) => {
+          if (!causes.has(name)) causes.set(name, cause)
+          throw thrown
+        })
+      }
+      if (causes.size === 0) refusals.delete(record)
+    }
+  }
+
+  async function writeSeen(
+    key: RecordKey,
+    { noted, name, downs }: { noted: Map<string, NotedRequests>; name: string; downs: readonly Period[] },
+  ): Promise<void> {
+    const taken = noted.get(name)
+    if (taken === undefined) return
+    noted.delete(name)
+    await updateRecord(store, key, (before) => {
+      if (before === undefined && parts.isFull()) return undefined
+      return addSeen(before ?? createRecord(key, taken.first), taken, downs)
+    }).catch((thrown: unknown) => {
+      const later = noted.get(name)
+      noted.set(name, later === undefined ? taken : { ...later, first: taken.first, count: taken.count + later.count })
+      throw thrown
+    })
+  }
+
+  function note(noted: Map<string, NotedRequests>, name: string, { headers }: Delivery, client: string): boolean {
+    const now = clock()
+    const known = noted.get(name)
+    if (known === undefined) {
+      const networks = new Set(findNetwork(headers, client))
+      noted.set(name, { networks, client, first: now, last: now, count: 1, headers })
+      return true
+    }
+    known.last = now
+    known.count += 1
+    known.headers = headers
+    if (known.client === client || known.networks.size >= mostNetworks) return false
+    known.client = client
+    for (const network of findNetwork(headers, client)) known.networks.add(network)
+    return false
+  }
+
+  function findNetwork(headers: Headers, client: string): string[] {
+    const { trustedProxies } = generation().config.server
+    const isForwarded = trustedProxies.length === 0 && headers['x-forwarded-for'] !== undefined
+    return [findSenderNetwork(client, { isForwarded }) ?? []].flat()
+  }
+
+  /** The sender that a refused request comes from, if it was accepted before. */
+  function findRefusedSender({ hook, client, credential, trace }: RefusalRecord, headers: Headers, live: Generation) {
+    if (hook === undefined) return undefined
+    const known = parts.recordsOf(toHookLabel(live.hook(hook), hook) || hook)
+    if (known.length === 0) return undefined
+    const shown = recogniseSender({ headers })?.facts.source
+    const alike = known.filter(({ source }) => shown === undefined || source === '' || source === shown)
+    if (credential === 'hook-token' || trace.some(({ matched }) => matched)) {
+      const record = alike.find(({ agents }) => Object.hasOwn(agents, toAgentName(headers))) ?? alike[0]
+      return record && { record, tie: 'firm' as const }
+    }
+    const [network] = findNetwork(headers, client)
+    const ties = alike.map((record) => ({ record, tie: findResemblance(record, { network, headers }) }))
+    return ties.find(({ tie }) => tie === 'firm') ?? ties.find(({ tie }) => tie === 'loose')
+  }
+
+  return {
+    accepted(delivery, { client, hook, mappingId }) {
+      const { path, verifiedBy, sender } = delivery
+      const source = verifiedBy ?? (sender?.shownBy === 'headers' ? sender.facts.source : '')
+      const label = toHookLabel(hook, path)
+      let bySource = seen.get(label)
+      if (bySource === undefined) seen.set(label, (bySource = new Map()))
+      const isFirst = note(bySource, source, delivery, client)
+      if (isFirst && !parts.recordsOf(label).some((record) => record.source === source)) parts.onNew()
+      const ring = mappingId === undefined ? undefined : parts.ringOf(mappingId)
+      if (ring !== undefined) note(seenByMapping, ring, delivery, client)
+    },
+    refused(refusal, headers, live) {
+      const { code, requestId, trace } = refusal
+      if (gatewayFaults.has(code)) return
+      const found: { record: SenderRecord; tie: Resemblance } | undefined = findRefusedSender(refusal, headers, live)
+      if (found === undefined) return
+      const { record, tie } = found
+      const causes = refusals.get(record) ?? new Map<string, NewRefusals>()
+      refusals.set(record, causes)
+      const name = toCauseName(code)
+      if (record.refused[name] === undefined && !causes.has(name)) parts.onNew()
+      causes.set(
+        name,
+        toNewRefusals(causes.get(name), { code, requestId, at: clock(), tie, why: findWhy(code, trace) }),
+      )
+    },
+    write,
+  }
+}
+
+/** The reason in words of the gateway: the text of a payload or of a schema never enters an alert. */
+function findWhy(code: ProblemCode, trace: readonly TraceEntry[]): string {
+  const failed =
+    code === 'unauthorized' || code === 'proof-unavailable' ? trace.find(({ matched }) => !matched)?.why : undefined
+  return failed ?? `${problems[code].title}.`
+}

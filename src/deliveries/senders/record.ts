@@ -1,0 +1,167 @@
+// What is known about a sender: when it sends, what its requests have in common, and what was refused. One record for each hook and sender,
+// in the store; every gateway adds to it, and one of them judges it (judge.ts).
+//
+//   refusal    counted ──▶ told ──▶ over      it is over when the sender is accepted again and nothing more is refused
+//   silence    told ──▶ over                  it is over when the sender is accepted again
+import type { ProblemCode } from '../../model/problem.ts'
+import type { CursorMove } from '../../store/cursors.ts'
+import type { Store, StoreReader } from '../../store/store.ts'
+import { addSample, type Likeness, noLikeness, type Resemblance } from './likeness.ts'
+import { addToHour, countExpected, type Hours, noHours, type Period } from './rhythm.ts'
+
+/** All times are milliseconds since the epoch. */
+export type SenderRecord = Likeness & {
+  readonly hook: string
+  /** Empty for senders that are not recognised. */
+  readonly source: string
+  /** The ring of the mapping whose `expectEvery` this record is for. Such a record has no hook, source and likeness. */
+  readonly mapping?: string
+  /** The first and the last accepted request. */
+  readonly since: number
+  readonly last: number
+  /** The number of accepted requests. */
+  readonly requests: number
+  readonly hours: Hours
+  /** The longest usual silence, in requests that were expected during it. */
+  readonly longest: { readonly expected: number; readonly at: number }
+  /** Reported silences that have ended, so that a sender that now sends less often is not reported again and again. */
+  readonly ended: readonly { readonly expected: number; readonly at: number }[]
+  readonly refused: Readonly<Record<string, RefusedCause>>
+  readonly silent?: { readonly since: number; readonly toldAt: number } | undefined
+}
+
+/** Requests that were refused for one cause. */
+export type RefusedCause = {
+  readonly code: ProblemCode
+  readonly since: number
+  readonly last: number
+  readonly count: number
+  /** How many of them are surely from the sender. */
+  readonly firm: number
+  /** The first reason, in words of the gateway. */
+  readonly why: string
+  readonly requestId: string
+  readonly toldAt?: number
+  /** No message about this cause is sent before this time. */
+  readonly quietUntil?: number
+}
+
+/** Accepted requests since the last write. */
+export type SeenRequests = {
+  readonly first: number
+  readonly last: number
+  readonly count: number
+  readonly networks: Iterable<string>
+  /** Of the last request. */
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Refused requests since the last write. */
+export type NewRefusals = Pick<RefusedCause, 'code' | 'since' | 'last' | 'count' | 'firm' | 'why' | 'requestId'>
+
+export type RecordKey = Pick<SenderRecord, 'hook' | 'source' | 'mapping'>
+
+const halfLifeMs = 14 * 86_400_000
+const mostEnded = 5
+
+export function createRecord(key: RecordKey, at: number): SenderRecord {
+  const { networks, agents, constants } = noLikeness
+  const facts = {
+    since: at,
+    last: at,
+    requests: 0,
+    hours: noHours,
+    longest: { expected: 0, at },
+    ended: [],
+    refused: {},
+  }
+  return { ...key, ...facts, networks, agents, constants }
+}
+
+/** The record with accepted requests. `downs`: when the gateway did not listen. */
+export function addSeen(before: SenderRecord, seen: SeenRequests, downs: readonly Period[]): SenderRecord {
+  const isFirst = before.requests === 0
+  const known = isFirst ? { ...before, since: seen.first, last: seen.first } : addSilence(before, seen.first, downs)
+  const likeness = before.mapping === undefined ? addSample(known, { ...seen, at: seen.last }) : {}
+  return {
+    ...known,
+    ...likeness,
+    last: Math.max(known.last, seen.last),
+    requests: known.requests + seen.count,
+    hours: addToHour(known.hours, seen.last, seen.count),
+  }
+}
+
+/** The record with the silence that ended at `to`. */
+function addSilence(before: SenderRecord, to: number, downs: readonly Period[]): SenderRecord {
+  if (to <= before.last) return before
+  const expected = countExpected(before.hours, { from: before.last, to }, downs)
+  // an outage is not usual
+  if (before.silent !== undefined)
+    return { ...before, ended: [{ expected, at: to }, ...before.ended].slice(0, mostEnded) }
+  return expected > readLongest(before, to) ? { ...before, longest: { expected, at: to } } : before
+}
+
+/** The longest usual silence, which is forgotten slowly. */
+export function readLongest({ longest }: SenderRecord, now: number): number {
+  return longest.expected * 0.5 ** (Math.max(0, now - longest.at) / halfLifeMs)
+}
+
+/** Codes that are one cause: after several failed proofs a sender is rate-limited. */
+export function toCauseName(code: ProblemCode): string {
+  return code === 'rate-limited' || code === 'proof-unavailable' ? 'unauthorized' : code
+}
+
+export function addRefused(before: SenderRecord, added: NewRefusals): SenderRecord {
+  const name = toCauseName(added.code)
+  const known = before.refused[name]
+  const cause: RefusedCause =
+    known === undefined || known.count === 0
+      ? { ...known, ...added }
+      : {
+          ...known,
+          last: Math.max(known.last, added.last),
+          count: known.count + added.count,
+          firm: known.firm + added.firm,
+        }
+  return { ...before, refused: { ...before.refused, [name]: cause } }
+}
+
+export function toNewRefusals(
+  before: NewRefusals | undefined,
+  one: Pick<RefusedCause, 'code' | 'why' | 'requestId'> & { readonly at: number; readonly tie: Resemblance },
+): NewRefusals {
+  const { at, tie, ...first } = one
+  const firm = tie === 'firm' ? 1 : 0
+  if (before === undefined) return { ...first, since: at, last: at, count: 1, firm }
+  return { ...before, last: at, count: before.count + 1, firm: before.firm + firm }
+}
+
+const folder = 'sender/'
+
+function toCursorName({ hook, source, mapping }: RecordKey): string {
+  return folder + [hook, source, ...(mapping === undefined ? [] : [mapping])].map(encodeURIComponent).join('/')
+}
+
+/** The records of the store. */
+export async function readRecords(store: Pick<StoreReader, 'cursors'>): Promise<SenderRecord[]> {
+  // as: only this file writes these cursors
+  return (await store.cursors(folder)).map(({ value }) => JSON.parse(value) as SenderRecord)
+}
+
+/** Applies `change` to the newest record and stores it; again if another gateway wrote in between. Undefined: nothing changes. */
+export async function updateRecord(
+  store: Pick<Store, 'cursor' | 'appendAll'>,
+  key: RecordKey,
+  change: (before: SenderRecord | undefined) => SenderRecord | undefined,
+): Promise<void> {
+  const name = toCursorName(key)
+  for (;;) {
+    const from = await store.cursor(name)
+    // as: only this file writes these cursors
+    const after = change(from === undefined ? undefined : (JSON.parse(from) as SenderRecord))
+    if (after === undefined) return
+    const move: CursorMove = { name, from, to: JSON.stringify(after) }
+    if ((await store.appendAll([], move)) !== 'moved') return
+  }
+}

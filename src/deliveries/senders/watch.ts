@@ -1,0 +1,187 @@
+// Watches the senders: notes who is accepted and who is refused, and tells the operator who is refused now or silent. Nothing is read or
+// written during a request. Once a minute, each gateway adds what it has noted to the records in the store, and one of them judges these.
+import { toErrorName } from '../../base/exceptions.ts'
+import type { Log } from '../../model/log.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import { findSender } from '../../pipeline/sources.ts'
+import type { Duty } from '../../store/named-leases.ts'
+import type { Clock, Store } from '../../store/store.ts'
+import type { Period } from './rhythm.ts'
+import { type JudgeFacts, judge, type SenderNotice } from './judge.ts'
+import { createSenderNotes, type SenderNotes } from './notes.ts'
+import { createRecord, readRecords, type SenderRecord, updateRecord } from './record.ts'
+
+const everyMs = 60_000
+/** A sender that is new, or that is refused for a new cause, is written sooner. */
+const soonMs = 1_000
+/** A longer pause of the watch is a time in which the gateway did not listen. */
+const mostPauseMs = 3 * everyMs
+const mostDowns = 50
+const keptMs = 29 * 86_400_000
+/** Hooks and senders are limited by the configuration. This limit is for a configuration that changes for years. */
+const mostRecords = 1_000
+const forgottenAfterMs = 90 * 86_400_000
+const watchCursor = 'senders/watch'
+
+export type SenderWatch = Pick<SenderNotes, 'accepted' | 'refused'> & {
+  /** Adds what was noted to the store and judges all records. It runs once a minute by itself. Never rejects. */
+  look(): Promise<void>
+  /** Returns a function that writes what was noted and ends the watch. */
+  start(): () => Promise<void>
+}
+
+type WatchParts = {
+  readonly store: Pick<Store, 'cursor' | 'cursors' | 'appendAll'>
+  readonly generation: () => Generation
+  readonly clock: Clock
+  /** Of several gateways, one judges the records. */
+  readonly duty: Duty
+  /** Queues a message to the operator. Resolves to false if it could not be queued now. */
+  readonly tell: (notice: SenderNotice) => Promise<boolean>
+  readonly log: Log
+}
+
+export function createSenderWatch({ store, generation, clock, duty, tell, log }: WatchParts): SenderWatch {
+  /** As the store had them a minute ago. */
+  let records: readonly SenderRecord[] = []
+  let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
+  let downs: readonly Period[] = []
+  let looking: Promise<void> = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+  let soon: NodeJS.Timeout | undefined
+  const expecting = createExpectations(generation)
+  const notes = createSenderNotes({
+    store,
+    generation,
+    clock,
+    ringOf: expecting.ringOf,
+    recordsOf: (hook) => byHook.get(hook) ?? [],
+    isFull: () => records.length >= mostRecords,
+    onNew: () => {
+      if (timer !== undefined) soon ??= setTimeout(() => ((soon = undefined), void look()), soonMs).unref()
+    },
+  })
+
+  function look(): Promise<void> {
+    looking = looking.then(lookOnce).catch((thrown: unknown) => {
+      log.warn({ thrown: toErrorName(thrown) }, 'the records of the senders could not be read or written')
+    })
+    return looking
+  }
+
+  async function lookOnce(): Promise<void> {
+    if (duty.isHeld()) await noteListening()
+    downs = (await readListening()).downs
+    await notes.write(downs)
+    await read()
+    if (!duty.isHeld() || !generation().config.hooks.enabled) return
+    await addExpected()
+    for (const record of records) await judgeRecord(record)
+  }
+
+  async function read(): Promise<void> {
+    records = await readRecords(store)
+    byHook = groupByHook(records.filter(({ mapping }) => mapping === undefined))
+  }
+
+  async function readListening(): Promise<{ text: string | undefined; at: number; downs: readonly Period[] }> {
+    const text = await store.cursor(watchCursor)
+    // as: only this file writes it
+    const { at, downs: known } = JSON.parse(text ?? `{"at":${clock()},"downs":[]}`) as { at: number; downs: Period[] }
+    return { text, at, downs: known }
+  }
+
+  async function noteListening(): Promise<void> {
+    const now = clock()
+    const { text, at, downs: known } = await readListening()
+    const added = now - at > mostPauseMs ? [{ from: at, to: now }] : []
+    const next = { at: now, downs: [...known.filter(({ to }) => now - to < keptMs), ...added].slice(-mostDowns) }
+    await store.appendAll([], { name: watchCursor, from: text, to: JSON.stringify(next) })
+  }
+
+  /** A mapping that expects requests is watched from the moment that the configuration has it. */
+  async function addExpected(): Promise<void> {
+    const known = new Set(records.map(({ mapping }) => mapping))
+    for (const { ring: mapping } of expecting.list()) {
+      const key = { hook: '', source: '', mapping }
+      if (!known.has(mapping)) await updateRecord(store, key, (before) => before ?? createRecord(key, clock()))
+    }
+  }
+
+  async function judgeRecord(record: SenderRecord): Promise<void> {
+    const facts = gatherFacts(record)
+    if (facts === undefined) return
+    for (const { notice } of judge(record, facts)) {
+      if (notice !== undefined) {
+        if (!(await tell(notice))) continue
+        log.warn({ hook: record.hook, source: record.source }, notice.text)
+      }
+      await updateRecord(
+        store,
+        record,
+        (before) => before && judge(before, facts).find((other) => other.notice?.cause === notice?.cause)?.after,
+      )
+    }
+  }
+
+  /** Undefined for a record that is not judged any more. */
+  function gatherFacts(record: SenderRecord): JudgeFacts | undefined {
+    const now = clock()
+    if (record.mapping !== undefined) {
+      const found = expecting.list().find(({ ring }) => ring === record.mapping)
+      if (found === undefined) return undefined
+      return { now, downs, name: found.id, expectation: found.everyMs === 0 ? 'off' : found.everyMs }
+    }
+    const name = findSender(record.source)?.label ?? record.source
+    if (now - record.last > forgottenAfterMs) return undefined
+    const hook = generation().hook(record.hook)
+    const isExpected = hook.mappings.some(({ mapping }) => mapping.expectEvery !== undefined)
+    const isGone = hook.kind === 'unknown' && record.hook !== '*'
+    return { now, downs, name, expectation: isExpected || isGone ? 'off' : 'learnt' }
+  }
+
+  async function stop(): Promise<void> {
+    clearInterval(timer)
+    timer = undefined
+    clearTimeout(soon)
+    await looking
+    await notes.write(downs).catch(() => undefined)
+  }
+
+  return {
+    accepted: notes.accepted,
+    refused: notes.refused,
+    look,
+    start() {
+      void read().catch(() => undefined)
+      timer = setInterval(() => void look(), everyMs).unref()
+      return stop
+    },
+  }
+}
+
+function groupByHook(records: readonly SenderRecord[]): Map<string, SenderRecord[]> {
+  const groups = new Map<string, SenderRecord[]>()
+  for (const record of records) groups.set(record.hook, [...(groups.get(record.hook) ?? []), record])
+  return groups
+}
+
+/** A mapping whose `expectEvery` says how often it takes a request. */
+type Expectation = { readonly id: string; readonly ring: string; readonly everyMs: number }
+
+/** The mappings of the live generation, read once for each generation. */
+function createExpectations(generation: () => Generation) {
+  let known: { readonly of: Generation; readonly byId: ReadonlyMap<string, Expectation> } | undefined
+  const byId = () => {
+    const live = generation()
+    if (known?.of !== live) known = { of: live, byId: new Map(listExpectations(live).map((each) => [each.id, each])) }
+    return known.byId
+  }
+  return { list: () => [...byId().values()], ringOf: (mappingId: string) => byId().get(mappingId)?.ring }
+}
+
+function listExpectations({ mappings }: Generation): Expectation[] {
+  return mappings.flatMap(({ id, identity, mapping: { expectEvery: everyMs } }) =>
+    everyMs === undefined ? [] : [{ id, ring: identity.ring, everyMs }],
+  )
+}

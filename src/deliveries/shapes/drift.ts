@@ -1,0 +1,244 @@
+// Watches whether payloads still have what the mappings read. A change is reported to the operator when chance does not explain it: a new event, a field
+// that is missing now, or a field that has another kind of value. A report contains no value of a payload.
+import type { JsonValue } from '../../base/json.ts'
+import { cut, toPrintableLine } from '../../base/text.ts'
+import type { Log } from '../../model/log.ts'
+import type { CompiledMapping } from '../../pipeline/compile.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import { readPath } from '../../pipeline/path.ts'
+import { listReads, type MappingRead, mayMatch } from '../../pipeline/reads.ts'
+import { type EventKey, type EventShape, readRequests } from '../../shapes/event-shape.ts'
+import { findFieldShape } from '../../shapes/places.ts'
+import { countSeen, findKind, type Kind } from '../../shapes/shape.ts'
+import { mostEvents } from './stored.ts'
+
+/** The number of known requests before a change can be unusual. */
+const fewestRequests = 20
+/** The fewest requests in a row that show a change. */
+const fewestInRow = 3
+/** A change is reported if the earlier requests make its requests in a row less probable than this. */
+const leastChance = 1e-6
+/** A new event is unusual if at least so many requests came for each known one, and hardly any event came only once. */
+const requestsOfEvent = 10
+const mostSingles = 0.01
+
+/** Events and fields may have names from requests, so the records are limited. */
+const mostRecords = 5_000
+/** All alerts share one limit an hour: most of it is left to failures. */
+const mostNoticesAnHour = 4
+const hourMs = 3_600_000
+const retryAfterMs = 300_000
+const mostListed = 5
+
+type Found = Kind | 'missing'
+
+/** The kinds that one path had in the requests of one event. `row`: the newest requests with the same kind. */
+type PathRecord = {
+  total: number
+  readonly counts: Map<Found, number>
+  row: { found: Found; count: number }
+  isTold: boolean
+}
+
+type DriftWatch = {
+  /** Takes the shapes that the store has. */
+  begin(shapes: readonly EventShape[]): void
+  /** A payload of an event, and the delivery that had it. */
+  look(key: EventKey, payload: JsonValue, deliveryId: string): void
+}
+
+export type DriftParts = {
+  readonly generation: () => Generation
+  /** Queues a message to the operator. Resolves to false if it could not be queued now. */
+  readonly tell: (notice: { readonly cause: string; readonly text: string }) => Promise<boolean>
+  readonly log: Log
+}
+
+export function createDriftWatch({ generation, tell, log }: DriftParts): DriftWatch {
+  /** The requests of each event, by hook. */
+  const events = new Map<string, Map<string, number>>()
+  const records = new Map<string, PathRecord>()
+  const stored = new Map<string, EventShape>()
+  const readsOf = createReads()
+  const notices = createNotices({ tell, log })
+
+  function lookAtEvent(key: EventKey, deliveryId: string): void {
+    const { hook, source, event } = key
+    const known = events.get(hook) ?? new Map<string, number>()
+    events.set(hook, known)
+    const name = JSON.stringify([source, event])
+    const before = known.get(name)
+    if (before === undefined && known.size >= mostEvents) return
+    known.set(name, (before ?? 0) + 1)
+    if (before !== undefined || event === '' || !isUnusual(known, name) || isNamed(generation(), key)) return
+    const text = `${describeHook(key)} got the event "${event}"${source === '' ? '' : ` of ${source}`} for the first time. ${describeNext(key, deliveryId)}`
+    // an event that was not told is looked at as a new one again
+    notices.send(`new event ${hook} ${name}`, text, () => known.delete(name))
+  }
+
+  /** The change of the path, if it is to be told. */
+  function lookAtPath(key: EventKey, watched: Watched, payload: JsonValue): Change | undefined {
+    const { read } = watched
+    const name = JSON.stringify([key.hook, key.source, key.event, read.text])
+    const known = records.get(name)
+    if (known === undefined && records.size >= mostRecords) return undefined
+    const record = known ?? createRecord(stored.get(toEventName(key)), read)
+    records.set(name, record)
+    const value = readPath(payload, read.path)
+    const found = value === undefined ? 'missing' : findKind(value)
+    record.row = found === record.row.found ? { found, count: record.row.count + 1 } : { found, count: 1 }
+    if (record.row.count === 1) record.isTold = false
+    record.total += 1
+    record.counts.set(found, (record.counts.get(found) ?? 0) + 1)
+    return record.isTold || !isChange(record) ? undefined : { ...watched, record }
+  }
+
+  /** Fields of one event often change together, so they are told in one notice. */
+  function lookAtPaths(key: EventKey, payload: JsonValue, deliveryId: string): void {
+    const changes = readsOf(generation(), key).flatMap((watched) => lookAtPath(key, watched, payload) ?? [])
+    const [first, ...others] = changes
+    if (first === undefined) return
+    for (const { record } of changes) record.isTold = true
+    const text = `${describeHook(key)}: ${describeChange(key, first)}${describeOthers(others)} ${describeNext(key, deliveryId)}`
+    notices.send(`drift ${toEventName(key)}`, text, () => {
+      for (const { record } of changes) record.isTold = false
+    })
+  }
+
+  return {
+    begin(shapes) {
+      for (const shape of shapes) {
+        const known = events.get(shape.hook) ?? new Map<string, number>()
+        events.set(shape.hook, known)
+        const name = JSON.stringify([shape.source, shape.event])
+        known.set(name, (known.get(name) ?? 0) + readRequests(shape).count)
+        stored.set(toEventName(shape), shape)
+      }
+    },
+    look(key, payload, deliveryId) {
+      lookAtEvent(key, deliveryId)
+      lookAtPaths(key, payload, deliveryId)
+    },
+  }
+}
+
+type Watched = { readonly mappingId: string; readonly read: MappingRead }
+type Change = Watched & { readonly record: PathRecord }
+
+/** Tells few changes an hour, and each cause once an hour. A change that could not be told waits before it is tried again. */
+function createNotices({ tell, log }: Pick<DriftParts, 'tell' | 'log'>) {
+  /** `isLogged`: the log has the change already. `until`: nothing is told of the cause before. */
+  const causes = new Map<string, { until: number; isLogged: boolean }>()
+  /** The notices of the last hour. */
+  let sent: { readonly at: number }[] = []
+
+  async function queue(cause: string, text: string, now: number): Promise<boolean> {
+    sent = sent.filter(({ at }) => now - at < hourMs)
+    if (sent.length >= mostNoticesAnHour) return false
+    const notice = { at: now }
+    sent.push(notice)
+    const isQueued = await tell({ cause, text: `Hookloom: ${text}` })
+    if (isQueued) causes.set(cause, { until: now + hourMs, isLogged: false })
+    else sent = sent.filter((other) => other !== notice)
+    return isQueued
+  }
+
+  return {
+    /** `onFailure`: called if the change could not be told now. */
+    send(cause: string, text: string, onFailure: () => void): void {
+      const now = performance.now()
+      const known = causes.get(cause)
+      if (known !== undefined && now < known.until) return onFailure()
+      if (known?.isLogged !== true) log.warn({}, text)
+      for (const [name, { until }] of causes) if (now - until >= hourMs) causes.delete(name)
+      causes.set(cause, { until: now + retryAfterMs, isLogged: true })
+      void queue(cause, text, now).then((isQueued) => (isQueued ? undefined : onFailure()))
+    },
+  }
+}
+
+/** The paths that the mappings of an event need, each once. */
+function createReads() {
+  const known = new WeakMap<CompiledMapping, readonly MappingRead[]>()
+  return (generation: Generation, key: EventKey): Watched[] => {
+    const wanted = new Map<string, Watched>()
+    for (const compiled of generation.hook(key.hook).mappings) {
+      if (!mayMatch(compiled.mapping, key)) continue
+      const reads = known.get(compiled) ?? listReads(compiled.mapping).filter(({ hasDefault }) => !hasDefault)
+      known.set(compiled, reads)
+      for (const read of reads) if (!wanted.has(read.text)) wanted.set(read.text, { mappingId: compiled.id, read })
+    }
+    return [...wanted.values()]
+  }
+}
+
+/** Begins with the counts of the store, unless the path leads through an array, whose items are not counted by request. */
+function createRecord(shape: EventShape | undefined, { path }: MappingRead): PathRecord {
+  const record: PathRecord = { total: 0, counts: new Map(), row: { found: 'missing', count: 0 }, isTold: false }
+  const place = shape && path.every((step) => typeof step === 'string') ? findFieldShape(shape.shape, path) : undefined
+  if (shape === undefined || place === undefined) return record
+  const { count } = readRequests(shape)
+  record.total = count
+  for (const [kind, seen] of place.kinds) record.counts.set(kind, seen.count)
+  record.counts.set('missing', Math.max(0, count - countSeen(place)))
+  return record
+}
+
+function isChange({ total, counts, row }: PathRecord): boolean {
+  const before = total - row.count
+  if (row.count < fewestInRow || before < fewestRequests) return false
+  const chance = ((counts.get(row.found) ?? 0) - row.count + 1) / (before + 2)
+  return chance ** row.count < leastChance
+}
+
+/** By Good and Turing, the chance of a new event is the share of the requests whose event came only once. */
+function isUnusual(known: ReadonlyMap<string, number>, name: string): boolean {
+  const others = [...known].filter(([other]) => other !== name).map(([, count]) => count)
+  const total = others.reduce((sum, count) => sum + count, 0)
+  const singles = others.filter((count) => count === 1).length
+  return total >= Math.max(fewestRequests, requestsOfEvent * others.length) && singles <= mostSingles * total
+}
+
+/** Whether a mapping names the event, so that it is expected. */
+function isNamed(generation: Generation, { hook, event }: EventKey): boolean {
+  return generation.hook(hook).mappings.some(({ match }) => [match.event].flat().includes(event))
+}
+
+function toEventName({ hook, source, event }: EventKey): string {
+  return JSON.stringify([hook, source, event])
+}
+
+function describeHook({ hook }: EventKey): string {
+  return hook === '*' ? 'the mappings without a path' : `the hook "${cut(toPrintableLine(hook), 100)}"`
+}
+
+function describeChange({ event }: EventKey, { mappingId, read, record: { counts, row } }: Change): string {
+  const usual = [...counts].filter(([kind]) => kind !== row.found).toSorted(([, one], [, other]) => other - one)
+  const before = usual[0]?.[0] ?? 'missing'
+  const requests = `${row.count} requests${event === '' ? '' : ` of the event "${event}"`}`
+  return (
+    `${describeNow(read, row.found, 120)} in the last ${requests}; before, it was ${describeFound(before)}. ` +
+    `${read.field} of the mapping "${cut(toPrintableLine(mappingId), 100)}" reads it.`
+  )
+}
+
+/** The changes but the first one. */
+function describeOthers(others: readonly Change[]): string {
+  if (others.length === 0) return ''
+  const listed = others.slice(0, mostListed - 1).map(({ read, record }) => describeNow(read, record.row.found, 60))
+  const more = others.length - listed.length
+  return ` Also, ${listed.join(', ')}${more === 0 ? '' : `, and ${more} more changed`}.`
+}
+
+function describeNow({ text }: MappingRead, found: Found, mostChars: number): string {
+  return `"${cut(toPrintableLine(text), mostChars)}" ${found === 'missing' ? 'is missing' : `is ${describeFound(found)}`}`
+}
+
+function describeFound(found: Found): string {
+  if (found === 'missing' || found === 'null') return found
+  return /^[ao]/.test(found) ? `an ${found}` : `a ${found}`
+}
+
+function describeNext({ hook }: EventKey, deliveryId: string): string {
+  return `"hookloom capture ${deliveryId}" makes the request a fixture, if it is kept; "hookloom shapes${hook === '*' ? '' : ` ${cut(toPrintableLine(hook), 100)}`} --since 1d" shows what changed.`
+}

@@ -1,0 +1,168 @@
+// Learns the shapes of payloads from the requests that were stored. No request waits for this: payloads are read after the answer, for a
+// bounded share of the time of the main thread, so that under load only some requests are learnt from.
+import { toErrorName } from '../../base/exceptions.ts'
+import type { Delivery } from '../../model/delivery.ts'
+import type { Log } from '../../model/log.ts'
+import { parseBody } from '../../model/parse-body.ts'
+import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
+import { createEventShape, type EventShape, learnPayload, mergeEventShape } from '../../shapes/event-shape.ts'
+import type { Store } from '../../store/store.ts'
+import { createDriftWatch, type DriftParts } from './drift.ts'
+import { addToStored, mostEvents, readShapes } from './stored.ts'
+
+/** After work of one millisecond, the next work waits this many: two percent of the time. */
+const restFactor = 49
+const mostWaiting = 32
+const mostWaitingBytes = 4_000_000
+const largestBody = 1_000_000
+const writeAfterMs = 15_000
+/** For an event that this process has not seen yet. */
+const firstWriteAfterMs = 1_000
+const developmentWriteAfterMs = 50
+
+export type ShapeLearner = {
+  /** Notes a delivery that was stored. */
+  note(delivery: Delivery, hook: Hook): void
+  /** Learns from the noted deliveries now, and writes what was learnt. Never rejects. */
+  flush(): Promise<void>
+  stop(): Promise<void>
+}
+
+type LearnerParts = {
+  readonly store: Pick<Store, 'cursor' | 'cursors' | 'appendAll'>
+  /** `hookloom dev`: what was learnt is written at once. */
+  readonly development: boolean
+  /** Reports changes of the payloads to the operator. Default: they are not reported. */
+  readonly watched?: Omit<DriftParts, 'log'> | undefined
+  /** Called after a write. */
+  readonly onLearnt?: ((hook: string) => void) | undefined
+  readonly log: Log
+}
+
+type Waiting = Pick<Delivery, 'id' | 'receivedAt'> &
+  Pick<Delivery['body'], 'bytes' | 'syntax'> & { readonly event: EventShape }
+
+export function createShapeLearner({ store, development, watched, onLearnt, log }: LearnerParts): ShapeLearner {
+  const drift = watched && createDriftWatch({ ...watched, log })
+  const waiting: Waiting[] = []
+  let waitingBytes = 0
+  /** What was learnt since the last write. */
+  const learnt = new Map<string, EventShape>()
+  /** The events of the store and of this process. Undefined: not read yet. */
+  let known: Set<string> | undefined
+  let isFull = false
+  let learnTimer: NodeJS.Timeout | undefined
+  let writeTimer: NodeJS.Timeout | undefined
+  let writing: Promise<void> = Promise.resolve()
+
+  function scheduleLearning(ms: number): void {
+    learnTimer ??= setTimeout(() => void learnInTime(), ms).unref()
+  }
+
+  async function learnInTime(): Promise<void> {
+    await readKnown()
+    learnTimer = undefined
+    const started = performance.now()
+    learnNext()
+    if (waiting.length > 0) scheduleLearning(Math.ceil(restFactor * (performance.now() - started)))
+  }
+
+  /** If the store cannot be read, its shapes are learnt again. */
+  async function readKnown(): Promise<void> {
+    if (known !== undefined) return
+    try {
+      const shapes = await readShapes(store)
+      if (known !== undefined) return
+      known = new Set(shapes.map(toKey))
+      drift?.begin(shapes)
+    } catch (thrown) {
+      log.debug({ thrown: toErrorName(thrown) }, 'the shapes of payloads could not be read')
+    }
+  }
+
+  function scheduleWrite(key: string): void {
+    // an event beyond the limit is not written
+    const isNew = known === undefined || (!known.has(key) && known.size < mostEvents)
+    const ms = isNew ? firstWriteAfterMs : writeAfterMs
+    writeTimer ??= setTimeout(() => void write(), development ? developmentWriteAfterMs : ms).unref()
+  }
+
+  function learnNext(): void {
+    const next = waiting.shift()
+    if (next === undefined) return
+    waitingBytes -= next.bytes.byteLength
+    const key = toKey(next.event)
+    const target = learnt.get(key) ?? next.event
+    learnt.set(key, target)
+    try {
+      const payload = parseBody(next.bytes, next.syntax)
+      learnPayload(target, payload, next.receivedAt)
+      drift?.look(next.event, payload, next.id)
+    } catch (error) {
+      log.debug({ thrown: toErrorName(error) }, 'a payload could not be read for its shape')
+    }
+    scheduleWrite(key)
+  }
+
+  function write(): Promise<void> {
+    clearTimeout(writeTimer)
+    writeTimer = undefined
+    writing = writing.then(writeAll).catch((thrown: unknown) => {
+      log.debug({ thrown: toErrorName(thrown) }, 'the shapes of payloads could not be written; they are written later')
+    })
+    return writing
+  }
+
+  async function writeAll(): Promise<void> {
+    await readKnown()
+    if (known === undefined) throw new Error('the shapes of payloads could not be read')
+    for (const [key, shape] of learnt) {
+      learnt.delete(key)
+      if (!known.has(key) && known.size >= mostEvents) {
+        if (!isFull)
+          log.warn({}, `requests of more than ${mostEvents} events came: the shapes of further events are not learnt`)
+        isFull = true
+        continue
+      }
+      try {
+        await addToStored(store, shape)
+        known.add(key)
+        onLearnt?.(shape.hook)
+      } catch (error) {
+        const later = learnt.get(key)
+        if (later !== undefined) mergeEventShape(shape, later)
+        learnt.set(key, shape)
+        scheduleWrite(key)
+        throw error
+      }
+    }
+  }
+
+  async function flush(): Promise<void> {
+    await readKnown()
+    while (waiting.length > 0) learnNext()
+    await write()
+  }
+
+  return {
+    note({ id, path, source, event, receivedAt, body: { bytes, syntax } }, hook) {
+      const { byteLength } = bytes
+      if (hook.kind !== 'mapped' || byteLength === 0 || byteLength > largestBody) return
+      if (waiting.length >= mostWaiting || waitingBytes + byteLength > mostWaitingBytes) return
+      const key = { hook: toHookLabel(hook, path), ...(source && { source }), ...(event && { event }) }
+      waiting.push({ id, bytes, syntax, receivedAt, event: createEventShape(key) })
+      waitingBytes += byteLength
+      scheduleLearning(0)
+    },
+    flush,
+    async stop() {
+      clearTimeout(learnTimer)
+      await flush()
+      clearTimeout(writeTimer)
+    },
+  }
+}
+
+function toKey({ hook, source, event }: EventShape): string {
+  return JSON.stringify([hook, source, event])
+}

@@ -1,0 +1,36 @@
+// The learnt shapes in the store: a cursor for each event, so that several gateways add to the same one.
+import {
+  type EventKey,
+  type EventShape,
+  mergeEventShape,
+  parseEventShape,
+  renderEventShape,
+} from '../../shapes/event-shape.ts'
+import type { Store, StoreReader } from '../../store/store.ts'
+
+/** Events and senders are names from requests, so their number is limited. */
+export const mostEvents = 200
+
+const folder = 'shape/'
+
+function toCursorName({ hook, source, event }: EventKey): string {
+  return folder + [hook, source, event].map(encodeURIComponent).join('/')
+}
+
+/** The learnt shapes, or those of one hook. */
+export async function readShapes(store: Pick<StoreReader, 'cursors'>, hook?: string): Promise<EventShape[]> {
+  const prefix = hook === undefined ? folder : `${folder}${encodeURIComponent(hook)}/`
+  return (await store.cursors(prefix)).map(({ value }) => parseEventShape(value))
+}
+
+/** Adds what was learnt to the stored shape, again if another gateway wrote in between. */
+export async function addToStored(store: Pick<Store, 'cursor' | 'appendAll'>, learnt: EventShape): Promise<void> {
+  const name = toCursorName(learnt)
+  for (;;) {
+    const from = await store.cursor(name)
+    const after = from === undefined ? learnt : parseEventShape(from)
+    if (from !== undefined) mergeEventShape(after, learnt)
+    const moved = await store.appendAll([], { name, from, to: renderEventShape(after) })
+    if (moved !== 'moved') return
+  }
+}

@@ -1,0 +1,60 @@
+// Deliveries that were answered 200 and that no mapping takes any more, because a mapping, hook, preset or proof was removed or renamed.
+// They stay parked.
+import { missingMappingModule } from '../model/delivery.ts'
+import { Problem, toProblemRecord } from '../model/problem.ts'
+import type { Decision } from '../pipeline/pipeline.ts'
+import type { DeliveryRecord, OpenDelivery, Settlement } from '../store/records.ts'
+
+export type UnmatchedDecision = Extract<Decision, { kind: 'skip' }>
+
+/** Whether the mappings skip a delivery, and not a transform. For a new delivery, this skip is its outcome. */
+export function isUnmatched(decision: Decision): decision is UnmatchedDecision {
+  return decision.kind === 'skip' && !decision.isByCode
+}
+
+/** The settlement keeps the request, the mapping that took the delivery, and the time since which no mapping takes it. */
+export function buildUnmatchedSettlement(input: {
+  readonly open: OpenDelivery
+  readonly record: DeliveryRecord
+  /** A problem if no mapping can read its body. */
+  readonly decision: UnmatchedDecision | Problem
+  readonly generation: string
+  readonly now: number
+}): Settlement {
+  const { open, record, decision, generation, now } = input
+  const isKnown = open.waitsFor === missingMappingModule && record.problem !== undefined
+  return {
+    state: 'parked',
+    mappingId: record.mappingId,
+    generation,
+    waitsFor: missingMappingModule,
+    jobs: [],
+    problem: isKnown
+      ? record.problem
+      : toProblemRecord(buildMissingMappingProblem(decision, now, open.request.head.admitted.signedFor)),
+    trace: decision.trace,
+    log: [],
+  }
+}
+
+function buildMissingMappingProblem(
+  decision: UnmatchedDecision | Problem,
+  now: number,
+  signedFor: readonly string[],
+): Problem {
+  const since = `since ${new Date(now).toISOString().slice(0, 16).replace('T', ' ')}Z`
+  const place = signedFor.find((proof) => /^mapping-\d+$/.test(proof))
+  const next =
+    place === undefined
+      ? 'The delivery runs when a mapping takes it.'
+      : `Its proof is known only as "${place}", which may have been a position. To run it, set "id": "${place}" in the mapping of its sender.`
+  return new Problem('mapping-missing', `${describeReason(decision, since)} ${next}`)
+}
+
+function describeReason(decision: UnmatchedDecision | Problem, since: string): string {
+  if (decision instanceof Problem) return `No mapping takes it ${since}: ${decision.message}`
+  const { mappingId, why } = decision
+  return mappingId === undefined
+    ? `No mapping takes it ${since}.`
+    : `The mapping "${mappingId}" makes nothing of it ${since}: ${why}.`
+}

@@ -1,0 +1,131 @@
+// Why a run waits, as one sentence for `show`, `list`, /api and the page.
+import type { Config } from '../model/config/config.ts'
+import type { Job } from '../model/job.ts'
+import type { StoreReader } from '../store/store.ts'
+import type { Wait } from '../store/waits.ts'
+import { toIsoTime } from './records.ts'
+
+type WaitsParts = {
+  readonly store: Pick<StoreReader, 'waits' | 'nodes'>
+  readonly config: Pick<Config, 'limits' | 'agents'>
+  readonly now: number
+  /** The reader is not an operator: who ordered a pause, why, and the ids of other runs are left out. */
+  readonly isOutsider?: boolean
+}
+
+/** Runs whose waits one answer reads. */
+const mostRead = 200
+
+/** By the id of the run. Runs that are not queued have none. */
+export type Waits = ReadonlyMap<string, string>
+
+/** The sentences of the queued jobs among these. */
+export async function readWaits(
+  jobs: readonly Job[],
+  { store, config, now, isOutsider = false }: WaitsParts,
+): Promise<Waits> {
+  const ids = jobs.filter(({ state }) => state === 'queued').map(({ id }) => id)
+  if (ids.length === 0) return new Map()
+  const waits = await store.waits({ ids: ids.slice(0, mostRead), limits: config.limits })
+  const isServed = !waits.some(({ kind }) => kind === 'slot') || (await store.nodes()).length > 0
+  return new Map(waits.map((wait) => [wait.jobId, describeWait(wait, { config, now, isServed, isOutsider })]))
+}
+
+type Facts = Pick<WaitsParts, 'config' | 'now'> & {
+  /** Whether a gateway is on the store. */
+  readonly isServed: boolean
+  readonly isOutsider: boolean
+}
+
+/** Begins with "waits". `now`: the same moment by the clock of this machine, for the times in it. */
+function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts): string {
+  const toTime = (inMs: number) => formatMoment(now + inMs, now)
+  switch (wait.kind) {
+    case 'hold':
+      return describeHold(wait, isOutsider, toTime)
+    case 'budget':
+      return `waits until ${toTime(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
+    case 'retry':
+      return `waits until ${toTime(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${count(wait.attempts, 'attempt')}` : ''}`
+    case 'quiet':
+      return `waits until ${toTime(wait.forMs)} for a quiet period`
+    case 'behind':
+      return `waits for ${count(wait.jobs, 'earlier run')} of its key`
+    case 'key':
+      return wait.endingId === undefined
+        ? `waits for ${wait.most === 1 ? 'the run of its key that is in progress' : `one of the ${wait.most} runs of its key that are in progress`}`
+        : isOutsider
+          ? 'waits for the end of the run that it replaces'
+          : `waits for the end of run ${wait.endingId}, which it replaces`
+    case 'session':
+      return wait.runningId === undefined
+        ? `waits for ${count(Math.max(1, wait.jobs), 'earlier run')} of its session`
+        : `waits for its session, in which ${isOutsider ? 'another run' : `run ${wait.runningId}`} runs`
+    case 'share':
+      return `waits for the limit ${wait.limit} (${wait.most} of ${wait.most} with its key)`
+    case 'limit':
+      return `waits for the limit ${wait.name} (${wait.used} of ${wait.most})${describePlace(wait)}`
+    case 'mapping':
+      return `waits for its mapping (${wait.used} of ${wait.most})${describePlace(wait)}`
+    case 'starts':
+      return `waits for the limit ${wait.name} (${count(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
+    case 'slot': {
+      if (!isServed) return 'waits for a gateway: none is running on this store'
+      const { maxConcurrent } = config.agents.defaults
+      return wait.running < maxConcurrent
+        ? 'waits for a gateway to start it'
+        : `waits for a free slot of the gateway (${wait.running} runs, agents.defaults.maxConcurrent is ${maxConcurrent})`
+    }
+  }
+}
+
+function describeHold(
+  { hold, agoMs }: Extract<Wait, { kind: 'hold' }>,
+  isOutsider: boolean,
+  toTime: (inMs: number) => string,
+): string {
+  const { label, kind, reason, author, forMs } = hold
+  const until = forMs === undefined ? 'until somebody resumes it' : `until ${toTime(forMs)}`
+  const what = nameHeld(label)
+  if (isOutsider) return `waits ${until}, because ${what} was paused at ${toTime(-agoMs)}`
+  const why = reason === '' ? '' : `: ${reason.replace(/\.$/, '')}`
+  return kind === 'pause'
+    ? `waits ${until}, because ${author ?? 'somebody'} paused ${what} at ${toTime(-agoMs)}${why}`
+    : `waits ${until} for ${what}${why}`
+}
+
+/** What a hold keeps back, as seen from one of its runs. */
+function nameHeld(label: string): string {
+  const [kind, name] = [label.slice(0, label.indexOf(':')), label.slice(label.indexOf(':') + 1)]
+  if (label === 'all') return 'everything'
+  return kind === 'limit' ? `the limit ${name}` : `its ${kind}`
+}
+
+function describePlace({
+  place,
+  oldestForMs,
+}: {
+  readonly place: number | undefined
+  readonly oldestForMs: number
+}): string {
+  const shown = place === undefined ? 'behind more than a thousand others' : `place ${place}`
+  return `, ${shown}; the oldest has waited for ${formatAge(oldestForMs)}`
+}
+
+function count(number: number, what: string): string {
+  return `${number} ${what}${number === 1 ? '' : 's'}`
+}
+
+/** Without the date if it is today. */
+function formatMoment(at: number, now: number): string {
+  const [text, today] = [toIsoTime(at).slice(0, 19), toIsoTime(now).slice(0, 10)]
+  return `${text.startsWith(today) ? text.slice(11) : text.replace('T', ' ')}Z`
+}
+
+/** In the largest unit of which there is at least one. */
+function formatAge(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000))
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`
+  return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`
+}

@@ -1,0 +1,107 @@
+// How a delivery becomes durable. A new delivery gets a row; a parked one already has one.
+import type { Delivery } from '../model/delivery.ts'
+import type { Log, Meter } from '../model/log.ts'
+import { type Hook, toHookLabel } from '../pipeline/hook.ts'
+import type { Appended, DedupeKey, Settlement } from '../store/records.ts'
+import type { CursorMoves } from '../store/cursors.ts'
+import type { Clock, Store } from '../store/store.ts'
+import { type Repeats, toRepeatedDelivery } from './repeats.ts'
+import type { SenderNotes } from './senders/notes.ts'
+import type { ShapeLearner } from './shapes/learner.ts'
+import {
+  type Answer,
+  logDelivery,
+  type OnParked,
+  toDeliveryRow,
+  toRepeatedAnswer,
+  toWaitingAnswer,
+} from './settlement.ts'
+
+export type DeliveryWriter = {
+  /** The state before it is settled. */
+  readonly state: 'pending' | 'parked'
+  /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
+  readonly ifUnmatched?: Answer
+  /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
+  wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
+  settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
+  /** `moved`: nothing is stored, because a cursor of `moves` has another value. */
+  settleWith(moves: CursorMoves, settlement: Settlement, answer: Answer): Promise<{ answer: Answer } | 'moved'>
+}
+
+type WriterParts = {
+  readonly store: Pick<Store, 'append' | 'appendAll' | 'settle'>
+  readonly repeats: Pick<Repeats, 'note'>
+  readonly senders: Pick<SenderNotes, 'accepted'>
+  readonly shapes: Pick<ShapeLearner, 'note'>
+  readonly clock: Clock
+  /** Called when jobs are stored. */
+  readonly onAccepted: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
+  readonly onParked?: OnParked
+  readonly meter: Meter
+  readonly log: Log
+}
+
+/** The writer of a delivery that is not stored yet. `isLate`: its request was refused when it arrived. */
+export function createNewWriter(
+  parts: WriterParts,
+  delivery: Delivery,
+  { hook, client, dedupe, isLate }: { hook: Hook; client: string; dedupe: DedupeKey | undefined; isLate: boolean },
+): DeliveryWriter {
+  const toRow = (settlement: Settlement, answer: Answer) => toDeliveryRow(delivery, { settlement, answer, dedupe })
+
+  async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
+    return noteAppended(await parts.store.append(toRow(settlement, answer)), settlement, answer)
+  }
+
+  function noteAppended(appended: Appended, settlement: Settlement, answer: Answer) {
+    if (appended.kind === 'duplicate') {
+      parts.repeats.note(toRepeatedDelivery(delivery, hook, appended.first))
+      return { answer: toRepeatedAnswer(appended.first), isOurs: false }
+    }
+    const now = parts.clock()
+    const label = toHookLabel(hook, delivery.path)
+    const seconds = isLate ? undefined : (now - delivery.receivedAt) / 1_000
+    parts.meter('deliveries', { outcome: settlement.state, hook: label }, seconds)
+    logDelivery(parts, delivery, settlement, { now, before: isLate ? 'refused' : undefined, hook })
+    if (!isLate) parts.senders.accepted(delivery, { hook, client, mappingId: settlement.mappingId })
+    parts.shapes.note(delivery, hook)
+    parts.onAccepted(settlement.jobs, settlement.cancel)
+    return { answer, isOurs: true }
+  }
+  return {
+    state: 'pending',
+    wait: (settlement) => append(settlement, toWaitingAnswer(delivery.id, 'pending')),
+    settle: append,
+    async settleWith(moves, settlement, answer) {
+      const appended = await parts.store.appendAll([toRow(settlement, answer)], moves)
+      return appended === 'moved' ? appended : noteAppended(appended[0] ?? { kind: 'stored' }, settlement, answer)
+    },
+  }
+}
+
+/** The writer of a delivery that was parked before. */
+export function createParkedWriter(
+  parts: WriterParts,
+  delivery: Delivery,
+  { hook, firstAnswer }: { hook: Hook; firstAnswer: Answer },
+): DeliveryWriter {
+  function noteSettled(isSettled: boolean | 'moved', settlement: Settlement, answer: Answer): { answer: Answer } {
+    if (isSettled === false) return { answer: firstAnswer }
+    parts.onAccepted(settlement.jobs, settlement.cancel)
+    logDelivery(parts, delivery, settlement, { now: parts.clock(), before: 'parked', hook })
+    return { answer }
+  }
+  return {
+    state: 'parked',
+    ifUnmatched: firstAnswer,
+    wait: async () => ({ answer: firstAnswer, isOurs: true }),
+    async settle(settlement, answer) {
+      return noteSettled(await parts.store.settle(delivery.id, settlement), settlement, answer)
+    },
+    async settleWith(moves, settlement, answer) {
+      const settled = await parts.store.settle(delivery.id, settlement, moves)
+      return settled === 'moved' ? settled : noteSettled(settled, settlement, answer)
+    },
+  }
+}

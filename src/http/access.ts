@@ -1,0 +1,59 @@
+// Who may do what: the tokens of the configuration and those of the store, on both ports.
+import { isRunsPath } from '../model/config/mapping-rules.ts'
+import { type AdminRight, findAdminRight, maySend } from '../model/config/tokens.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../pipeline/tokens.ts'
+import type { Clock } from '../store/store.ts'
+
+type Tokens = Pick<Generation, 'tokens'>
+
+export type Access = {
+  /** Whether a text is a token, whatever it may do, also an expired one. For the operator: no decision depends on it. */
+  isKnown(given: string, live: Tokens): boolean
+  /**
+   * The id of a token that may send to a hook, or ask for a run, by the path after `hooks.path`. Undefined for any other text: a token without
+   * the right is treated like an unknown one.
+   */
+  findSender(given: string, path: string, live: Tokens): string | undefined
+  /** Whether a token may see and cancel a run. `startedBy`: the id of the token that started it. */
+  mayUse(tokenId: string, startedBy: string | undefined, live: Tokens): boolean
+  /** The token with its right on the admin port. Undefined for any other text. */
+  findOperator(given: string, live: Tokens): { readonly name: string; readonly right: AdminRight } | undefined
+}
+
+/** `stored`: the tokens of the store. */
+export function createAccess({
+  clock,
+  stored = () => createTokenSet([]),
+}: {
+  clock: Clock
+  stored?: () => TokenSet
+}): Access {
+  const unlessExpired = (token: Token | undefined) =>
+    token?.expiresAt !== undefined && clock() >= token.expiresAt ? undefined : token
+  const findAny = (given: string, { tokens }: Tokens) => {
+    const digest = toTokenDigest(given)
+    return tokens.find(digest) ?? stored().find(digest)
+  }
+  const find = (given: string, live: Tokens) => unlessExpired(findAny(given, live))
+  return {
+    isKnown: (given, live) => findAny(given, live) !== undefined,
+    findSender(given, path, live) {
+      const token = find(given, live)
+      if (token === undefined) return undefined
+      if (token.may === 'hook') return token.id
+      return (isRunsPath(path) ? token.may.includes('runs') : maySend(token.may, path)) ? token.id : undefined
+    },
+    mayUse(tokenId, startedBy, { tokens }) {
+      const token = unlessExpired(tokens.findById(tokenId) ?? stored().findById(tokenId))
+      if (token === undefined || startedBy === undefined) return false
+      if (token.may !== 'hook' && !token.may.includes('runs')) return false
+      return token.id === startedBy || token.succeeds?.includes(startedBy) === true
+    },
+    findOperator(given, live) {
+      const token = find(given, live)
+      const right = token === undefined || token.may === 'hook' ? undefined : findAdminRight(token.may)
+      return token && right && { name: token.name, right }
+    },
+  }
+}

@@ -1,0 +1,48 @@
+// POST /api/alerts/test: a test alert on the way of every alert, so that its arrival shows that alerts arrive.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type Router from '@koa/router'
+import type { Job } from '../../model/job.ts'
+import type { ApiParts } from './parts.ts'
+import { Problem } from '../../model/problem.ts'
+import type { Guards } from '../operator.ts'
+import type { TestAlertFields } from '../../model/api/operations.ts'
+import { reply } from './reply.ts'
+
+type AlertParts = Pick<ApiParts, 'store'> & {
+  /** Queues a test alert. Resolves to the id of its job. */
+  readonly testAlert: () => Promise<string>
+}
+
+/** A request ends after this time, and the test goes on. */
+const waitMs = 20_000
+const lookEveryMs = 200
+
+export function addAlertRoutes(router: Router, guards: Guards, { store, testAlert }: AlertParts): void {
+  router.post('/api/alerts/test', guards.operate, async (ctx) => reply(ctx, await readTest(store, await testAlert())))
+  router.get('/api/alerts/test/:id', guards.read, async (ctx) =>
+    reply(ctx, await readTest(store, ctx.params['id'] ?? '')),
+  )
+}
+
+async function readTest(store: AlertParts['store'], jobId: string): Promise<TestAlertFields> {
+  for (const startedAt = performance.now(); ;) {
+    const job = await store.job(jobId)
+    if (job?.planned.kind !== 'alert') throw new Problem('not-found', 'No test alert has this id.')
+    const ended = readEnd(job)
+    if (ended?.state === 'failed' && job.state === 'queued') {
+      // an alert is tried again for hours, and a test that arrives then would only confuse
+      await store.end(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
+    }
+    if (ended !== undefined) return { jobId, ...ended }
+    if (performance.now() - startedAt > waitMs) return { jobId, state: 'running', detail: '' }
+    await sleep(lookEveryMs)
+  }
+}
+
+/** Undefined while the first attempt waits or runs. */
+function readEnd({ state, steps, lastError }: Job): Omit<TestAlertFields, 'jobId'> | undefined {
+  const post = steps.find(({ name }) => name === 'deliver')
+  if (post?.state === 'done') return { state: 'delivered', detail: post.detail ?? '' }
+  const detail = post?.detail ?? lastError
+  return detail === undefined || state === 'running' ? undefined : { state: 'failed', detail }
+}

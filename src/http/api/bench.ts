@@ -1,0 +1,268 @@
+// Routes of the admin API for hooks and their bench: the hooks, their samples, and what becomes of a typed request.
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import type Router from '@koa/router'
+import type { Context } from 'koa'
+import { z } from 'zod'
+import { toCallableUrl } from '../../base/http.ts'
+import { isJsonObject, tryParseJson } from '../../base/json.ts'
+import type {
+  HookCounts,
+  HookFields,
+  HooksFields,
+  SampleFields,
+  SavedMappingFields,
+  SentFields,
+  TriedDraft,
+  TriedFields,
+  TypedRequest,
+} from '../../model/api/bench.ts'
+import { listHookTokens } from '../../model/config/config.ts'
+import { normalizeHookName } from '../../model/config/mapping-rules.ts'
+import { Problem } from '../../model/problem.ts'
+import type { CompiledMapping } from '../../pipeline/compile.ts'
+import type { Hook } from '../../pipeline/hook.ts'
+import { signAsSender } from '../../deliveries/own-signature.ts'
+import { toIsoTime } from '../../deliveries/records.ts'
+import { resolveTransformsRoot } from '../../transforms/root.ts'
+import type { CapturedFields } from '../../model/api/replay.ts'
+import { maxReplays } from '../../model/replay.ts'
+import type { KeptQuery } from '../../store/queries.ts'
+import type { HandshakeSecrets } from '../handshake-secrets.ts'
+import { type Case, readCases } from './attention.ts'
+import type { ApiParts } from './parts.ts'
+import { readParameter, readRequestText } from './query.ts'
+import type { Guards } from '../operator.ts'
+import { reply } from './reply.ts'
+
+type Draft = { readonly mappingId?: string | undefined; readonly template: string }
+export type AdminBench = {
+  try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
+  /** Tries a draft with kept requests; see `tryDraft` of `replay/`. */
+  tryKept(draft: { readonly template: string; readonly match: object }, query: KeptQuery): Promise<TriedDraft>
+  checkDraft(hook: string, draft: Draft): void
+  samples(hook: string): Promise<SampleFields[]>
+  /** Paths in templates and conditions that no known request has; see `path-warnings.ts` of `replay/`. */
+  pathWarnings(): Promise<readonly { readonly mappingId: string; readonly text: string }[]>
+  /** Writes a fixture; see `capture` of the replayer. */
+  capture(
+    request: TypedRequest,
+    options: { name?: string | undefined; module?: string | undefined },
+  ): Promise<CapturedFields>
+  /** Undefined: the configuration is not changed by the page. */
+  readonly saveTemplate: ((template: Draft & { readonly hook: string }) => Promise<SavedMappingFields>) | undefined
+}
+
+type BenchParts = Pick<ApiParts, 'generation' | 'store' | 'refusals' | 'clock' | 'hooksUrl' | 'dir'> & {
+  readonly bench: AdminBench
+  readonly handed: Pick<HandshakeSecrets, 'find'>
+  readonly hookCounts: (name: string) => HookCounts
+}
+
+const longestTemplate = 100_000
+const texts = z.record(z.string().max(200), z.string().max(20_000))
+export const TypedBody = z.strictObject({
+  hook: z.string().min(1).max(512),
+  headers: texts.default({}),
+  query: texts.default({}),
+  body: z.string(),
+})
+const DraftFields = z.strictObject({
+  mappingId: z.string().max(500).optional(),
+  template: z.string().min(1).max(longestTemplate),
+})
+const TryBody = TypedBody.extend({ draft: DraftFields.optional() })
+const KeptDraft = z.strictObject({
+  template: z.string().min(1).max(longestTemplate),
+  match: z.record(z.string(), z.unknown()).default({}),
+})
+const TryKeptBody = z.strictObject({
+  last: z.number().int().min(1).max(maxReplays),
+  hook: z.string().max(512).optional(),
+  source: z.string().max(512).optional(),
+  draft: KeptDraft,
+})
+/** With `last`, a draft is tried with kept requests. */
+export const AnyTryBody = z.union([TryKeptBody, TryBody])
+export const FixtureBody = TypedBody.extend({
+  name: z.string().max(200).optional(),
+  module: z.string().max(500).optional(),
+})
+export const TemplateBody = DraftFields.extend({ hook: z.string().min(1).max(512) })
+
+/** `operator` lets only the operator through. */
+export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts): void {
+  const { bench } = parts
+  router.get('/api/hooks', guards.read, async (ctx) => reply(ctx, await readHooks(parts)))
+  router.get('/api/samples', guards.read, async (ctx) => {
+    const hook = readParameter(ctx, 'hook')
+    if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
+    reply(ctx, { samples: await bench.samples(hook) })
+  })
+  router.post('/api/try', guards.operate, async (ctx) => {
+    const body = await readBody(parts, ctx, AnyTryBody)
+    if ('last' in body) {
+      const { draft, last: limit, ...filter } = body
+      return reply(ctx, await bench.tryKept(draft, { ...filter, limit }))
+    }
+    const { draft, ...request } = body
+    const isConnected = () => !ctx.res.destroyed
+    reply(ctx, await bench.try(request, draft, isConnected))
+  })
+  router.post('/api/send', guards.admin, async (ctx) =>
+    reply(ctx, await send(parts, await readBody(parts, ctx, TypedBody))),
+  )
+  router.post('/api/fixtures', guards.admin, async (ctx) => {
+    const { name, module, ...request } = await readBody(parts, ctx, FixtureBody)
+    const { file, module: made, removed, decision, note } = await bench.capture(request, { name, module })
+    reply(ctx, { file, module: made, removed, decision, note })
+  })
+  router.post('/api/mappings', guards.admin, async (ctx) => {
+    const template = await readBody(parts, ctx, TemplateBody)
+    if (bench.saveTemplate === undefined) {
+      throw new Problem('conflict', 'Only a gateway of "hookloom dev" changes its configuration. Copy the mapping.')
+    }
+    bench.checkDraft(template.hook, template)
+    reply(ctx, await bench.saveTemplate(template))
+  })
+}
+
+/** Characters of JSON for a byte of a body, and room for the other fields. */
+const [mostEscaped, mostOthers] = [2, 500_000]
+
+/** Throws `usage-invalid` and `body-too-large`. */
+async function readBody<T>({ generation }: BenchParts, ctx: Context, schema: z.ZodType<T>): Promise<T> {
+  const { maxBodyBytes } = generation().config.server
+  const text = await readRequestText(ctx, maxBodyBytes * mostEscaped + mostOthers)
+  if (text === undefined)
+    throw new Problem('body-too-large', `The request is over server.maxBodyBytes (${maxBodyBytes}).`)
+  const parsed = schema.safeParse(tryParseJson(text))
+  if (parsed.success) return parsed.data
+  const [issue] = parsed.error.issues
+  const wrong = issue?.code === 'invalid_union' ? issue.errors.at(-1)?.[0] : issue
+  const where = wrong?.path.join('.') ?? ''
+  throw new Problem(
+    'usage-invalid',
+    `The body must be {"hook": "<name>", "headers": {}, "query": {}, "body": "<text>"}. Wrong: ${where === '' ? 'its form' : where}.`,
+  )
+}
+
+async function readHooks(parts: BenchParts): Promise<HooksFields> {
+  const { generation, bench, hooksUrl, hookCounts } = parts
+  const current = generation()
+  const cases = (await readCases(parts)).toSorted((one, other) => other.at - one.at)
+  const paths = [...new Set(current.mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || []))]
+  const nameless = current.mappings.filter(({ match }) => normalizeHookName(match.path ?? '') === '')
+  const root = await resolveTransformsRoot({ configDir: parts.dir, transformsDir: current.config.hooks.transformsDir })
+  const own = new Set(current.mappings.slice(0, current.config.hooks.mappings.length))
+  const warned = await bench.pathWarnings()
+  const toMapping = (mapping: CompiledMapping) => {
+    const warnings = warned.flatMap(({ mappingId, text }) => (mappingId === mapping.id ? text : []))
+    return toMappingFields(mapping, {
+      root,
+      isEditable: bench.saveTemplate !== undefined && own.has(mapping),
+      warnings,
+    })
+  }
+  const toHook = (name: string, hook: Hook): HookFields => ({
+    name,
+    isBuiltIn: hook.kind === 'built-in',
+    proof: readProof(hook.kind === 'built-in' ? undefined : hook.mappings),
+    mappings: hook.mappings.map(toMapping),
+    lastHour: hookCounts(name),
+    lastFailure: toFailure(cases.find((one) => one.hook === name)),
+  })
+  const anywhere: HookFields = {
+    name: null,
+    isBuiltIn: false,
+    proof: readProof(nameless),
+    mappings: nameless.map(toMapping),
+    lastHour: hookCounts('*'),
+    lastFailure: null,
+  }
+  const hooks = [...paths, 'agent', 'wake'].map((path) => toHook(path, current.hook(path)))
+  return {
+    hooksUrl: hooksUrl() ?? null,
+    canEdit: bench.saveTemplate !== undefined,
+    hooks: nameless.length === 0 ? hooks : [...hooks, anywhere],
+  }
+}
+
+/** `mappings`: undefined for a built-in hook, which the token opens. */
+function readProof(mappings: readonly CompiledMapping[] | undefined): HookFields['proof'] {
+  if (mappings === undefined) return { token: true, schemes: [] }
+  const schemes = mappings.flatMap(({ verifier }) => (verifier === undefined ? [] : verifier.scheme))
+  return { token: mappings.some(({ verifier }) => verifier === undefined), schemes: [...new Set(schemes)] }
+}
+
+function toFailure(found: Case | undefined): HookFields['lastFailure'] {
+  return found === undefined ? null : { kind: found.kind, id: found.id, at: toIsoTime(found.at), title: found.title }
+}
+
+function toMappingFields(
+  { id, match, mapping, transform, verifier }: CompiledMapping,
+  { root, isEditable, warnings }: { root: string; isEditable: boolean; warnings: readonly string[] },
+): HookFields['mappings'][number] {
+  const { path: _, headers, ...others } = match
+  // a header may be a shared secret
+  const masked = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, '…']))
+  const conditions = masked === undefined ? others : { headers: masked, ...others }
+  const { action, messageTemplate, textTemplate, transform: ref } = mapping
+  return {
+    id,
+    action,
+    conditions: Object.keys(conditions).length === 0 ? null : JSON.stringify(conditions),
+    scheme: verifier?.scheme ?? null,
+    template: (action === 'wake' ? textTemplate : messageTemplate) ?? null,
+    transform:
+      ref === undefined
+        ? null
+        : { module: ref.module, file: join(root, ref.module), problem: transform?.problem?.detail ?? null },
+    isEditable: isEditable && ref === undefined,
+    warnings,
+  }
+}
+
+/** Headers that belong to a connection. A copied request may have them. */
+const connectionHeader =
+  /^(host|connection|keep-alive|content-length|transfer-encoding|content-encoding|accept-encoding|te|expect|upgrade|trailer)$/i
+const sendMs = 60_000
+
+/** Sends a request to the hook port, with the proof of its sender or the hook token, as `hookloom send` does. */
+async function send({ generation, handed, hooksUrl }: BenchParts, request: TypedRequest): Promise<SentFields> {
+  const current = generation()
+  const base = hooksUrl()
+  if (base === undefined) throw new Problem('conflict', 'The hook port does not listen yet.')
+  const path = normalizeHookName(request.hook)
+  const given = Object.entries(request.headers).filter(
+    ([name, value]) => !connectionHeader.test(name) && value !== '[secret]',
+  )
+  const headers = Object.fromEntries([
+    ['content-type', 'application/json'],
+    ...given.map(([name, value]) => [name.toLowerCase(), value]),
+  ])
+  const signed = signAsSender(current, handed.find, { path, headers, body: request.body })
+  const [token] = listHookTokens(current.config.hooks)
+  const search = new URLSearchParams(request.query).toString()
+  const url = `${toCallableUrl(base)}/${path}${search === '' ? '' : `?${search}`}`
+  const answer = await fetch(url, {
+    method: 'POST',
+    headers: {
+      // without a new key, a sample with the id of a sent delivery would be a duplicate
+      'idempotency-key': randomUUID(),
+      ...(signed.withToken && token !== undefined ? { authorization: `Bearer ${token}` } : {}),
+      ...signed.headers,
+    },
+    body: signed.body,
+    redirect: 'error',
+    signal: AbortSignal.timeout(sendMs),
+  }).catch((cause: unknown) => {
+    throw new Problem('usage-invalid', 'The request could not be sent: a header or the name of the hook is invalid.', {
+      cause,
+    })
+  })
+  const body = await answer.text()
+  const receipt = tryParseJson(body)
+  const id = isJsonObject(receipt) ? receipt['deliveryId'] : undefined
+  return { status: answer.status, body, deliveryId: typeof id === 'string' ? id : null, note: signed.note ?? null }
+}

@@ -1,0 +1,126 @@
+// GET /api/outlets: the models and channels, each with its last success and its failures among the newest deliveries. POST /api/doctor: what
+// `hookloom doctor` finds.
+import { execFile } from 'node:child_process'
+import { createRequire } from 'node:module'
+import type Router from '@koa/router'
+import { z } from 'zod'
+import { tryParseJson } from '../../base/json.ts'
+import { isFailing, readFirstLine, toIsoTime } from '../../deliveries/records.ts'
+import type { FindingFields, OutletFields, OutletsFields } from '../../model/api/health.ts'
+import type { Planned } from '../../model/action.ts'
+import { chooseRunner, listChannelNames } from '../../model/config/agents-rules.ts'
+import type { Config } from '../../model/config/config.ts'
+import { resolveModelName } from '../../model/config/permission.ts'
+import type { Job } from '../../model/job.ts'
+import { Problem } from '../../model/problem.ts'
+import type { DeliveryRecord } from '../../store/records.ts'
+import type { Guards } from '../operator.ts'
+import type { ApiParts } from './parts.ts'
+import { reply } from './reply.ts'
+
+/** The newest deliveries whose runs are read. */
+const mostRead = 200
+
+type OutletParts = Pick<ApiParts, 'store' | 'generation' | 'dir'>
+
+export function addOutletRoutes(router: Router, guards: Guards, { store, generation, dir }: OutletParts): void {
+  let examining: Promise<FindingFields[]> | undefined
+  router.get('/api/outlets', guards.read, async (ctx) => {
+    const records = await store.deliveries({ limit: mostRead })
+    const answer: OutletsFields = { read: records.length, outlets: listOutlets(records, generation().config) }
+    reply(ctx, answer)
+  })
+  router.post('/api/doctor', guards.admin, async (ctx) => {
+    examining ??= runDoctor(dir).finally(() => (examining = undefined))
+    reply(ctx, { findings: await examining })
+  })
+}
+
+type Outlet = Pick<OutletFields, 'kind' | 'name'>
+
+/** Those of the configuration, and those that the deliveries name. `records`: in the order of their arrival. */
+function listOutlets(records: readonly Pick<DeliveryRecord, 'jobs'>[], config: Config): OutletFields[] {
+  const found = new Map<string, OutletFields>()
+  const find = ({ kind, name }: Outlet) =>
+    found.get(`${kind} ${name}`) ?? { kind, name, lastAt: null, failed: 0, failedId: null, error: null }
+  const set = (outlet: OutletFields) => void found.set(`${outlet.kind} ${outlet.name}`, outlet)
+  for (const name of listAgentIds(config)) set(find(findModel(name, config)))
+  for (const name of listChannelNames(config)) set(find({ kind: 'channel', name }))
+  for (const job of records.flatMap(({ jobs }) => jobs)) {
+    for (const { outlet, at } of listSuccesses(job, config)) {
+      const before = find(outlet)
+      const lastAt = toIsoTime(at)
+      set({ ...before, lastAt: before.lastAt !== null && before.lastAt > lastAt ? before.lastAt : lastAt })
+    }
+    const failed = job.state === 'dead' || isFailing(job) ? findFailed(job, config) : undefined
+    if (failed === undefined) continue
+    const before = find(failed)
+    const [failedId, error] = [job.deliveryId ?? null, readFirstLine(job.lastError ?? '')]
+    set({ ...before, failed: before.failed + 1, failedId, error })
+  }
+  return [...found.values()]
+}
+
+function listAgentIds({ agents: { list } }: Config): readonly string[] {
+  return list.length === 0 ? [''] : list.map(({ id }) => id)
+}
+
+/** The configured model of an agent. A command and another gateway have their own models, so they are shown by the name of the runner. */
+function findModel(agentId: string, config: Config): Outlet {
+  const runner = chooseRunner(config, agentId)
+  const { list, defaults } = config.agents
+  const model = list.find(({ id }) => id === agentId)?.model ?? defaults.model
+  if (runner !== 'ai' || model === undefined) return { kind: 'runner', name: runner }
+  return { kind: 'model', name: resolveModelName(model, config.models.aliases) }
+}
+
+function listSuccesses({ planned, steps, posts }: Job, config: Config): { outlet: Outlet; at: number }[] {
+  const run = steps.find(({ name, state }) => name === 'run' && state === 'done')
+  return [
+    ...(run === undefined ? [] : [{ outlet: findModelOf(planned, config, run.model), at: run.at }]),
+    ...posts.flatMap(({ state, channel, at }) =>
+      state === 'sent' ? [{ outlet: { kind: 'channel' as const, name: channel }, at }] : [],
+    ),
+  ]
+}
+
+function findModelOf(planned: Planned, config: Config, model?: string): Outlet {
+  return model === undefined ? findModel(findAgentId(planned), config) : { kind: 'model', name: model }
+}
+
+const findAgentId = (planned: Planned): string => ('agentId' in planned ? planned.agentId : '')
+
+/** A run that has a reply and failed: its channel is the cause. */
+function findFailed({ planned, steps, posts }: Job, config: Config): Outlet | undefined {
+  if (!steps.some(({ name }) => name === 'run')) return findModelOf(planned, config)
+  const name = posts.find(({ state }) => state !== 'sent')?.channel
+  return name && { kind: 'channel', name }
+}
+
+const longestMs = 60_000
+const mostBytes = 2_000_000
+const Finding = z.object({
+  name: z.string(),
+  ok: z.boolean(),
+  severity: z.enum(['warning', 'failure']).optional(),
+  detail: z.string(),
+})
+
+/** In a process of its own, as an operator runs it: its checks load all modules, and read the whole store. Throws `conflict`. */
+async function runDoctor(dir: string): Promise<FindingFields[]> {
+  const file = createRequire(import.meta.url).resolve('#main')
+  const { error, stdout } = await new Promise<{ error: Error | null; stdout: string }>((resolve) => {
+    const options = { timeout: longestMs, maxBuffer: mostBytes, windowsHide: true }
+    const args = [file, '--config-dir', dir, 'doctor', '--json']
+    execFile(process.execPath, args, options, (failure, output) => resolve({ error: failure, stdout: output }))
+  })
+  const findings = stdout.split('\n').flatMap((line): FindingFields[] => {
+    const { data } = Finding.safeParse(tryParseJson(line))
+    return data === undefined
+      ? []
+      : [{ name: data.name, severity: data.ok ? null : (data.severity ?? 'failure'), detail: data.detail }]
+  })
+  if (findings.length > 0) return findings
+  const why = error === null ? 'it printed nothing' : 'it did not run'
+  throw new Problem('conflict', `"hookloom doctor" gave no result: ${why}. Run it in a terminal.`, { cause: error })
+}

@@ -1,0 +1,187 @@
+// /api/pauses and /api/cancel: what an operator keeps back or ends, for all gateways on the store. Each change leaves an event in the main
+// session of the default agent, with who made it and why.
+import type Router from '@koa/router'
+import type { Context } from 'koa'
+import { z } from 'zod'
+import { cut, toPrintableLine } from '../../base/text.ts'
+import { tryParseJson } from '../../base/json.ts'
+import { toIsoTime } from '../../deliveries/records.ts'
+import type { CancelledFields, PauseFields } from '../../model/api/operations.ts'
+import { mainSessionKey } from '../../model/action.ts'
+import { findDefaultAgentId } from '../../model/config/config.ts'
+import type { Job } from '../../model/job.ts'
+import type { Log } from '../../model/log.ts'
+import { Problem } from '../../model/problem.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import type { Hold } from '../../store/records.ts'
+import { isResumedLabel, toResumedLabel } from '../../store/rules.ts'
+import type { ApiParts } from './parts.ts'
+import { findPauseTarget, isFromRequest, nameLabel, type PauseTarget } from './pause-targets.ts'
+import { readRequestText, type RouteContext } from './query.ts'
+import type { Guards } from '../operator.ts'
+import { reply } from './reply.ts'
+
+export type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'lookForJobs' | 'clock'> & {
+  readonly log: Log
+}
+
+const maxBytes = 16_384
+const maxChars = 500
+
+/** One line that a terminal and a log can show. */
+const line = z
+  .string()
+  .trim()
+  .min(1)
+  .transform((text) => cut(toPrintableLine(text), maxChars))
+const asked = { what: line, reason: line.optional(), by: line.default('the admin API') }
+export const AskedPause = z.strictObject({ ...asked, until: z.iso.datetime({ offset: true }).optional() })
+export const AskedChange = z.strictObject(asked)
+type AskedChange = z.infer<typeof AskedChange>
+
+/** The kinds that `resume` ends. A budget is raised instead. */
+const resumed = ['pause', 'turns', 'provider'] as const satisfies readonly Hold['kind'][]
+const hourMs = 3_600_000
+
+export function addPauseRoutes(router: Router, guards: Guards, parts: PauseParts): void {
+  router.get('/api/pauses', guards.read, async (ctx) => reply(ctx, { pauses: await listPauses(parts) }))
+  router.post('/api/pauses', guards.operate, async (ctx) =>
+    reply(ctx, await pause(parts, await readBody(ctx, AskedPause))),
+  )
+  router.post('/api/resume', guards.operate, async (ctx) =>
+    reply(ctx, await resume(parts, await readBody(ctx, AskedChange))),
+  )
+  router.post('/api/cancel', guards.operate, async (ctx) =>
+    reply(ctx, await cancel(parts, await readBody(ctx, AskedChange))),
+  )
+  router.delete('/api/runs/:id', guards.operate, async (ctx: RouteContext) => {
+    const change = await readBody(ctx, AskedChange.omit({ what: true }), '{}')
+    reply(ctx, await cancel(parts, { ...change, what: ctx.params['id'] ?? '' }))
+  })
+}
+
+export async function listPauses({ store, generation }: Pick<PauseParts, 'store' | 'generation'>) {
+  return buildPauses(await store.holds(), generation())
+}
+
+/** The holds that keep jobs back, for people. */
+function buildPauses(holds: readonly Hold[], generation: Generation): PauseFields[] {
+  return holds.flatMap((hold) => {
+    const { label, kind, author, reason, at, forMs } = hold
+    if (isResumedLabel(label)) return []
+    return {
+      what: nameLabel(label, generation),
+      kind,
+      by: author ?? null,
+      reason: reason === '' ? null : reason,
+      since: toIsoTime(at),
+      until: forMs === undefined ? null : toIsoTime(Date.now() + forMs),
+    }
+  })
+}
+
+async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Promise<{ pause: PauseFields | null }> {
+  const { store, generation } = parts
+  const { what, reason = '', by, until } = asked
+  const forMs = until === undefined ? undefined : Date.parse(until) - Date.now()
+  if (forMs !== undefined && forMs <= 0) throw new Problem('usage-invalid', 'until must be in the future.')
+  const target = findPauseTarget(what, generation())
+  await store.hold({ label: target.label, kind: 'pause', reason, author: by, forMs })
+  await noteChange(parts, { ...asked, done: 'paused', name: target.name, until })
+  const pauses = buildPauses(await store.holds(), generation())
+  return { pause: pauses.find((each) => each.what === target.name && each.kind === 'pause') ?? null }
+}
+
+async function resume(parts: PauseParts, asked: AskedChange): Promise<{ what: string }> {
+  const { store, generation, lookForJobs } = parts
+  const holds = await store.holds()
+  // a mapping that was removed can still be resumed, by the name that the list shows
+  const held = holds.find(({ label }) => nameLabel(label, generation()) === asked.what)
+  const target = held === undefined ? findPauseTarget(asked.what, generation()) : toTarget(held, generation())
+  const ended = holds.filter(({ label, kind }) => label === target.label && resumed.some((each) => each === kind))
+  if (ended.length === 0) throw new Problem('conflict', `${target.name} is not paused. "hookloom pause" lists what is.`)
+  for (const { label, kind } of ended) await store.unhold({ label, kind })
+  if (ended.some(({ kind }) => kind === 'turns')) {
+    // the turns of the last hour no longer count
+    const label = toResumedLabel(target.label)
+    await store.hold({ label, kind: 'turns', reason: asked.reason ?? '', author: asked.by, forMs: hourMs })
+  }
+  lookForJobs()
+  await noteChange(parts, { ...asked, done: 'resumed', name: target.name })
+  return { what: target.name }
+}
+
+function toTarget({ label }: Hold, generation: Generation): PauseTarget {
+  return { label, name: nameLabel(label, generation) }
+}
+
+/** `what`: the id of a run or of a delivery, or the key of a session or of a flow. */
+async function cancel(parts: PauseParts, asked: AskedChange): Promise<CancelledFields> {
+  const { store, lookForJobs } = parts
+  const { what, reason, by } = asked
+  const ending = {
+    state: 'cancelled',
+    reason: `cancelled by ${by}${reason === undefined ? '' : `: ${reason}`}`,
+  } as const
+  const jobs = await findCancelled(parts, what)
+  const runs: { runId: string; state: 'cancelled' | 'ending' }[] = []
+  for (const { id } of jobs) {
+    const ended = await store.end(id, ending)
+    if (ended !== undefined) runs.push({ runId: id, state: ended === 'ended' ? 'cancelled' : 'ending' })
+  }
+  if (runs.length === 0) {
+    const states = [...new Set(jobs.map(({ state }) => state))].join(', ')
+    throw new Problem('conflict', `Nothing is left to cancel: the state of the run is ${states}.`)
+  }
+  lookForJobs()
+  const ids = runs.map(({ runId }) => runId)
+  const shown = ids.length > 3 ? `${ids.slice(0, 3).join(', ')} and ${ids.length - 3} more` : ids.join(', ')
+  await noteChange(parts, { ...asked, done: 'cancelled', name: `run ${shown}` })
+  return { runs }
+}
+
+async function findCancelled({ store }: PauseParts, what: string): Promise<readonly Job[]> {
+  const job = await store.job(what)
+  if (job !== undefined) return [job]
+  const delivery = await store.delivery(what)
+  if (delivery !== undefined && delivery.jobs.length > 0) return delivery.jobs
+  const jobs = await store.unfinished({ key: what, limit: 10_000 })
+  if (jobs.length > 0) return jobs
+  throw new Problem(
+    'not-found',
+    'No run or delivery has this id, and no run of this key waits or runs. "hookloom list" shows the ids.',
+  )
+}
+
+type Change = Pick<AskedChange, 'by' | 'reason'> & {
+  readonly done: string
+  readonly name: string
+  readonly until?: string | undefined
+}
+
+function describeChange({ by, done, name, reason, until }: Change): string {
+  const why = reason === undefined ? '' : ` Reason: ${reason.replace(/\.$/, '')}.`
+  return `Hookloom: ${by} ${done} ${name}.${why}${until === undefined ? '' : ` Until ${until}.`}`
+}
+
+/** An event that wakes nobody, and a log line. Sources and session keys come from requests, so the line has only their kind. */
+async function noteChange({ store, generation, newId, lookForJobs, log }: PauseParts, change: Change): Promise<void> {
+  const [kind = ''] = change.name.split(':')
+  log.info({}, describeChange(isFromRequest(change.name) ? { ...change, name: `a ${kind}` } : change))
+  const text = describeChange(change)
+  const id = newId()
+  const agentId = findDefaultAgentId(generation().config)
+  const planned = { kind: 'alert', agentId, sessionKey: mainSessionKey, text, event: true } as const
+  await store.addTask({ id, planned, lane: `alert/${id}`, standsFor: `change/${id}` })
+  lookForJobs()
+}
+
+async function readBody<T>(ctx: Context, schema: z.ZodType<T>, ifEmpty = ''): Promise<T> {
+  const text = await readRequestText(ctx, maxBytes)
+  const parsed = schema.safeParse(tryParseJson(text === '' ? ifEmpty : (text ?? '')))
+  if (parsed.success) return parsed.data
+  throw new Problem(
+    'usage-invalid',
+    'The body must be JSON such as {"what": "mapping:github", "reason": "The repository moves.", "by": "ada"}, and of a pause also "until", a time such as 2026-01-02T03:04:05Z.',
+  )
+}

@@ -1,0 +1,51 @@
+// /api/recover: asks senders for what did not arrive, when the operator wants it.
+import type Router from '@koa/router'
+import { within } from '../../base/time.ts'
+import type { Recovery, RecoverReport } from '../../deliveries/recovery/recovery.ts'
+import { Problem, toProblem } from '../../model/problem.ts'
+import { readMoment, readParameter } from './query.ts'
+import type { Guards } from '../operator.ts'
+import { reply } from './reply.ts'
+
+/** A request ends after this time, and the pass goes on. */
+const waitMs = 20_000
+
+type Asked = { readonly ended: Promise<void>; reports?: readonly RecoverReport[]; problem?: Problem }
+
+export function addRecoverRoutes(router: Router, guards: Guards, { recovery }: { readonly recovery: Recovery }): void {
+  let asked: Asked | undefined
+
+  router.post('/api/recover', guards.operate, async (ctx) => {
+    const dryRun = readParameter(ctx, 'dryRun')
+    if (dryRun !== undefined && dryRun !== 'true')
+      throw new Problem('usage-invalid', 'dryRun must be true, if it is given.')
+    const name = readParameter(ctx, 'name')
+    asked = begin(recovery.run({ name, since: readMoment(ctx, 'since'), isDryRun: dryRun === 'true' }))
+    reply(ctx, await answer(asked))
+  })
+  router.get('/api/recover', guards.read, async (ctx) => {
+    if (asked === undefined) throw new Problem('not-found', 'Nothing was asked for since this gateway started.')
+    reply(ctx, await answer(asked))
+  })
+}
+
+function begin(running: Promise<RecoverReport[]>): Asked {
+  const ended = running.then(
+    (reports) => void (own.reports = reports),
+    (error: unknown) => void (own.problem = toProblem(error)),
+  )
+  const own: Asked = { ended }
+  return own
+}
+
+/** `running`: ask again with GET. Throws why the pass could not begin. */
+async function answer(asked: Asked): Promise<{ running: boolean; reports: readonly object[] }> {
+  await within(waitMs, asked.ended)
+  if (asked.problem !== undefined) throw asked.problem
+  const { reports } = asked
+  return { running: reports === undefined, reports: (reports ?? []).map(toReportFields) }
+}
+
+function toReportFields({ problem, ...report }: RecoverReport): object {
+  return { ...report, problem: problem ?? null }
+}

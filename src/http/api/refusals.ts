@@ -1,0 +1,67 @@
+// /api/refusals: the refusals that the gateway remembers, those whose requests are kept, and what the operator does with them.
+import type Router from '@koa/router'
+import type { RefusalRecord } from '../../deliveries/refused/quarantine.ts'
+import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.ts'
+import { Problem } from '../../model/problem.ts'
+import { addNearestHook, type Refusal, toRefusedRequest } from '../refusals.ts'
+import type { ApiParts } from './parts.ts'
+import { readMoment, readParameter, type RouteContext } from './query.ts'
+import type { Guards } from '../operator.ts'
+import { reply } from './reply.ts'
+
+type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
+
+const mostListed = 500
+/** All that the largest quarantine can have. */
+const mostKept = 100_000
+
+export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalParts): void {
+  const { refusals, refused, generation } = parts
+  router.get('/api/refusals', guards.read, async (ctx) => {
+    const listed = merge(listRemembered(), await refused.list(mostListed))
+    reply(ctx, { refusals: listed.map((refusal) => addNearestHook(refusal, generation())) })
+  })
+  router.get('/api/refusals/:id', guards.read, async (ctx) => {
+    const { id } = ctx.params
+    const known = listRemembered().filter(({ requestId }) => requestId === id)
+    const kept = (await refused.list(mostKept)).filter(({ requestId }) => requestId === id)
+    const [refusal] = merge(known, kept)
+    if (refusal === undefined) {
+      throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
+    }
+    // only those of development: a kept request is never shown
+    const request = toRefusedRequest(refusals.request(refusal.requestId))
+    reply(ctx, { refusal: addNearestHook(refusal, generation()), request })
+  })
+  router.post('/api/refusals/retry', guards.operate, async (ctx) => {
+    const isDry = readParameter(ctx, 'dryRun') !== undefined
+    reply(ctx, await refused.retry(readQuery(ctx), { isDry }))
+  })
+  router.post('/api/refusals/drop', guards.operate, async (ctx) => reply(ctx, await refused.drop(readQuery(ctx))))
+
+  /** Read before the store, because a request that waits now may be in the store a moment later. */
+  function listRemembered(): Refusal[] {
+    return refusals.list().map((refusal) => ({ ...refusal, isKept: refused.isWaiting(refusal.requestId) }))
+  }
+
+  /** In order of arrival. A kept refusal has the reason of its last retry, and may be older than the gateway. */
+  function merge(remembered: readonly Refusal[], kept: readonly RefusalRecord[]): Refusal[] {
+    const merged = new Map<string, Refusal>()
+    for (const refusal of kept) merged.set(refusal.requestId, { ...refusal, isKept: true })
+    for (const refusal of remembered) if (!merged.has(refusal.requestId)) merged.set(refusal.requestId, refusal)
+    return [...merged.values()].toSorted((one, other) => one.receivedAt - other.receivedAt)
+  }
+}
+
+/** `hook` and `since` filter; `after` is the `next` of the previous answer. */
+function readQuery(ctx: RouteContext): RefusedQuery {
+  const after = readParameter(ctx, 'after')
+  if (after !== undefined && !/^\d{1,15}$/.test(after)) {
+    throw new Problem('usage-invalid', 'after must be the "next" of the previous answer.')
+  }
+  return {
+    hook: readParameter(ctx, 'hook'),
+    since: readMoment(ctx, 'since'),
+    after: after === undefined ? undefined : Number(after),
+  }
+}

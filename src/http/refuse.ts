@@ -1,0 +1,61 @@
+// The refusal of a request: counted, listed and logged for the operator, kept if its cause can be corrected, and answered.
+import { recordRefusal } from './spans.ts'
+import type { Log, Meter } from '../model/log.ts'
+import type { Problem } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { toHookLabel } from '../pipeline/hook.ts'
+import type { Clock } from '../store/store.ts'
+import { describeKept, type Quarantine } from '../deliveries/refused/quarantine.ts'
+import type { SenderWatch } from '../deliveries/senders/watch.ts'
+import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
+import { type Admission, readHookName, toHeaders, toUrlPath } from './admission.ts'
+import type { Incoming } from './entry.ts'
+import type { RefusalLog, Refusals } from './refusals.ts'
+
+type RefuserParts = {
+  readonly admission: Pick<Admission, 'findCaller'>
+  readonly refusals: Refusals
+  readonly refusalLog: RefusalLog
+  readonly quarantine: Quarantine
+  readonly senders: Pick<SenderWatch, 'refused'>
+  readonly clock: Clock
+  readonly development: boolean
+  readonly meter: Meter
+  readonly log: Log
+}
+
+/** Returns the function that answers every refusal of the hook port. */
+export function createRefuser(parts: RefuserParts) {
+  const { clock, development } = parts
+
+  return function answerRefusal(problem: Problem, { req, requestId, body }: Incoming, generation: Generation): Answer {
+    const { code, status, trace } = problem
+    // the sender reads the names of its fields in its answer; the operator of others’ requests does not
+    const error = !development && code === 'payload-invalid' ? describeKept(problem) : problem.message
+    const url = req.url ?? '/'
+    const hook = readHookName(url, generation.config.hooks.path)
+    const label = hook === undefined ? '' : toHookLabel(generation.hook(hook), hook)
+    parts.meter('refusals', { code, hook: label })
+    recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
+    const facts = {
+      requestId,
+      receivedAt: clock(),
+      hook,
+      path: toUrlPath(url),
+      ...parts.admission.findCaller(req, generation),
+      status,
+      code,
+      error,
+      trace,
+    }
+    const raw = body && { method: req.method ?? '', url, rawHeaders: req.rawHeaders, client: facts.client, body }
+    const isKept = hook !== undefined && raw !== undefined && parts.quarantine.note(facts, generation.hook(hook), raw)
+    parts.refusals.add({ ...facts, isKept })
+    parts.senders.refused(facts, toHeaders(req.rawHeaders), generation)
+    if (!development) parts.refusalLog.count(facts)
+    else parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
+    if (code === 'internal-error')
+      parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
+    return toRefusalAnswer(problem, development)
+  }
+}

@@ -1,0 +1,293 @@
+// What a caller with a token learns about the runs that it started: `<hooks.path>/runs/<runId>`, and the answer to a request that waits
+// for its runs. A caller sees no text that is for the operator: no recipient, no error of a provider.
+import type { ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
+import { hasEnded, type Job } from '../model/job.ts'
+import type { Log } from '../model/log.ts'
+import { isRunsPath } from '../model/config/mapping-rules.ts'
+import { Problem } from '../model/problem.ts'
+import type { CheckedHead } from '../deliveries/delivery.ts'
+import { readWaits } from '../deliveries/waits.ts'
+import { type Answer, skippedAnswer, toAcceptedAnswer } from '../deliveries/settlement.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Progress } from '../store/progress.ts'
+import type { DeliveryRecord } from '../store/records.ts'
+import type { Clock, Store } from '../store/store.ts'
+import type { Access } from './access.ts'
+import type { Admission } from './admission.ts'
+import { askAgain, shownStates, toEventId, toRunAnswer } from './run-resource.ts'
+import { createWaiters, readPreferredWait, type Waiter } from './waiters.ts'
+
+/** A request for a run, with a valid token. */
+export type RunCall = Pick<CheckedHead, 'headers'> & {
+  readonly kind: 'run'
+  readonly method: (typeof methods)[number]
+  readonly runId: string
+  readonly tokenId: string
+}
+const methods = ['GET', 'HEAD', 'DELETE'] as const
+
+/** An answer whose body may be a stream. */
+export type StreamedAnswer = Answer & { readonly stream?: Readable }
+
+/** What a request waits for. Times are seconds. */
+type RequestedWait =
+  | { readonly kind: 'delivery'; readonly tokenId: string; readonly seconds: number }
+  | { readonly kind: 'run'; readonly request: RunCall; readonly seconds: number }
+  | { readonly kind: 'stream'; readonly request: RunCall }
+
+/** The request for a run; undefined for a request of a hook. Throws `method-not-allowed` first, so that it does not count as a failed token. */
+export function readRunCall(head: CheckedHead, { checkToken }: Pick<Admission, 'checkToken'>): RunCall | undefined {
+  if (!isRunsPath(head.path)) return undefined
+  const method = methods.find((each) => each === head.method)
+  const allow = methods.join(', ')
+  if (method === undefined) throw new Problem('method-not-allowed', `A run accepts only ${allow}.`, { allow })
+  checkToken(head)
+  return {
+    kind: 'run',
+    method,
+    headers: head.headers,
+    runId: head.path.slice('runs/'.length),
+    tokenId: head.tokenId ?? '',
+  }
+}
+
+/** A sender with a signature waits for nothing: only a token can ask for the run afterwards. */
+export function readWait(
+  given: RunCall | { readonly kind: 'delivery'; readonly head: WaitingHead } | { readonly kind: 'handshake' },
+): RequestedWait | undefined {
+  if (given.kind === 'handshake') return undefined
+  if (given.kind === 'delivery') {
+    const { headers, admitted } = given.head
+    if (headers['prefer'] === undefined || admitted.tokenId === undefined) return undefined
+    const seconds = readPreferredWait(headers['prefer'])
+    return seconds === undefined ? undefined : { kind: 'delivery', tokenId: admitted.tokenId, seconds }
+  }
+  if (given.method !== 'GET') return undefined
+  if (/(?:^|,)\s*text\/event-stream\s*(?:;|,|$)/i.test(given.headers['accept'] ?? ''))
+    return { kind: 'stream', request: given }
+  const seconds = readPreferredWait(given.headers['prefer'])
+  return seconds === undefined ? undefined : { kind: 'run', request: given, seconds }
+}
+
+type WaitingHead = {
+  readonly headers: Readonly<Record<string, string>>
+  readonly admitted: { readonly tokenId?: string | undefined }
+}
+
+type RunsParts = {
+  readonly access: Pick<Access, 'mayUse'>
+  readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'end' | 'waits' | 'nodes'>
+  readonly clock: Clock
+  readonly generation: () => Generation
+  /** Called when a run was cancelled, so that it stops soon. */
+  readonly lookForJobs: () => void
+  readonly log: Log
+}
+
+export type Runs = {
+  /** The present state of a run, or its end for DELETE. Throws `not-found` if the token did not start it, and `conflict` if it has ended. */
+  answer(request: RunCall): Promise<Answer>
+  /**
+   * The answer after a wait. `now`: the answer without one. The caller must hold nothing that others need: it may take a minute, and a stream
+   * a quarter of an hour. Never rejects.
+   */
+  answerLater(requested: RequestedWait, now: Answer, response: ServerResponse): Promise<StreamedAnswer>
+  /** Answers all requests that wait. From now on, none waits. */
+  stopWaiting(): void
+}
+
+/** After this silence a stream sends a comment, because proxies and browsers close silent connections. */
+const silenceMs = 15_000
+/** The longest time of a stream. Its client continues with `Last-Event-ID`, and one that does not read ends. */
+const streamMs = 900_000
+/** After that, a stream that its client has not read is cut. */
+const graceMs = 10_000
+
+export function createRuns({ store, access, generation, lookForJobs, clock, log }: RunsParts): Runs {
+  const waiters = createWaiters({ store, most: () => generation().config.hooks.maxWaiting, log })
+
+  async function find({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
+    if (!/^[\da-f-]{36}$/.test(runId)) return undefined
+    const job = await store.job(runId)
+    return job !== undefined && isStartedBy(job, tokenId) ? job : undefined
+  }
+
+  function isStartedBy({ planned }: Pick<Job, 'planned'>, tokenId: string): boolean {
+    return (
+      (planned.kind === 'agent' || planned.kind === 'deliver') &&
+      access.mayUse(tokenId, planned.startedBy, generation())
+    )
+  }
+
+  async function show(job: Job): Promise<Answer> {
+    const waits = await readWaits([job], { store, config: generation().config, now: clock(), isOutsider: true })
+    return toRunAnswer(job, waits.get(job.id))
+  }
+
+  async function answer(request: RunCall): Promise<Answer> {
+    const job = await find(request)
+    // one sentence for both: a caller must not learn which ids exist
+    if (job === undefined) throw new Problem('not-found', 'No run that this token started has this id.')
+    if (request.method !== 'DELETE') return show(job)
+    const ended = await store.end(job.id, { state: 'cancelled', reason: 'Cancelled by the caller that started it.' })
+    if (ended === undefined) {
+      const { state } = (await find(request)) ?? job
+      throw new Problem('conflict', `The run has ended already: its state is ${shownStates[state]}.`)
+    }
+    lookForJobs()
+    log.info({ jobId: job.id }, `run ${job.id} was cancelled by the caller that started it`)
+    // the turn of a run that is ending has still to be stopped
+    return { ...(await show((await find(request)) ?? job)), status: ended === 'ended' ? 200 : 202 }
+  }
+
+  async function waitForDelivery(
+    { tokenId, seconds }: Extract<RequestedWait, { kind: 'delivery' }>,
+    now: Answer,
+    response: ServerResponse,
+  ): Promise<Answer> {
+    const receipt = readReceipt(now)
+    if (receipt === undefined) return now
+    const until = performance.now() + seconds * 1_000
+    const place = waiters.enter(response)
+    try {
+      for (;;) {
+        const record = await store.delivery(receipt.deliveryId)
+        const runs = record?.jobs.filter(({ planned }) => planned.kind !== 'wake') ?? []
+        // a parked delivery waits for a person; a repeated one may be of another token
+        if (record === undefined || record.state === 'parked' || !runs.every((run) => isStartedBy(run, tokenId)))
+          return now
+        const receiptNow = receipt.isPending ? buildCurrentReceipt(now, record) : now
+        // the newest one, which usually ends last
+        const open = runs.findLast(({ state }) => !hasEnded(state))
+        if (record.state !== 'pending' && open === undefined) return withApplied(receiptNow, seconds)
+        const id = open?.id ?? record.deliveryId
+        const left = until - performance.now()
+        const isReached = (progress: Progress | undefined) => !isWaiting(progress)
+        if (left <= 0 || (await place?.until(id, isReached, left)) !== 'reached')
+          return buildNotYetAnswer(receiptNow, open)
+      }
+    } catch {
+      // the request is stored, and its answer is true
+      return now
+    } finally {
+      place?.leave()
+    }
+  }
+
+  function buildNotYetAnswer(receipt: Answer, open: Job | undefined): Answer {
+    const place = open && { location: `${generation().config.hooks.path}/runs/${open.id}` }
+    return { ...receipt, status: 202, headers: { ...receipt.headers, ...place, ...askAgain } }
+  }
+
+  async function waitForRun(
+    { request, seconds }: Extract<RequestedWait, { kind: 'run' }>,
+    now: Answer,
+    response: ServerResponse,
+  ): Promise<Answer> {
+    const place = waiters.enter(response)
+    try {
+      const isReached = (progress: Progress | undefined) => !isWaiting(progress)
+      if (now.headers?.['retry-after'] !== undefined) await place?.until(request.runId, isReached, seconds * 1_000)
+      const job = await find(request)
+      if (job === undefined) return now
+      const shown = await show(job)
+      return hasEnded(job.state) ? withApplied(shown, seconds) : shown
+    } catch {
+      return now
+    } finally {
+      place?.leave()
+    }
+  }
+
+  function openStream(request: RunCall, now: Answer, response: ServerResponse): StreamedAnswer {
+    // no event would free what a stream needs
+    if (response.closed) return { status: 204, body: undefined }
+    const lastId = request.headers['last-event-id']
+    // 204 tells a client that has everything not to connect again
+    if (now.headers?.['retry-after'] === undefined && toEventId(now.body ?? '') === lastId)
+      return { status: 204, body: undefined }
+    const place = waiters.enter(response)
+    const leaving = setTimeout(() => place?.leave(), streamMs).unref()
+    const cutting = setTimeout(() => response.destroy(), streamMs + graceMs).unref()
+    response.once('close', () => {
+      clearTimeout(leaving)
+      clearTimeout(cutting)
+    })
+    // a small buffer: a client that does not read gets newer states later, and not every state
+    const stream = Readable.from(streamRun(request, place, lastId), { objectMode: false, highWaterMark: 16_384 })
+    // a stop must not wait for a connection on which a stream has just ended
+    const type = { 'content-type': 'text/event-stream; charset=utf-8' }
+    const headers = { ...type, 'cache-control': 'no-store', connection: 'close' }
+    return { status: 200, body: undefined, headers, stream }
+  }
+
+  /** The states of a run until its end, each as a whole. Without a place: the present one, after which the client connects again. */
+  async function* streamRun(
+    request: RunCall,
+    place: Waiter | undefined,
+    lastId: string | undefined,
+  ): AsyncGenerator<string> {
+    let sent = lastId
+    yield 'retry: 5000\n\n'
+    try {
+      for (;;) {
+        const [before] = await store.progress([request.runId])
+        const job = await find(request)
+        if (job === undefined) return
+        const { body = '' } = await show(job)
+        const id = toEventId(body)
+        // the reason why it waits may change while nothing else does
+        yield id === sent ? ': nothing changed\n\n' : `id: ${id}\nevent: run\ndata: ${body}\n\n`
+        sent = id
+        if (hasEnded(job.state) || place === undefined) return
+        const isReached = (progress: Progress | undefined) => formatChange(progress) !== formatChange(before)
+        if ((await place.until(job.id, isReached, silenceMs)) === 'over') return
+      }
+    } catch {
+      // the store failed: the client connects again
+    } finally {
+      place?.leave()
+    }
+  }
+
+  return {
+    answer,
+    async answerLater(requested, now, response) {
+      if (requested.kind === 'stream') return openStream(requested.request, now, response)
+      return requested.kind === 'run' ? waitForRun(requested, now, response) : waitForDelivery(requested, now, response)
+    },
+    stopWaiting: waiters.stop,
+  }
+}
+
+function isWaiting(progress: Progress | undefined): boolean {
+  return progress?.state === 'queued' || progress?.state === 'running' || progress?.state === 'pending'
+}
+
+function formatChange(progress: Progress | undefined): string {
+  return `${progress?.state} ${progress?.change}`
+}
+
+/** The delivery of an answer that accepts it: from the receipt, or from the header of an answer that a mapping sets. */
+function readReceipt({ status, body, headers }: Answer): { deliveryId: string; isPending: boolean } | undefined {
+  const custom = headers?.['x-delivery-id']
+  if (custom !== undefined) return { deliveryId: custom, isPending: false }
+  const receipt = status === 200 && body !== undefined ? tryParseJson(body) : undefined
+  if (!isJsonObject(receipt) || typeof receipt['deliveryId'] !== 'string') return undefined
+  return { deliveryId: receipt['deliveryId'], isPending: receipt['status'] === 'pending' }
+}
+
+/** The receipt of a delivery that was pending when it was answered first. */
+function buildCurrentReceipt(first: Answer, { deliveryId, state, jobs }: DeliveryRecord): Answer {
+  if (state === 'skipped') return skippedAnswer
+  const actions = jobs.flatMap(({ planned }) => ('action' in planned ? [planned] : []))
+  if (actions.length === 0) return first
+  const { headers } = first
+  return { ...toAcceptedAnswer(deliveryId, actions, jobs), ...(headers && { headers }) }
+}
+
+function withApplied(answer: Answer, seconds: number): Answer {
+  return { ...answer, headers: { ...answer.headers, 'preference-applied': `wait=${seconds}` } }
+}

@@ -1,0 +1,72 @@
+// The spans of requests: one for each, also for those that are refused. Without an SDK of OpenTelemetry, nothing here is computed.
+import { recordSpan, runInSpan } from '../base/trace.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { Problem } from '../model/problem.ts'
+import { findKnownWords, type Answer } from '../deliveries/settlement.ts'
+import { findMapping, type Hook } from '../pipeline/hook.ts'
+
+/** Handles a delivery in its span. The trace has the id of the delivery. */
+export function runInRequestSpan(
+  { delivery, hook }: { readonly delivery: Delivery; readonly hook: Hook },
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  const { id, path, method, headers } = delivery
+  const describeStart = () => {
+    const { source, event } = findKnownWords(delivery, hook)
+    return {
+      'http.request.method': method,
+      'hookloom.hook': path,
+      'hookloom.source': source,
+      'hookloom.event': event,
+    }
+  }
+  const describeResult = (answer: Answer) => ({
+    attributes: {
+      'http.response.status_code': answer.status,
+      // the body was read by now, so that no condition of a mapping can fail
+      'hookloom.mapping': findMapping(hook, delivery).mapping?.id,
+      'hookloom.outcome': describeOutcome(answer),
+    },
+    isFailed: false,
+  })
+  const options = {
+    traceId: id,
+    kind: 'server' as const,
+    traceparent: headers['traceparent'],
+    describeStart,
+    describeResult,
+  }
+  return runInSpan('hook', options, work)
+}
+
+function describeOutcome({ status, body = '' }: Answer): string {
+  if (status === 204) return 'skipped'
+  return /^\{"ok":true,"deliveryId":"[^"]*","status":"(parked|pending)"/.exec(body)?.[1] ?? 'accepted'
+}
+
+/** A refused request has no delivery: its trace has the request id, which `hookloom show` takes. Its path is not recorded. */
+export function recordRefusal(
+  { code, status }: Pick<Problem, 'code' | 'status'>,
+  request: {
+    readonly requestId: string
+    readonly method: string | undefined
+    readonly hook: string
+    readonly traceparent: string | string[] | undefined
+  },
+): void {
+  const { requestId, method, hook, traceparent } = request
+  recordSpan('hook', {
+    traceId: requestId,
+    kind: 'server',
+    traceparent: typeof traceparent === 'string' ? traceparent : undefined,
+    describeStart: () => ({
+      'http.request.method': method,
+      'http.response.status_code': status,
+      'hookloom.hook': hook,
+      'hookloom.outcome': 'refused',
+      'hookloom.problem': code,
+    }),
+    // the sender's fault is not a failure of the gateway
+    isFailed: status >= 500,
+  })
+}

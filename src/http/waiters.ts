@@ -1,0 +1,137 @@
+// Requests that wait for a run. All of them ask the store together: one read for all, however many wait, because another gateway may end a run.
+import type { Log } from '../model/log.ts'
+import { toErrorName } from '../base/exceptions.ts'
+import type { Progress, ProgressReader } from '../store/progress.ts'
+
+/** Too short a delay for a person to notice. With SQLite, a read for two hundred ids takes half a millisecond of the processor. */
+const lookEveryMs = 250
+
+/** The response of a request. Its event `close` comes when it was sent, and when the client has gone. */
+type Closing = {
+  readonly closed: boolean
+  once(event: 'close', listener: () => void): unknown
+  off(event: 'close', listener: () => void): unknown
+}
+
+export type Waiters = {
+  /**
+   * Takes one of the places, for a request. Undefined if `most` have one, or the gateway stops. The place is free again after `leave`, and when
+   * the client has gone.
+   */
+  enter(response: Closing): Waiter | undefined
+  /** Ends all waits, and lets nobody wait from now on. */
+  stop(): void
+}
+
+export type Waiter = {
+  /**
+   * Resolves with `reached` when the progress of an id is as asked (undefined: the store no longer has it), with `late` after `ms`, and with
+   * `over` if the place was left, the client has gone or the gateway stops. Never rejects: it waits through an outage of the store.
+   */
+  until(id: string, isReached: (progress: Progress | undefined) => boolean, ms: number): Promise<WaitEnd>
+  leave(): void
+}
+type WaitEnd = 'reached' | 'late' | 'over'
+
+type Waiting = {
+  readonly id: string
+  readonly isReached: (progress: Progress | undefined) => boolean
+  readonly end: (how: WaitEnd) => void
+}
+
+/** `most`: `hooks.maxWaiting`. */
+export function createWaiters({
+  store,
+  most,
+  log,
+}: {
+  store: ProgressReader
+  most: () => number
+  log: Pick<Log, 'warn'>
+}): Waiters {
+  const places = new Set<Waiter>()
+  const waiting = new Set<Waiting>()
+  let timer: NodeJS.Timeout | undefined
+  let isStopping = false
+  let isFailing = false
+
+  async function look(): Promise<void> {
+    // a wait that begins during the read is not in its result
+    const asked = [...waiting]
+    const found = await store.progress([...new Set(asked.map(({ id }) => id))]).catch(noteFailure)
+    if (found !== undefined) {
+      isFailing = false
+      const byId = new Map(found.map((progress) => [progress.id, progress]))
+      for (const { id, isReached, end } of asked) if (isReached(byId.get(id))) end('reached')
+    }
+    timer = undefined
+    lookLater()
+  }
+
+  function noteFailure(thrown: unknown): undefined {
+    if (!isFailing)
+      log.warn({ error: toErrorName(thrown) }, 'The store cannot be read, so requests that wait for a run wait longer.')
+    isFailing = true
+  }
+
+  function lookLater(): void {
+    if (timer === undefined && waiting.size > 0) timer = setTimeout(() => void look(), lookEveryMs).unref()
+  }
+
+  function enter(response: Closing): Waiter | undefined {
+    if (isStopping || places.size >= most() || response.closed) return undefined
+    let current: Waiting | undefined
+    const place: Waiter = {
+      until: (id, isReached, ms) =>
+        new Promise((resolve) => {
+          if (!places.has(place)) return resolve('over')
+          const late = setTimeout(() => end('late'), ms)
+          const end = (how: WaitEnd) => {
+            clearTimeout(late)
+            waiting.delete(entry)
+            current = undefined
+            resolve(how)
+          }
+          const entry = { id, isReached, end }
+          current = entry
+          waiting.add(entry)
+          lookLater()
+        }),
+      leave() {
+        places.delete(place)
+        response.off('close', place.leave)
+        current?.end('over')
+      },
+    }
+    response.once('close', place.leave)
+    places.add(place)
+    return place
+  }
+
+  return {
+    enter,
+    stop() {
+      isStopping = true
+      for (const place of places) place.leave()
+      clearTimeout(timer)
+    },
+  }
+}
+
+/** The maximum number of seconds that a request waits: proxies cut one that is silent for a minute. */
+const mostSeconds = 55
+/** No client needs a longer header; and a longer one could be made to cost time. */
+const longestPrefer = 1_000
+
+/**
+ * The seconds of `Prefer: wait=<s>` (RFC 7240), at most 55; undefined without a valid one. A preference is a wish, so an invalid one is ignored,
+ * and so is a second one.
+ */
+export function readPreferredWait(prefer: string | undefined): number | undefined {
+  if (prefer === undefined || prefer.length > longestPrefer) return undefined
+  const items = prefer.match(/(?:"(?:[^"\\]|\\.?)*(?:"|$)|[^",])+/g) ?? []
+  const first = items.find((item) => /^[ \t]*wait[ \t]*(?:[=;]|$)/i.test(item))
+  const [, quoted, plain] = /^[ \t]*wait[ \t]*=[ \t]*(?:"(\d+)"|(\d+))[ \t]*(?:;|$)/i.exec(first ?? '') ?? []
+  const seconds = quoted ?? plain
+  return seconds === undefined ? undefined : Math.min(Number(seconds), mostSeconds)
+}

@@ -1,0 +1,262 @@
+// The bench of a hook: a request on the left, what becomes of it now on the right, again at each keystroke and each save.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { HookFields, HooksFields, SentFields, TriedFields } from '../model/api/bench.ts'
+import type { CapturedFields } from '../model/api/replay.ts'
+import type { RequestFields } from '../model/api/answers.ts'
+import { get, post } from './api.ts'
+import { toCurl } from './curl.ts'
+import { markUnseen } from './format.ts'
+import { go } from './place.ts'
+import { TriedView } from './tried.tsx'
+import { SampleMenu, useSamples } from './samples.tsx'
+import { Line, Time } from './text.tsx'
+import { type ShowEnd, TemplateBox } from './template.tsx'
+import {
+  buildPayload,
+  emptyBenchInput,
+  keepBenchInput,
+  readBenchInput,
+  toBenchInput,
+  toTypedRequest,
+  type BenchInput,
+} from './typed.ts'
+
+/** Two keystrokes within this time are one request. */
+const gatherMs = 30
+/** Characters of a kept body. The browser gets slow with a longer text in a field. */
+const longestBody = 500_000
+
+type BenchProps = {
+  readonly hook: string
+  /** The id of a kept delivery; empty for a sample. */
+  readonly from: string
+  readonly saved: string
+  readonly all: HooksFields | undefined
+}
+
+export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
+  const found = all?.hooks.find(({ name }) => name === hook) ?? all?.hooks.find(({ name }) => name === null)
+  const [typed, setTyped] = useState<BenchInput>()
+  const [said, setSaid] = useState({ text: '', isBad: false })
+  const samples = useSamples(hook, saved)
+  const { tried, problem, isBusy } = useTried(hook, typed, saved)
+
+  function change(news: Partial<BenchInput>): void {
+    const next = { ...(typed ?? emptyBenchInput), ...news }
+    keepBenchInput(hook, next)
+    setTyped(next)
+  }
+  const report = (work: Promise<string>) =>
+    void work.then(
+      (text) => setSaid({ text, isBad: false }),
+      (error: unknown) => setSaid({ text: error instanceof Error ? error.message : 'It failed.', isBad: true }),
+    )
+  const load = (id: string) => report(readKept(id).then((kept) => (change(kept), '')))
+
+  useEffect(() => {
+    if (from !== '') load(from)
+  }, [from])
+  useEffect(() => {
+    if (typed !== undefined || all === undefined || samples === undefined || from !== '') return
+    const [first] = samples
+    const kept = readBenchInput(hook)
+    if (kept !== undefined) setTyped(kept)
+    else if (first !== undefined && first.kind !== 'kept') change(toBenchInput(first.request))
+    else if (first !== undefined) load(first.deliveryId)
+    // a hook without a mapping gets one
+    else if (found === undefined) change({ template: 'Look at {{payload}}' })
+    else change({ body: buildPayload(found.mappings) })
+  }, [all, samples])
+
+  return (
+    <div class="bench" id="view" tabIndex={0} role="region" aria-label="Bench">
+      <header class="title">
+        <h2>
+          <button type="button" class="link" onClick={() => go({ bench: '', from: '' })}>
+            hooks
+          </button>{' '}
+          / <Line text={hook} most={120} />
+        </h2>
+        <code class="id">
+          <Line text={`${all?.hooksUrl ?? ''}/${hook}`} most={300} />
+        </code>
+      </header>
+      <div class="bench-sides">
+        <section aria-label="Request">
+          <SampleMenu
+            samples={samples ?? []}
+            onChoose={(sample) => {
+              if (sample.kind === 'kept') load(sample.deliveryId)
+              else change({ ...toBenchInput(sample.request), template: typed?.template, mappingId: typed?.mappingId })
+            }}
+          />
+          {typed === undefined ? <p class="empty">Reading …</p> : <Request typed={typed} onChange={change} />}
+          {typed !== undefined && all !== undefined && (
+            <TemplateBox
+              hook={hook}
+              mappings={found?.mappings ?? []}
+              typed={typed}
+              canEdit={all.canEdit}
+              takenBy={tried?.mappingId ?? null}
+              onChange={change}
+              report={report}
+            />
+          )}
+        </section>
+        <section aria-label="Result" aria-busy={isBusy}>
+          {typed !== undefined && (
+            <Acts
+              hook={hook}
+              hooksUrl={all?.hooksUrl ?? ''}
+              typed={typed}
+              mappings={found?.mappings ?? []}
+              report={report}
+            />
+          )}
+          <p class={said.isBad ? 'said bad' : 'said'} role="status">
+            {markUnseen(said.text)}
+          </p>
+          {problem !== '' && (
+            <p class="problem">
+              <Line text={problem} most={2_000} />
+            </p>
+          )}
+          {tried !== undefined && problem === '' && <TriedView tried={tried} />}
+        </section>
+      </div>
+    </div>
+  )
+}
+
+async function readKept(id: string): Promise<BenchInput> {
+  const request = await get<RequestFields>(`/api/deliveries/${encodeURIComponent(id)}/request`)
+  if (request.encoding !== 'utf8') throw new Error('The body of this delivery is not text, so it cannot be edited.')
+  if (request.body.length > longestBody) throw new Error('The body of this delivery is too long to be edited.')
+  return toBenchInput(request)
+}
+
+/** What becomes of the request now. The last result stays until the next one comes, so nothing jumps. */
+function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
+  const [tried, setTried] = useState<TriedFields>()
+  const [problem, setProblem] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  useEffect(() => {
+    if (typed === undefined) return
+    const ended = new AbortController()
+    const timer = setTimeout(() => {
+      const { template, mappingId } = typed
+      const draft = template === undefined || template.trim() === '' ? undefined : { template, mappingId }
+      void run({ ...toTypedRequest(hook, typed), draft }, ended.signal)
+    }, gatherMs)
+    return () => {
+      clearTimeout(timer)
+      ended.abort()
+    }
+  }, [hook, typed, saved])
+
+  async function run(request: object, signal: AbortSignal): Promise<void> {
+    setBusy(true)
+    try {
+      setTried(await post<TriedFields>('/api/try', request, signal))
+      setProblem('')
+    } catch (error) {
+      // a newer request has begun
+      if (signal.aborted) return
+      setProblem(error instanceof Error ? error.message : 'It could not be tried.')
+    }
+    setBusy(false)
+  }
+  return { tried, problem, isBusy }
+}
+
+type RequestProps = { readonly typed: BenchInput; readonly onChange: (news: Partial<BenchInput>) => void }
+
+function Request({ typed: { body, headers }, onChange }: RequestProps): JSX.Element {
+  const count = headers.split('\n').filter((line) => line.includes(':')).length
+  return (
+    <>
+      <textarea
+        id="bench-body"
+        aria-label="Body of the request"
+        spellcheck={false}
+        rows={14}
+        value={body}
+        onInput={({ currentTarget }) => onChange({ body: currentTarget.value })}
+      />
+      <details class="part">
+        <summary>
+          <h3>Headers, {count}</h3>
+        </summary>
+        <textarea
+          aria-label="Headers, one in a line"
+          spellcheck={false}
+          rows={6}
+          value={headers}
+          onInput={({ currentTarget }) => onChange({ headers: currentTarget.value })}
+        />
+      </details>
+    </>
+  )
+}
+
+type ActsProps = {
+  readonly hook: string
+  readonly hooksUrl: string
+  readonly typed: BenchInput
+  readonly mappings: HookFields['mappings']
+  readonly report: ShowEnd
+}
+
+function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Element {
+  const [sent, setSent] = useState<SentFields & { readonly at: string }>()
+  const request = toTypedRequest(hook, typed)
+  const hasCode = mappings.some(({ transform }) => transform !== null)
+
+  const send = async () => {
+    const answer = await post<SentFields>('/api/send', request)
+    setSent({ ...answer, at: new Date().toISOString() })
+    return answer.note ?? ''
+  }
+  const capture = async () => {
+    const { file, decision, removed } = await post<CapturedFields>('/api/fixtures', request)
+    const without = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
+    return `Created ${file}. It expects the decision ${decision}.${without}`
+  }
+  const copy = async () => {
+    const { headers, query, body } = request
+    const search = new URLSearchParams(query).toString()
+    const url = search === '' ? '/' : `/?${search}`
+    const copied = { method: 'POST', url, headers: { 'content-type': 'application/json', ...headers }, query, body }
+    const others = { verifiedBy: null, hasSignedId: false, encoding: 'utf8' } as const
+    await navigator.clipboard.writeText(toCurl({ ...copied, ...others }, hooksUrl, hook))
+    return 'The curl command is in the clipboard.'
+  }
+  return (
+    <div class="tools">
+      <button type="button" class="primary" id="send" onClick={() => report(send())}>
+        send it for real
+      </button>
+      {hasCode && (
+        <button type="button" onClick={() => report(capture())}>
+          save as fixture
+        </button>
+      )}
+      <button type="button" disabled={request.body.includes('\0')} onClick={() => report(copy())}>
+        copy curl
+      </button>
+      {sent !== undefined && (
+        <span role="status">
+          <b class={sent.status < 400 ? 'good' : 'bad'}>{sent.status}</b> <Time at={sent.at} />{' '}
+          {sent.deliveryId === null ? (
+            <Line text={sent.body} most={300} />
+          ) : (
+            <button type="button" class="link" onClick={() => go({ view: 'list', id: sent.deliveryId ?? '' })}>
+              the delivery
+            </button>
+          )}
+        </span>
+      )}
+    </div>
+  )
+}

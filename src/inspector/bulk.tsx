@@ -1,0 +1,51 @@
+// Retry and drop of several deliveries.
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { RetryFields } from '../model/api/answers.ts'
+import { undoMs } from './actions.tsx'
+import { post } from './api.ts'
+import { formatCount } from './format.ts'
+
+/** Sends the requests one by one, so that a large group does not slow down the gateway. */
+export async function actOnAll(
+  ids: readonly string[],
+  what: 'retry' | 'drop' | 'again',
+  onSay: (text: string) => void,
+): Promise<void> {
+  const results = new Map<string, number>()
+  for (const [at, id] of ids.entries()) {
+    onSay(`${at + 1} of ${ids.length} …`)
+    const result = await post<RetryFields>(`/api/deliveries/${encodeURIComponent(id)}/${what}`).then(
+      ({ state, jobs = [] }) => (what === 'drop' ? 'dropped' : jobs.length > 0 ? 'queued again' : `now ${state}`),
+      // the rest of the sentence has the id, which differs
+      (error: unknown) => (error instanceof Error ? error.message.replaceAll(id, 'of this id') : 'failed'),
+    )
+    results.set(result, (results.get(result) ?? 0) + 1)
+  }
+  onSay(`${[...results].map(([result, times]) => `${times} ${result}`).join(', ')}.`)
+}
+
+type DropAllProps = { readonly count: number; readonly isBusy: boolean; readonly onDrop: () => void }
+
+/** Drops after some seconds. Leaving the view before then drops nothing. */
+export function DropAll({ count, isBusy, onDrop }: DropAllProps): JSX.Element {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const [isWaiting, setWaiting] = useState(false)
+  useEffect(() => () => clearTimeout(timer.current), [])
+  function start(): void {
+    setWaiting(true)
+    timer.current = setTimeout(() => {
+      setWaiting(false)
+      onDrop()
+    }, undoMs)
+  }
+  function undo(): void {
+    clearTimeout(timer.current)
+    setWaiting(false)
+  }
+  return (
+    <button type="button" class="apart" disabled={isBusy} onClick={isWaiting ? undo : start}>
+      {isWaiting ? 'undo the drop' : `drop ${formatCount(count)}`}
+    </button>
+  )
+}

@@ -1,0 +1,160 @@
+// The deliveries that an edit changes in the same way: what differs in each of them, one after the other.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { CapturedFields, ChangeFields, GroupFields, ReplayReport } from '../model/api/replay.ts'
+import { post } from './api.ts'
+import { actOnAll } from './bulk.tsx'
+import { Diff } from './diff.tsx'
+import { markUnseen } from './format.ts'
+import { go } from './place.ts'
+import { Line } from './text.tsx'
+
+const mostChanges = 20
+
+export const toClassName = (name: string) => name.replace(' ', '-')
+export const countRequests = (count: number) => (count === 1 ? '1 request' : `${count} requests`)
+
+type GroupProps = {
+  readonly group: GroupFields
+  readonly title: string
+  readonly names: readonly [string, string]
+  /** Whether the files on disk make the difference, and not the time since the records. */
+  readonly isLive?: boolean
+}
+
+/** A difference, with the values of one of its deliveries: of the example, or of another one that is replayed when it is chosen. */
+export function Group({ group, title, names, isLive = false }: GroupProps): JSX.Element {
+  const { paths, count, percent, deliveryIds, example } = group
+  const [chosen, setChosen] = useState(0)
+  const at = Math.min(chosen, count - 1)
+  const id = deliveryIds[at] ?? example.deliveryId
+  const { shown, said } = useMember(group, id)
+  return (
+    <section class={`group ${toClassName(title)}`} aria-label={`${title}: ${countRequests(count)}`}>
+      <h3>
+        <b>{title}</b>{' '}
+        {paths.join() !== 'decision' && (
+          <code>
+            <Line text={paths.join(', ')} most={300} />
+          </code>
+        )}{' '}
+        <span class="dim">
+          {countRequests(count)}, {percent} %
+        </span>
+      </h3>
+      <div class="tools">
+        {isLive && count > 1 ? (
+          <>
+            <button type="button" disabled={at === 0} onClick={() => setChosen(at - 1)}>
+              previous
+            </button>
+            <span class="dim">
+              {at + 1} of {count}
+            </span>
+            <button type="button" disabled={at === count - 1} onClick={() => setChosen(at + 1)}>
+              next
+            </button>
+          </>
+        ) : (
+          <span class="dim">for example</span>
+        )}
+        <Link id={id} />
+      </div>
+      {isLive && <GroupTools shown={id} ids={deliveryIds} />}
+      {said !== '' && (
+        <p class="note" role="status">
+          {markUnseen(said)}
+        </p>
+      )}
+      {shown.slice(0, mostChanges).map((change) => (
+        <div class="change" key={change.path}>
+          <h4>
+            <code>
+              <Line text={change.path} most={200} />
+            </code>
+          </h4>
+          <Diff {...change} names={names} />
+        </div>
+      ))}
+      {shown.length > mostChanges && <p class="note">{shown.length - mostChanges} more fields.</p>}
+    </section>
+  )
+}
+
+/** The changes of one delivery of a group. The report has those of the example; another one is replayed, also after the next save. */
+function useMember({ example }: GroupFields, id: string): { shown: readonly ChangeFields[]; said: string } {
+  const [other, setOther] = useState<{ readonly id: string; readonly changes: readonly ChangeFields[] }>()
+  const [said, setSaid] = useState('')
+  const isExample = id === example.deliveryId
+  useEffect(() => {
+    setSaid('')
+    if (isExample) return
+    const ended = new AbortController()
+    const read = async () => {
+      const path = `/api/replay?ids=${encodeURIComponent(id)}`
+      const { groups: found } = await post<ReplayReport>(path, undefined, ended.signal)
+      setOther({ id, changes: found[0]?.example.changes ?? [] })
+      setSaid(found.length === 0 ? 'This delivery does not differ any more.' : '')
+    }
+    void read().catch((error: unknown) => {
+      if (!ended.signal.aborted) setSaid(error instanceof Error ? error.message : 'The replay failed.')
+    })
+    return () => ended.abort()
+  }, [example, id])
+  if (isExample) return { shown: example.changes, said: '' }
+  // the previous delivery stays until the next one is read, so nothing jumps
+  return { shown: other?.changes ?? example.changes, said: other?.id === id ? said : said || 'Replaying …' }
+}
+
+type GroupToolsProps = { readonly shown: string; readonly ids: readonly string[] }
+
+/** From a difference: a fixture of the shown delivery, and all deliveries of the group again. */
+function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
+  const [said, setSaid] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  const [isSure, setSure] = useState(false)
+  const act = async (work: () => Promise<void>) => {
+    setBusy(true)
+    await work()
+    setBusy(false)
+  }
+  const capture = () =>
+    act(async () =>
+      setSaid(
+        await post<CapturedFields>(`/api/deliveries/${encodeURIComponent(shown)}/capture`, {}).then(
+          ({ file, decision }) => `Created ${file}. It expects the decision ${decision}.`,
+          (error: unknown) => (error instanceof Error ? error.message : 'It failed.'),
+        ),
+      ),
+    )
+  return (
+    <>
+      <div class="tools">
+        <button type="button" disabled={isBusy} onClick={() => void capture()}>
+          keep as fixture
+        </button>
+        <button
+          type="button"
+          disabled={isBusy}
+          onClick={() => {
+            setSure(!isSure)
+            if (isSure) void act(() => actOnAll(ids, 'again', setSaid))
+          }}
+        >
+          {isSure ? `really run ${countRequests(ids.length)}: replies may be sent` : `run these ${ids.length} again`}
+        </button>
+      </div>
+      <p class="said" role="status">
+        {markUnseen(said)}
+      </p>
+    </>
+  )
+}
+
+export function Link({ id }: { id: string }): JSX.Element {
+  return (
+    <button type="button" class="link id" onClick={() => go({ view: 'list', id })}>
+      {id}
+    </button>
+  )
+}

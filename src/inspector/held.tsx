@@ -1,0 +1,194 @@
+// What keeps runs back, and who sends: pauses with a button to resume, budgets, and the senders.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'
+import { get, post } from './api.ts'
+import { formatClock, formatCount, formatDuration, formatTimes, markUnseen } from './format.ts'
+import { go } from './place.ts'
+import { Table } from './table.tsx'
+import { Age, Line, useNow } from './text.tsx'
+
+const everyMs = 10_000
+
+export type Held = {
+  readonly pauses: readonly PauseFields[]
+  readonly budgets: readonly BudgetFields[]
+  readonly senders: readonly SenderFields[]
+  /** Reads all again. */
+  reload(): void
+}
+
+/** Reads every ten seconds while the page is visible, and at once when `version` changes. */
+export function useHeld(version: string): Held {
+  const [held, setHeld] = useState<Omit<Held, 'reload'>>({ pauses: [], budgets: [], senders: [] })
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    const ended = new AbortController()
+    const read = async () => {
+      const [{ pauses }, { budgets }, { senders }] = await Promise.all([
+        get<Pick<Held, 'pauses'>>('/api/pauses', ended.signal),
+        get<Pick<Held, 'budgets'>>('/api/budgets', ended.signal),
+        get<Pick<Held, 'senders'>>('/api/senders', ended.signal),
+      ])
+      setHeld({ pauses, budgets, senders })
+    }
+    const readNow = () => void read().catch(() => undefined)
+    readNow()
+    const timer = setInterval(() => document.visibilityState === 'visible' && readNow(), everyMs)
+    return () => {
+      clearInterval(timer)
+      ended.abort()
+    }
+  }, [version, round])
+  return { ...held, reload: () => setRound((before) => before + 1) }
+}
+
+/** What is paused, in a line each. `isShort`: above the list, where nothing is shown if nothing is paused. */
+export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolean }): JSX.Element | null {
+  const [said, setSaid] = useState('')
+  const now = useNow(0)
+  const { pauses, reload } = held
+  if (isShort && pauses.length === 0) return null
+  async function resume(what: string): Promise<void> {
+    setSaid(
+      await post('/api/resume', { what, by: 'the page' }).then(
+        () => `${what} is resumed.`,
+        (error: unknown) => (error instanceof Error ? error.message : 'It failed.'),
+      ),
+    )
+    reload()
+  }
+  return (
+    <section class={isShort ? 'paused' : ''} aria-label="Paused">
+      {!isShort && <h2>Paused</h2>}
+      {pauses.length === 0 && <p class="good">Nothing is paused.</p>}
+      <ul>
+        {pauses.map(({ what, kind, by, reason, since, until }) => (
+          <li key={`${what} ${kind}`}>
+            <b>
+              <span aria-hidden="true">‖</span> <Line text={what} most={120} />
+            </b>{' '}
+            {kind === 'budget' ? 'waits for its budget' : 'is paused'}{' '}
+            {by !== null && <Line text={`by ${by}`} most={80} />}{' '}
+            <span class="dim">
+              for <Age at={Date.parse(since)} now={now} />,{' '}
+              {until === null ? 'until somebody resumes it' : `until ${formatClock(Date.parse(until))}`}
+            </span>
+            {reason !== null && (
+              <>
+                {': '}
+                <Line text={reason} most={300} />
+              </>
+            )}{' '}
+            {kind !== 'budget' && (
+              <button type="button" onClick={() => void resume(what)} aria-label={`Resume ${what}`}>
+                resume
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      <span class="dim" role="status">
+        {markUnseen(said)}
+      </span>
+    </section>
+  )
+}
+
+const formatUsd = (amount: number) => `$${amount.toFixed(amount < 10 ? 2 : 0)}`
+
+export function Budgets({ budgets }: Pick<Held, 'budgets'>): JSX.Element | null {
+  if (budgets.length === 0) return null
+  return (
+    <section aria-label="Budgets">
+      <h2>Budgets</h2>
+      <ul class="budgets">
+        {budgets.map(({ name, period, endsAt, waiting, usd, tokens, turns }) => (
+          <li key={name}>
+            <p>
+              <b>
+                <Line text={name} most={80} />
+              </b>{' '}
+              <span class="dim">
+                each {period}, until {formatClock(Date.parse(endsAt))}
+              </span>{' '}
+              {waiting > 0 && <span class="warn">{formatCount(waiting)} runs wait for it</span>}
+            </p>
+            <Spent name="dollars" measure={usd} format={formatUsd} />
+            <Spent name="tokens" measure={tokens} format={formatCount} />
+            <Spent name="turns" measure={turns} format={formatCount} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+type SpentProps = { readonly name: string; readonly measure: MeasureFields; format(amount: number): string }
+
+function Spent({ name, measure: { limit, spent, reserved, raised }, format }: SpentProps): JSX.Element | null {
+  if (limit === null) return null
+  const percent = (amount: number) => (limit === 0 ? 100 : Math.min(100, (amount / limit) * 100))
+  const isOver = spent + reserved >= limit
+  return (
+    <p>
+      {format(spent)} of {format(limit)} {name} <span class="dim">{Math.round(percent(spent))} %</span>
+      {reserved > 0 && <span class="dim">, {format(reserved)} reserved by turns that run</span>}
+      {raised > 0 && <span class="dim">, raised by {format(raised)}</span>}
+      <span class="bar" aria-hidden="true">
+        <i class={isOver ? 'spent over' : 'spent'} style={{ width: `${percent(spent)}%` }} />
+        <i
+          class="waited"
+          style={{ left: `${percent(spent)}%`, width: `${percent(spent + reserved) - percent(spent)}%` }}
+        />
+      </span>
+    </p>
+  )
+}
+
+/** The senders that are silent or refused come first. */
+export function Senders({ senders }: Pick<Held, 'senders'>): JSX.Element | null {
+  const now = useNow(0)
+  if (senders.length === 0) return null
+  const isBad = ({ silentSince, refused }: SenderFields) => silentSince !== null || refused.length > 0
+  const inOrder = senders.toReversed().toSorted((one, other) => Number(isBad(other)) - Number(isBad(one)))
+  return (
+    <section aria-label="Senders">
+      <h2>Senders</h2>
+      <Table label="Table of the senders" heads={['hook', 'sender', 'last request', 'usual gap', 'requests', 'state']}>
+        {inOrder.map(({ hook, source, sourceName, lastAt, usualMs, requests, silentSince, refused }) => (
+          <tr key={`${hook} ${source}`}>
+            <td>
+              <button type="button" class="link" onClick={() => go({ view: 'list', hook, source: source ?? '' })}>
+                <Line text={hook} most={60} />
+              </button>
+            </td>
+            <td>
+              <Line text={sourceName ?? source ?? 'not recognised'} most={60} />
+            </td>
+            <td>
+              <Age at={Date.parse(lastAt)} now={now} />
+            </td>
+            <td>{usualMs === null ? 'not known yet' : formatDuration(usualMs)}</td>
+            <td>{formatCount(requests)}</td>
+            <td>
+              {silentSince !== null && <span class="bad">silent since {formatClock(Date.parse(silentSince))} </span>}
+              {refused.map(({ code, status, count, why, requestId, lastAt: refusedAt }) => (
+                <button
+                  type="button"
+                  class="link bad"
+                  key={code}
+                  onClick={() => go({ view: 'list', state: 'refused', id: requestId })}
+                >
+                  {status}, {formatTimes(count)}, last {formatClock(Date.parse(refusedAt))}:{' '}
+                  <Line text={why} most={160} />
+                </button>
+              ))}
+              {silentSince === null && refused.length === 0 && <span class="dim">as usual</span>}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  )
+}

@@ -1,0 +1,202 @@
+// Every hook: its URL, its proof, its mappings and its last hour. A hook opens its bench.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { HookFields, HooksFields } from '../model/api/bench.ts'
+import { get } from './api.ts'
+import { BenchView } from './bench.tsx'
+import { formatCount } from './format.ts'
+import { toEditorUrl } from './pipe.tsx'
+import { go, type PagePlace } from './place.ts'
+import { glyphs } from './rows.ts'
+import { Age, Line, useNow } from './text.tsx'
+
+/** Reads the hooks when `version` changes. */
+export function useHooks(version: string): { readonly hooks: HooksFields | undefined; readonly problem: string } {
+  const [hooks, setHooks] = useState<HooksFields>()
+  const [problem, setProblem] = useState('')
+  useEffect(() => {
+    const ended = new AbortController()
+    void read(ended.signal)
+    return () => ended.abort()
+  }, [version])
+
+  async function read(signal: AbortSignal): Promise<void> {
+    try {
+      setHooks(await get<HooksFields>('/api/hooks', signal))
+      setProblem('')
+    } catch (error) {
+      if (!signal.aborted) setProblem(error instanceof Error ? error.message : 'The hooks could not be read.')
+    }
+  }
+  return { hooks, problem }
+}
+
+type HooksProps = {
+  readonly place: PagePlace
+  /** Changes when a file is saved, and when another generation serves. */
+  readonly saved: string
+  /** Changes when a delivery changes. */
+  readonly changes: number
+}
+
+export function Hooks({ place, saved, changes }: HooksProps): JSX.Element {
+  // the counts of a hook need not follow each delivery of a busy gateway
+  const { hooks, problem } = useHooks(`${saved} ${place.bench} ${Math.ceil(changes / 10)}`)
+  if (place.bench !== '') {
+    return (
+      <BenchView key={`${place.bench} ${place.from}`} hook={place.bench} from={place.from} saved={saved} all={hooks} />
+    )
+  }
+  return (
+    <div class="hooks" id="view" tabIndex={0} role="region" aria-label="Hooks">
+      <h2 class="sr">Hooks</h2>
+      {problem !== '' && <p class="empty bad">{problem}</p>}
+      {hooks === undefined && problem === '' && <p class="empty">Reading …</p>}
+      {hooks?.hooks.map((hook) => (
+        <HookCard key={hook.name ?? ''} hook={hook} hooksUrl={hooks.hooksUrl ?? ''} />
+      ))}
+      {hooks !== undefined && <NewHook />}
+    </div>
+  )
+}
+
+function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): JSX.Element {
+  const { name, isBuiltIn, mappings, lastFailure } = hook
+  const [said, setSaid] = useState('')
+  const now = useNow(0)
+  const url = `${hooksUrl}/${name ?? '<any name>'}`
+  const copy = () =>
+    void navigator.clipboard.writeText(url).then(
+      () => setSaid('The URL is in the clipboard.'),
+      () => setSaid('The browser does not allow to copy.'),
+    )
+  return (
+    <article class="hook-card" aria-label={`Hook ${name ?? 'of any name'}`}>
+      <h3>
+        {name === null ? (
+          'any other name'
+        ) : (
+          <button type="button" class="link" onClick={() => go({ bench: name, from: '' })}>
+            <Line text={name} most={120} />
+          </button>
+        )}{' '}
+        <span class="dim">{describeProof(hook)}</span>
+      </h3>
+      <p class="dim">
+        <code>
+          <Line text={url} most={400} />
+        </code>
+      </p>
+      {isBuiltIn && <p class="dim">{name === 'wake' ? 'A system event.' : 'An agent turn.'} Built in.</p>}
+      {mappings.length > 0 && (
+        <ol class="mappings" aria-label="Mappings in order">
+          {mappings.map((mapping) => (
+            <li key={mapping.id}>
+              <b>
+                <Line text={mapping.id} most={80} />
+              </b>{' '}
+              {mapping.conditions !== null && (
+                <code class="dim">
+                  <Line text={mapping.conditions} most={300} />
+                </code>
+              )}{' '}
+              {mapping.transform === null ? (
+                <code>
+                  <Line text={mapping.template ?? 'the whole payload'} most={160} />
+                </code>
+              ) : (
+                <a href={toEditorUrl(mapping.transform.file ?? '', 1)}>
+                  <Line text={mapping.transform.module} most={120} />
+                </a>
+              )}
+              {mapping.transform?.problem != null && (
+                <span class="bad">
+                  {' '}
+                  <Line text={mapping.transform.problem} most={300} />
+                </span>
+              )}
+              {mapping.warnings.map((warning) => (
+                <p key={warning} class="warn">
+                  <Line text={warning} most={400} />
+                </p>
+              ))}
+            </li>
+          ))}
+        </ol>
+      )}
+      <p class="dim">{describeHour(hook)}</p>
+      {lastFailure !== null && (
+        <p>
+          <span class={`state ${lastFailure.kind}`}>
+            <span aria-hidden="true">{glyphs[lastFailure.kind]}</span> {lastFailure.kind}
+          </span>{' '}
+          <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
+            <Line text={lastFailure.title} most={200} />
+          </button>{' '}
+          <span class="dim">
+            <Age at={Date.parse(lastFailure.at)} now={now} />
+          </span>
+        </p>
+      )}
+      <div class="tools">
+        {name !== null && (
+          <>
+            <button type="button" onClick={() => go({ bench: name, from: '' })}>
+              try a request
+            </button>
+            <button type="button" onClick={copy}>
+              copy the URL
+            </button>
+            <button type="button" onClick={() => go({ view: 'list', hook: name, id: '' })}>
+              its deliveries
+            </button>
+          </>
+        )}
+        <span class="dim" role="status">
+          {said}
+        </span>
+      </div>
+    </article>
+  )
+}
+
+function describeProof({ proof: { token, schemes } }: HookFields): string {
+  const proofs = schemes.map((scheme) => `the proof of ${scheme}`)
+  return `needs ${[...(token ? ['the hook token'] : []), ...proofs].join(', or ')}`
+}
+
+function describeHour({ lastHour: { deliveries, parked, duplicates, refused } }: HookFields): string {
+  const others = Object.entries({ parked, duplicates, refused }).filter(([, count]) => count > 0)
+  const words = others.map(([name, count]) => `${formatCount(count)} ${name}`)
+  const all =
+    deliveries === 0 ? 'no delivery' : `${formatCount(deliveries)} ${deliveries === 1 ? 'delivery' : 'deliveries'}`
+  return `In the last hour: ${[all, ...words].join(', ')}.`
+}
+
+/** A hook without a mapping can be tried too: with a template, it becomes one. */
+function NewHook(): JSX.Element {
+  const [name, setName] = useState('')
+  return (
+    <form
+      class="hook-card tools"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (name.trim() !== '') go({ bench: name.trim(), from: '' })
+      }}
+    >
+      <label>
+        a new hook{' '}
+        <input
+          value={name}
+          placeholder="its name"
+          spellcheck={false}
+          autocomplete="off"
+          onInput={({ currentTarget }) => setName(currentTarget.value)}
+        />
+      </label>
+      <button type="submit" disabled={name.trim() === ''}>
+        try it
+      </button>
+    </form>
+  )
+}

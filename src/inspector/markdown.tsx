@@ -1,0 +1,192 @@
+// The Markdown of a reply as elements. A model may have read an attacker's text: HTML and pictures are text, a link shows where it leads,
+// and a text that would keep the lexer busy is shown as it is.
+import { Lexer, type MarkedToken, type Token, type Tokens } from 'marked'
+import type { ComponentChildren, JSX } from 'preact'
+import { useMemo, useState } from 'preact/hooks'
+import { markUnseen } from './format.ts'
+import { LongText } from './text.tsx'
+
+/** The lexer searches for the end of each delimiter in its block, and copies a block for each of its lines. */
+const [mostChars, mostDelimiters, mostLines, longestWord] = [20_000, 600, 500, 2_048]
+const tooDeep = /^(?:[ \t]*(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])){8}/m
+
+function isBounded(text: string): boolean {
+  return (
+    text.length <= mostChars &&
+    !tooDeep.test(text) &&
+    text.split(/\n[ \t]*\n/).every((block) => {
+      const delimiters = block.match(/[\\<![*_|]|[`~]+/g)?.length ?? 0
+      return delimiters <= mostDelimiters && block.split('\n', mostLines + 1).length <= mostLines
+    }) &&
+    text.split(/\s+/).every((word) => word.length <= longestWord)
+  )
+}
+
+function readTokens(text: string): readonly Token[] | undefined {
+  try {
+    return isBounded(text) ? new Lexer({ gfm: true }).lex(text) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** With a button that shows the text as it was written. */
+export function Markdown({ text, label }: { text: string; label: string }): JSX.Element {
+  const tokens = useMemo(() => readTokens(text), [text])
+  const [isRaw, setRaw] = useState(false)
+  if (tokens === undefined) return <LongText text={text} label={label} />
+  return (
+    <>
+      {isRaw ? (
+        <LongText text={text} label={label} />
+      ) : (
+        <div class="markdown" role="region" aria-label={label} tabIndex={0}>
+          {tokens.map(drawBlock)}
+        </div>
+      )}
+      <button type="button" class="link" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+        {isRaw ? 'as elements' : 'as it was written'}
+      </button>
+    </>
+  )
+}
+
+const drawAll = (tokens: readonly Token[] | undefined) => (tokens ?? []).map(drawInline)
+
+function drawBlock(token: Token, key: number): ComponentChildren {
+  // as: the lexer has no extensions
+  const one = token as MarkedToken
+  switch (one.type) {
+    case 'space':
+    case 'def':
+    case 'checkbox':
+      return null
+    case 'heading':
+      // the page has the headings above it
+      return (
+        <p key={key} class="heading">
+          {drawAll(one.tokens)}
+        </p>
+      )
+    case 'code':
+      return (
+        <pre key={key} tabIndex={0}>
+          <bdi>{markUnseen(one.text)}</bdi>
+        </pre>
+      )
+    case 'blockquote':
+      return <blockquote key={key}>{one.tokens.map(drawBlock)}</blockquote>
+    case 'list':
+      return drawList(one, key)
+    case 'table':
+      return drawTable(one, key)
+    case 'hr':
+      return <hr key={key} />
+    case 'paragraph':
+      return <p key={key}>{drawAll(one.tokens)}</p>
+    default:
+      return <p key={key}>{drawInline(token, 0)}</p>
+  }
+}
+
+function drawList({ ordered, items, start }: Tokens.List, key: number): JSX.Element {
+  const drawn = items.map((item, at) => (
+    <li key={at}>
+      {item.task && (item.checked === true ? '☑ ' : '☐ ')}
+      {item.tokens.map((each, index) => (each.type === 'text' ? drawInline(each, index) : drawBlock(each, index)))}
+    </li>
+  ))
+  return ordered ? (
+    <ol key={key} start={Number(start) || 1}>
+      {drawn}
+    </ol>
+  ) : (
+    <ul key={key}>{drawn}</ul>
+  )
+}
+
+function drawTable({ header, rows }: Tokens.Table, key: number): JSX.Element {
+  return (
+    <table key={key}>
+      <thead>
+        <tr>
+          {header.map(({ tokens }, at) => (
+            <th scope="col" key={at}>
+              {drawAll(tokens)}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, at) => (
+          <tr key={at}>
+            {row.map(({ tokens }, column) => (
+              <td key={column}>{drawAll(tokens)}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function drawInline(token: Token, key: number): ComponentChildren {
+  // as: see above
+  const one = token as MarkedToken
+  switch (one.type) {
+    case 'strong':
+      return <strong key={key}>{drawAll(one.tokens)}</strong>
+    case 'em':
+      return <em key={key}>{drawAll(one.tokens)}</em>
+    case 'del':
+      return <s key={key}>{drawAll(one.tokens)}</s>
+    case 'codespan':
+      return <code key={key}>{markUnseen(one.text)}</code>
+    case 'br':
+      return <br key={key} />
+    case 'link':
+      return <Link key={key} href={one.href} said={one.text} />
+    case 'image':
+      return <Link key={key} href={one.href} said={`picture: ${one.text}`} />
+    case 'escape':
+      return markUnseen(one.text)
+    case 'text':
+      return one.tokens === undefined ? markUnseen(decode(one.text)) : drawAll(one.tokens)
+    default:
+      // HTML too
+      return markUnseen(token.raw)
+  }
+}
+
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'" }
+const decode = (text: string) => text.replace(/&(amp|lt|gt|quot|#39);/g, (_, name: string) => entities[name] ?? '')
+
+/** Only http, https and mailto. The target is next to the words, because the words are not to be trusted. */
+function Link({ href, said }: { href: string; said: string }): JSX.Element {
+  const target = readTarget(href)
+  const words = markUnseen(decode(said))
+  if (target === undefined) {
+    return (
+      <>
+        {words} <span class="dim">({markUnseen(href.slice(0, 300))})</span>
+      </>
+    )
+  }
+  return (
+    <>
+      <a href={target} target="_blank" rel="noopener noreferrer nofollow">
+        <bdi>{words}</bdi>
+      </a>
+      {target !== said && (
+        <span class="dim"> ({markUnseen(target.length > 300 ? `${target.slice(0, 300)}…` : target)})</span>
+      )}
+    </>
+  )
+}
+
+function readTarget(href: string): string | undefined {
+  const url = URL.parse(decode(href))
+  return url !== null && /^(?:https?|mailto):$/.test(url.protocol) && url.username === '' && url.password === ''
+    ? url.href
+    : undefined
+}

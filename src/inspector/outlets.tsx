@@ -1,0 +1,129 @@
+// The models and channels with their last success, and what `hookloom doctor` finds.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { FindingFields, OutletsFields } from '../model/api/health.ts'
+import { get, post } from './api.ts'
+import { formatCount, markUnseen } from './format.ts'
+import { go } from './place.ts'
+import { Table } from './table.tsx'
+import { Age, Line, useNow } from './text.tsx'
+
+const everyMs = 15_000
+
+/** `version`: they are read again when it changes, and now and then while the page is visible. */
+export function Outlets({ version }: { version: string }): JSX.Element | null {
+  const [found, setFound] = useState<OutletsFields>()
+  const now = useNow(0)
+  useEffect(() => {
+    const ended = new AbortController()
+    const read = () =>
+      void get<OutletsFields>('/api/outlets', ended.signal)
+        .then(setFound)
+        .catch(() => undefined)
+    read()
+    const timer = setInterval(() => document.visibilityState === 'visible' && read(), everyMs)
+    return () => {
+      clearInterval(timer)
+      ended.abort()
+    }
+  }, [version])
+  if (found === undefined || found.outlets.length === 0) return null
+  const { read, outlets } = found
+  return (
+    <section aria-label="Models and channels">
+      <h2>Models and channels</h2>
+      <p class="dim">
+        {read === 0
+          ? 'No delivery yet.'
+          : `Of the last ${read === 1 ? 'delivery' : `${formatCount(read)} deliveries`}.`}
+      </p>
+      <Table
+        label="Table of the models and channels"
+        heads={['kind', 'name', 'last success', 'failed', 'last failure']}
+      >
+        {outlets.map(({ kind, name, lastAt, failed, failedId, error }) => (
+          <tr key={`${kind} ${name}`}>
+            <td class="dim">{kind}</td>
+            <td>
+              <Line text={name} most={80} />
+            </td>
+            <td>{lastAt === null ? <span class="dim">none</span> : <Age at={Date.parse(lastAt)} now={now} />}</td>
+            <td class={failed > 0 ? 'bad' : ''}>{formatCount(failed)}</td>
+            <td>
+              {failedId !== null && (
+                <button type="button" class="link" onClick={() => go({ view: 'list', id: failedId })}>
+                  <Line text={error ?? ''} most={160} />
+                </button>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  )
+}
+
+const marks = { failure: ['✕', 'bad'], warning: ['▲', 'warn'], well: ['✓', 'dim'] } as const
+
+/** Runs when a button asks for it: it loads all modules, and asks the channels and the runners whether they take their credentials. */
+export function Doctor(): JSX.Element {
+  const [findings, setFindings] = useState<readonly FindingFields[]>()
+  const [said, setSaid] = useState('')
+  const [isBusy, setBusy] = useState(false)
+  async function examine(): Promise<void> {
+    setBusy(true)
+    setSaid('Examining …')
+    try {
+      setFindings((await post<{ findings: readonly FindingFields[] }>('/api/doctor')).findings)
+      setSaid('')
+    } catch (error) {
+      setSaid(error instanceof Error ? error.message : 'It failed.')
+    }
+    setBusy(false)
+  }
+  const bad = findings?.filter(({ severity }) => severity !== null) ?? []
+  const well = findings?.filter(({ severity }) => severity === null) ?? []
+  return (
+    <section aria-label="What doctor finds">
+      <h2>What doctor finds</h2>
+      <div class="tools">
+        <button type="button" disabled={isBusy} onClick={() => void examine()}>
+          {findings === undefined ? 'run doctor' : 'run doctor again'}
+        </button>
+        <span class="dim" role="status">
+          {markUnseen(said)}
+        </span>
+      </div>
+      {findings !== undefined && bad.length === 0 && <p class="good">It finds nothing wrong.</p>}
+      <Findings findings={bad} />
+      {well.length > 0 && (
+        <details>
+          <summary>{formatCount(well.length)} checks passed</summary>
+          <Findings findings={well} />
+        </details>
+      )}
+    </section>
+  )
+}
+
+function Findings({ findings }: { findings: readonly FindingFields[] }): JSX.Element {
+  return (
+    <ul class="findings">
+      {findings.map(({ name, severity, detail }, at) => {
+        const [glyph, color] = marks[severity ?? 'well']
+        return (
+          <li key={at}>
+            <b class={color}>
+              <span aria-hidden="true">{glyph}</span> <Line text={name} most={80} />
+            </b>{' '}
+            {detail.split('\n').map((line, index) => (
+              <p key={index}>
+                <Line text={line} most={600} />
+              </p>
+            ))}
+          </li>
+        )
+      })}
+    </ul>
+  )
+}

@@ -1,0 +1,99 @@
+// The queues of the gateway, and the gateways on its store.
+import type { JSX } from 'preact'
+import type { HealthFields } from '../model/api/health.ts'
+import { formatCount, formatDuration } from './format.ts'
+import { go } from './place.ts'
+import { Table } from './table.tsx'
+import { Line, Time } from './text.tsx'
+
+export function QueueView({ health }: { health: HealthFields }): JSX.Element {
+  const { deliveries, jobs, dueSince, lanes, store, slots } = health
+  const age = dueSince === null ? 'nothing waits' : formatDuration(Math.max(0, Date.now() - Date.parse(dueSince)))
+  const facts: readonly (readonly [string, string, string?])[] = [
+    ['parked', String(deliveries.parked), 'parked'],
+    ['pending', String(deliveries.pending), 'waiting'],
+    ['dead runs', String(jobs.dead), 'dead'],
+    ['queued', String(jobs.queued)],
+    ['running', String(jobs.running)],
+    ['slots', describeSlots(slots)],
+    ['oldest due', age],
+    ['bytes waiting', formatCount(store.waitingBytes)],
+  ]
+  return (
+    <section aria-label="Queues">
+      <h2>Queues</h2>
+      <dl class="facts">
+        {facts.map(([name, value, state]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {state === undefined || value === '0' ? (
+                value
+              ) : (
+                <button type="button" class={`link ${state}`} onClick={() => go({ view: 'list', state })}>
+                  {value}
+                </button>
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {lanes.length > 0 && (
+        <Table label="Table of the lanes" heads={['lane', 'jobs', 'oldest', 'state']}>
+          {lanes.map(({ lane, jobs: count, since, running }) => (
+            <tr key={lane}>
+              <td>
+                <Line text={lane} most={120} />
+              </td>
+              <td>{count}</td>
+              <td>{formatDuration(Math.max(0, Date.now() - Date.parse(since)))}</td>
+              <td>{running ? 'running' : 'waiting'}</td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </section>
+  )
+}
+
+/** The slots of the gateway that serves the page. */
+function describeSlots({ used, most, fullSince }: HealthFields['slots']): string {
+  if (fullSince === null) return `${used} of ${most}`
+  return `all ${most} full for ${formatDuration(Math.max(0, Date.now() - Date.parse(fullSince)))}`
+}
+
+/** The gateways on the store. */
+export function Nodes({ health: { nodes, different } }: { health: HealthFields }): JSX.Element | null {
+  if (nodes.length === 0) return null
+  return (
+    <section aria-label="Gateways">
+      <h2>Gateways</h2>
+      {different !== null && (
+        <p class="problem">
+          <Line text={different} most={2_000} />
+        </p>
+      )}
+      <Table label="Table of the gateways" heads={['gateway', 'version', 'generation', 'address', 'last seen']}>
+        {nodes.map(({ id, version, generation, address, seenAt }) => (
+          <tr key={id}>
+            <td>
+              <Line text={id} most={80} />
+            </td>
+            <td>
+              <Line text={version} most={40} />
+            </td>
+            <td>
+              <Line text={generation} most={80} />
+            </td>
+            <td>
+              <Line text={address} most={120} />
+            </td>
+            <td>
+              <Time at={seenAt} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </section>
+  )
+}

@@ -1,0 +1,58 @@
+// The samples with which a hook can be tried, in a menu.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { SampleFields } from '../model/api/bench.ts'
+import { get, toQuery } from './api.ts'
+import { markUnseen } from './format.ts'
+
+/** Reads the samples of a hook again after each save. */
+export function useSamples(hook: string, saved: string): readonly SampleFields[] | undefined {
+  const [samples, setSamples] = useState<readonly SampleFields[]>()
+  useEffect(() => {
+    const ended = new AbortController()
+    void get<{ samples: readonly SampleFields[] }>(`/api/samples?${toQuery({ hook })}`, ended.signal)
+      .then((found) => setSamples(found.samples))
+      .catch(() => !ended.signal.aborted && setSamples([]))
+    return () => ended.abort()
+  }, [hook, saved])
+  return samples
+}
+
+type SampleMenuProps = { readonly samples: readonly SampleFields[]; readonly onChoose: (sample: SampleFields) => void }
+
+export function SampleMenu({ samples, onChoose }: SampleMenuProps): JSX.Element {
+  const groups = { fixture: 'fixtures', bundled: 'samples', kept: 'kept deliveries' } as const
+  return (
+    <div class="tools">
+      <label>
+        request{' '}
+        <select
+          id="sample"
+          value=""
+          onChange={({ currentTarget }) => {
+            const sample = samples[Number(currentTarget.value)]
+            currentTarget.value = ''
+            if (sample !== undefined) onChoose(sample)
+          }}
+        >
+          <option value="">{samples.length === 0 ? 'no samples' : 'choose a sample …'}</option>
+          {Object.entries(groups).map(([kind, label]) => {
+            const own = samples.flatMap((sample, at) => (sample.kind === kind ? [{ sample, at }] : []))
+            return (
+              own.length > 0 && (
+                <optgroup key={kind} label={label}>
+                  {own.map(({ sample, at }) => (
+                    <option key={at} value={at}>
+                      {markUnseen(sample.name.slice(0, 80))}
+                      {sample.kind === 'kept' && ` · ${sample.deliveryId.slice(-8)}`}
+                    </option>
+                  ))}
+                </optgroup>
+              )
+            )
+          })}
+        </select>
+      </label>
+    </div>
+  )
+}

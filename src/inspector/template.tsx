@@ -1,0 +1,131 @@
+// The draft of a template on the bench of a hook. It is tried at once, and saved when its author asks for it.
+import type { JSX } from 'preact'
+import { useRef } from 'preact/hooks'
+import type { HookFields, SavedMappingFields } from '../model/api/bench.ts'
+import { post } from './api.ts'
+import { Line } from './text.tsx'
+import { PayloadView } from './tree.tsx'
+import type { BenchInput } from './typed.ts'
+
+/** Shows the sentence of work that has ended, or its error. */
+export type ShowEnd = (work: Promise<string>) => void
+
+type TemplateBoxProps = {
+  readonly hook: string
+  readonly mappings: HookFields['mappings']
+  readonly typed: BenchInput
+  readonly canEdit: boolean
+  /** The mapping that takes the request. */
+  readonly takenBy: string | null
+  readonly onChange: (news: Partial<BenchInput>) => void
+  readonly report: ShowEnd
+}
+
+/** A draft of a template, which the result uses at once. A click on a field of the payload inserts its path. */
+export function TemplateBox({
+  hook,
+  mappings,
+  typed,
+  canEdit,
+  takenBy,
+  onChange,
+  report,
+}: TemplateBoxProps): JSX.Element {
+  const { template, mappingId, body } = typed
+  const box = useRef<HTMLTextAreaElement>(null)
+  const open = mappings.filter(({ transform }) => transform === null)
+  const chosen = open.find(({ id }) => id === mappingId)
+  const start = open.find(({ id }) => id === takenBy) ?? (mappings.length === 0 ? undefined : open[0])
+  const isSaved = chosen !== undefined && chosen.template === template
+
+  function insert(path: string): void {
+    const { current } = box
+    if (current === null) return
+    current.setRangeText(path, current.selectionStart, current.selectionEnd, 'end')
+    onChange({ template: current.value })
+    current.focus()
+  }
+  const save = async () => {
+    const {
+      file,
+      mappingId: saved,
+      shadowedBy,
+    } = await post<SavedMappingFields>('/api/mappings', {
+      hook,
+      template,
+      ...(mappingId === undefined ? {} : { mappingId }),
+    })
+    onChange({ mappingId: saved })
+    const shadow =
+      shadowedBy === null ? '' : ` But the mapping "${shadowedBy}" comes first and may take the same requests.`
+    return `The mapping "${saved}" is saved in ${file}.${shadow}`
+  }
+  if (template === undefined) {
+    return (
+      <div class="tools">
+        <button
+          type="button"
+          id="edit-template"
+          onClick={() => onChange({ template: start?.template ?? '', mappingId: start?.id })}
+        >
+          {start === undefined ? 'make a template' : 'change the template'}
+        </button>
+      </div>
+    )
+  }
+  return (
+    <section class="draft" aria-label="Template">
+      <label for="bench-template">
+        template of{' '}
+        <b>
+          <Line text={chosen?.id ?? 'a new mapping'} most={80} />
+        </b>
+      </label>
+      <textarea
+        id="bench-template"
+        ref={box}
+        spellcheck={false}
+        rows={4}
+        value={template}
+        onInput={({ currentTarget }) => onChange({ template: currentTarget.value })}
+      />
+      <div class="tools">
+        {canEdit && (chosen === undefined || chosen.isEditable) && (
+          <button
+            type="button"
+            id="save-template"
+            disabled={template.trim() === '' || isSaved}
+            onClick={() => report(save())}
+          >
+            {chosen === undefined ? 'add it to hookloom.jsonc' : 'save it in hookloom.jsonc'}
+          </button>
+        )}
+        <button
+          type="button"
+          onClick={() =>
+            report(
+              navigator.clipboard
+                .writeText(renderMapping(hook, template))
+                .then(() => 'The mapping is in the clipboard.'),
+            )
+          }
+        >
+          copy the mapping
+        </button>
+        <button type="button" onClick={() => onChange({ template: undefined, mappingId: undefined })}>
+          {isSaved ? 'close' : 'discard'}
+        </button>
+      </div>
+      <p class="note">A click on a field inserts its path.</p>
+      <PayloadView
+        text={body}
+        onCopy={(what, text) => report(navigator.clipboard.writeText(text).then(() => `${what} is in the clipboard.`))}
+        onPick={insert}
+      />
+    </section>
+  )
+}
+
+function renderMapping(hook: string, template: string): string {
+  return `${JSON.stringify({ match: { path: hook }, messageTemplate: template }, undefined, 2)}\n`
+}

@@ -1,0 +1,112 @@
+// What would become of a request: the decision, the mappings that were tried, the prompts, the log, and why it fails.
+import type { JSX } from 'preact'
+import type { TriedFields } from '../model/api/bench.ts'
+import { formatDuration } from './format.ts'
+import { Line, LongText } from './text.tsx'
+
+const words = { accept: 'accepted', skip: 'skipped', park: 'parked', refuse: 'refused' } as const
+const marks = { accept: '✓', skip: '–', park: '■', refuse: '⊘' } as const
+
+/** In the order in which they were tried. */
+export function TriedMappings({ trace }: Pick<TriedFields, 'trace'>): JSX.Element {
+  return (
+    <ul class="tried" aria-label="Mappings that were tried">
+      {trace.map(({ mappingId, matched, why }, at) => (
+        <li key={at} class={matched ? 'taken' : 'dim'}>
+          <span aria-label={matched ? 'taken' : 'not taken'}>{matched ? '✓' : '·'}</span>{' '}
+          <b>
+            <Line text={mappingId} most={80} />
+          </b>{' '}
+          <Line text={why} most={400} />
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
+  const { decision, isLive, source, event, why, mappingId, trace, log, count, actions, response, problem, tookMs } =
+    tried
+  const state = decision === 'accept' ? 'done' : words[decision]
+  return (
+    <>
+      <h3 class="decision">
+        <span class={`state ${state}`} id="decision">
+          <span aria-hidden="true">{marks[decision]}</span> {words[decision]}
+        </span>{' '}
+        <Line text={mappingId ?? ''} most={80} />{' '}
+        <span class="dim">
+          <Line text={[source, event].filter((word) => word !== null).join(' ')} most={80} /> {formatDuration(tookMs)}
+        </span>
+      </h3>
+      {!isLive && <p class="warn">A saved file is not live. This is the result of the files on disk.</p>}
+      {why !== null && (
+        <p>
+          <Line text={why} most={1_000} />
+        </p>
+      )}
+      {problem !== null && (
+        <section class="problem" aria-label="Problem">
+          <p>
+            <b>
+              {problem.status} {problem.code}
+            </b>{' '}
+            <Line text={problem.detail} most={2_000} />
+          </p>
+          {problem.frame !== null && <LongText text={problem.frame} label="Code frame" />}
+        </section>
+      )}
+      {trace.length > 0 && <TriedMappings trace={trace} />}
+      {actions.map(({ fields, prompt }, at) => (
+        <section class="part" key={at} aria-label={`Action ${at + 1}`}>
+          {count > 1 && <h4>Action {at + 1}</h4>}
+          {prompt !== null && <LongText text={prompt} label="Prompt, as the agent reads it" />}
+          <Fields fields={fields} isPrompted={prompt !== null} />
+        </section>
+      ))}
+      {count > actions.length && <p class="note">And {count - actions.length} more actions.</p>}
+      <TransformLog lines={log} />
+      {response !== null && (
+        <section class="part" aria-label="Answer to the sender">
+          <h4>
+            Answer: {response.status} {response.contentType}
+          </h4>
+          <LongText text={response.body} label="Answer" />
+        </section>
+      )}
+    </>
+  )
+}
+
+/** The message is part of the prompt. */
+function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean }): JSX.Element {
+  const shown = Object.entries(fields).filter(
+    ([name]) => !isPrompted || (name !== 'message' && name !== 'instructions'),
+  )
+  return (
+    <dl class="fields">
+      {shown.map(([name, value]) => (
+        <>
+          <dt key={name}>{name}</dt>
+          <dd>
+            <Line text={typeof value === 'string' ? value : JSON.stringify(value)} most={2_000} />
+          </dd>
+        </>
+      ))}
+    </dl>
+  )
+}
+
+/** What a transform logged during its call. */
+export function TransformLog({ lines }: { lines: readonly string[] }): JSX.Element | null {
+  if (lines.length === 0) return null
+  return (
+    <ul class="log" aria-label="Log of the transform">
+      {lines.map((line, at) => (
+        <li key={at}>
+          <Line text={line} most={1_000} />
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,77 @@
+// The request that is typed on the bench of a hook. It stays while the tab is open.
+import type { HookFields, TypedRequest } from '../model/api/bench.ts'
+import type { RequestFields } from '../model/api/answers.ts'
+
+/** `headers`: a line `name: value` for each. `template`: the draft; undefined while the saved one is tried. */
+export type BenchInput = {
+  readonly body: string
+  readonly headers: string
+  readonly query: Readonly<Record<string, string>>
+  readonly template: string | undefined
+  /** The mapping that gets the template; undefined for a new one. */
+  readonly mappingId: string | undefined
+}
+
+const typed = new Map<string, BenchInput>()
+const mostHooks = 50
+
+export function readBenchInput(hook: string): BenchInput | undefined {
+  return typed.get(hook)
+}
+
+export function keepBenchInput(hook: string, request: BenchInput): void {
+  typed.delete(hook)
+  typed.set(hook, request)
+  for (const oldest of typed.keys()) if (typed.size > mostHooks) typed.delete(oldest)
+}
+
+export const emptyBenchInput: BenchInput = {
+  body: '{}',
+  headers: '',
+  query: {},
+  template: undefined,
+  mappingId: undefined,
+}
+
+/** A request as it is typed. */
+export function toBenchInput({ headers, query, body }: Pick<RequestFields, 'headers' | 'query' | 'body'>): BenchInput {
+  const lines = Object.entries(headers).filter(([, value]) => value !== '[secret]' && !/[\r\n]/.test(value))
+  return { ...emptyBenchInput, body, query, headers: lines.map(([name, value]) => `${name}: ${value}`).join('\n') }
+}
+
+/** Lines without a colon are ignored while they are typed. */
+function parseHeaders(text: string): Record<string, string> {
+  const pairs = text.split('\n').flatMap((line) => {
+    const [, name, value = ''] = /^([!#$%&'*+.^_`|~\w-]+):(.*)$/.exec(line.trim()) ?? []
+    return name === undefined ? [] : [[name.toLowerCase(), value.trim()] as const]
+  })
+  return Object.fromEntries(pairs)
+}
+
+export function toTypedRequest(hook: string, { body, headers, query }: BenchInput): TypedRequest {
+  return { hook, body, headers: parseHeaders(headers), query }
+}
+
+/** A payload with the fields that the templates of a hook read, each with its own name as its value. */
+export function buildPayload(mappings: HookFields['mappings']): string {
+  const payload: Record<string, unknown> = {}
+  for (const { template } of mappings) {
+    for (const [, path = ''] of template?.matchAll(/\{\{\s*([\w.-]+)/g) ?? []) addField(payload, path.split('.'))
+  }
+  return JSON.stringify(payload, undefined, 2)
+}
+
+const notFields = new Set(['payload', 'headers', 'query', '__proto__', 'prototype', 'constructor'])
+
+function addField(payload: Record<string, unknown>, steps: readonly string[]): void {
+  const [step = '', ...rest] = steps
+  if (step === '' || notFields.has(step)) return
+  const known = Object.hasOwn(payload, step) ? payload[step] : undefined
+  if (rest.length === 0) {
+    payload[step] ??= step
+    return
+  }
+  const inner: Record<string, unknown> = typeof known === 'object' && known !== null ? { ...known } : {}
+  addField(inner, rest)
+  payload[step] = inner
+}

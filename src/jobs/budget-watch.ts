@@ -1,0 +1,67 @@
+// Tells the operator once a period when a budget is spent to 80 %, and when its turns wait.
+import { findPeriod, toLimits } from '../model/budgets.ts'
+import { formatSpending, measures } from '../model/spending.ts'
+import type { Config } from '../model/config/config.ts'
+import type { Log } from '../model/log.ts'
+import { toErrorName } from '../base/exceptions.ts'
+import { toLimit } from '../store/budgets.ts'
+import type { Clock, Store } from '../store/store.ts'
+import type { Alerts } from './alerts.ts'
+
+export type BudgetWatch = {
+  /** Called when turns with these budgets were settled. */
+  spent(names: readonly string[]): void
+  /** Called when a turn waits for a budget. */
+  waits(name: string): void
+}
+
+const warnAtPercent = 80
+
+export function createBudgetWatch(parts: {
+  readonly store: Pick<Store, 'accounts' | 'noteBudgetAlert'>
+  readonly config: () => Pick<Config, 'budgets'>
+  readonly clock: Clock
+  readonly alert: Alerts['budget']
+  readonly log: Log
+}): BudgetWatch {
+  const { store, config, clock, alert, log } = parts
+
+  async function check(name: string, { isWaiting }: { isWaiting: boolean }): Promise<void> {
+    const { budgets } = config()
+    const budget = Object.hasOwn(budgets, name) ? budgets[name] : undefined
+    if (budget === undefined) return
+    const { startsAt, endsAt } = findPeriod(budget, clock())
+    const [account] = await store.accounts([{ name, startsAt }])
+    if (account === undefined) return
+    const limits = toLimits(budget)
+    const shares = measures.flatMap((measure) => {
+      const limit = toLimit(limits, account, measure)
+      if (!Number.isFinite(limit)) return []
+      const amount = account.spent[measure]
+      return [
+        { share: amount / limit, said: `${formatSpending(measure, amount)} of ${formatSpending(measure, limit)}` },
+      ]
+    })
+    const most = shares.toSorted((one, other) => other.share - one.share)[0]
+    // other turns may have reserved the rest, and give most of it back
+    const isSpent = isWaiting && account.reserved.turns === 0
+    if (most === undefined || (!isSpent && most.share * 100 < warnAtPercent)) return
+    const percent = isSpent || most.share >= 1 ? 100 : warnAtPercent
+    if (!(await store.noteBudgetAlert({ name, startsAt }, percent))) return
+    const until = new Date(endsAt).toISOString()
+    const what = percent === 100 ? `Its turns wait until ${until}` : `At 100 %, its turns wait until ${until}`
+    const next = `"hookloom budget raise ${name}" adds to it.`
+    alert({ name, percent, detail: `the budget "${name}" has spent ${most.said}. ${what}. ${next}` })
+  }
+
+  function look(name: string, state: { isWaiting: boolean }): void {
+    check(name, state).catch((thrown: unknown) => {
+      log.warn({ thrown: toErrorName(thrown), budget: name }, 'the account of a budget could not be read')
+    })
+  }
+
+  return {
+    spent: (names) => names.forEach((name) => look(name, { isWaiting: false })),
+    waits: (name) => look(name, { isWaiting: true }),
+  }
+}

@@ -1,0 +1,285 @@
+// The answers of the admin API: the page in src/inspector and other clients read exactly these. Times are ISO 8601.
+import { z } from 'zod'
+
+/** A list that nobody changes. */
+export function list<Item extends z.ZodType>(item: Item) {
+  return z.array(item).readonly()
+}
+
+/** Any JSON object. */
+export const AnyObject: z.ZodType<object> = z.looseObject({})
+
+export const State = z.enum(['pending', 'parked', 'accepted', 'skipped', 'dropped'])
+export type State = z.infer<typeof State>
+
+export const JobState = z.enum([
+  'queued',
+  'running',
+  'done',
+  'dead',
+  'dropped',
+  'superseded',
+  'cancelled',
+  'expired',
+  'skipped',
+])
+export type JobState = z.infer<typeof JobState>
+
+const Fault = z.object({
+  code: z.string(),
+  detail: z.string(),
+  frame: z.string().optional(),
+})
+type Fault = z.infer<typeof Fault>
+
+const TriedMapping = z.object({
+  mappingId: z.string(),
+  matched: z.boolean(),
+  why: z.string(),
+})
+type TriedMapping = z.infer<typeof TriedMapping>
+
+export const DeliverySummary = z.object({
+  deliveryId: z.string(),
+  receivedAt: z.string(),
+  hook: z.string(),
+  source: z.string().nullable(),
+  event: z.string().nullable(),
+  mappingId: z.string().nullable(),
+  repeats: z.number().describe('How often the delivery was repeated. `repeatedAt`: the last time.'),
+  repeatedAt: z.string().nullable(),
+  recovered: z.boolean().describe('True: the gateway fetched it from its sender, because no request brought it.'),
+  state: State,
+})
+export type DeliverySummary = z.infer<typeof DeliverySummary>
+
+/** One delivery in a list. */
+export const DeliveryRow = DeliverySummary.extend({
+  summary: z
+    .string()
+    .describe(
+      'The subject of the delivery in one line: the first line of its message or text; the error of a parked, dead or failing one; the reason for a skip.',
+    ),
+  sourceName: z
+    .string()
+    .nullable()
+    .describe('The name of the source for people, such as "GitHub"; null for an unknown sender.'),
+  code: z.string().nullable().describe('The code of its problem.'),
+  place: z.string().nullable().describe('`<file>:<line>` of its problem.'),
+  became: list(
+    z.object({
+      kind: z.string(),
+      sessionKey: z.string(),
+    }),
+  ).describe('The first of its actions. `jobs` counts all of them.'),
+  jobs: z
+    .record(z.enum([...JobState.options, 'failing']), z.number())
+    .describe('Jobs by state. `failing`: queued jobs whose last attempt failed.'),
+  doneMs: z
+    .number()
+    .nullable()
+    .describe('Milliseconds until the last step of its jobs; null until all of them are done.'),
+  waits: z
+    .string()
+    .optional()
+    .describe(
+      'Why the first of its queued jobs waits, such as "waits until 14:03:10Z for a quiet period". Missing if none is queued.',
+    ),
+})
+export type DeliveryRow = z.infer<typeof DeliveryRow>
+
+/** `searchedTo`: a search ended there, because it took long; it goes on with `next`. Null: it looked at everything, or found enough. */
+export const DeliveryPage = z.object({
+  deliveries: list(DeliveryRow),
+  next: z.string().nullable().describe('`before` of the page of older rows; null if there is none.'),
+  searchedTo: z
+    .string()
+    .nullable()
+    .describe(
+      'A search ended there, because it took long; it goes on with `next`. Null: it looked at everything, or found enough.',
+    ),
+})
+export type DeliveryPage = z.infer<typeof DeliveryPage>
+
+const StepFields = z.object({
+  name: z.string(),
+  state: z.string(),
+  startedAt: z.string().optional().describe('Missing if it ended in the millisecond in which it began.'),
+  at: z.string(),
+  detail: z.string().nullable(),
+  model: z.string().optional(),
+  usage: z
+    .object({
+      inputTokens: z.number(),
+      outputTokens: z.number(),
+      costUsd: z.number().optional(),
+    })
+    .optional(),
+})
+type StepFields = z.infer<typeof StepFields>
+
+const PostFields = z.object({
+  part: z.number(),
+  channel: z.string(),
+  to: z.string().nullable(),
+  state: z.string(),
+  messageId: z.string().nullable().describe("The provider's id."),
+  at: z.string().nullable(),
+  nonce: z.string(),
+  mayBeTwice: z.boolean(),
+})
+type PostFields = z.infer<typeof PostFields>
+
+/** Of a run whose mapping has `verdicts`. */
+export const VerdictFields = z.object({
+  verdicts: list(z.string()).describe('The verdicts that the run can give. The first means success.'),
+  verdict: z.string().nullable().describe('Null if the run gave none, or has not ended.'),
+  verdictForm: z.enum(['structured-output', 'tool-call', 'last-line']).nullable(),
+  verdictRepaired: z.boolean().describe('True if the agent was asked a second time.'),
+})
+export type VerdictFields = z.infer<typeof VerdictFields>
+
+export const JobFields = VerdictFields.partial().extend({
+  jobId: z.string(),
+  runId: z.string().nullable().describe('Null for a wake, which has no run.'),
+  deliveryId: z.string().nullable(),
+  kind: z.string(),
+  agentId: z.string(),
+  sessionKey: z.string(),
+  state: JobState,
+  attempts: z.number(),
+  lastError: z.string().nullable().describe('Of a run that ended early: the reason.'),
+  endedBy: z.string().nullable().describe('Of a superseded run: the run that replaced it, or that reads its message.'),
+  waits: z
+    .string()
+    .optional()
+    .describe('Why a queued run waits, such as "waits until 14:03:10Z for a quiet period". Missing in other states.'),
+  steps: list(StepFields),
+  posts: list(PostFields),
+})
+export type JobFields = z.infer<typeof JobFields>
+
+/** A run with its texts. `prompt`: as it was built, with the boundary; null before the turn has ended. */
+export const RunFields = JobFields.extend({
+  prompt: z.string().nullable(),
+  reply: z.string().nullable(),
+})
+export type RunFields = z.infer<typeof RunFields>
+
+export const DeliveryFields = DeliverySummary.extend({
+  generation: z.string(),
+  node: z.string().nullable().describe('The gateway that took it.'),
+  actions: list(AnyObject),
+})
+export type DeliveryFields = z.infer<typeof DeliveryFields>
+
+export const ShownFields = DeliveryFields.extend({
+  transformHash: z.string().nullable(),
+  bodyDiffered: z.boolean(),
+  settledAt: z.string().nullable(),
+  answer: z
+    .object({
+      status: z.number(),
+      body: z.string(),
+      contentType: z.string().optional(),
+    })
+    .describe('The answer that the sender received.'),
+  jobs: list(JobFields),
+  problem: Fault.nullable(),
+  trace: list(TriedMapping),
+  log: list(z.string()),
+})
+export type ShownFields = z.infer<typeof ShownFields>
+
+export const MadeBy = z.discriminatedUnion('kind', [
+  z.object({
+    kind: z.literal('built-in'),
+  }),
+  z.object({
+    kind: z.literal('template'),
+    template: z.string().nullable(),
+  }),
+  z.object({
+    kind: z.literal('transform'),
+    module: z.string(),
+    file: z.string().nullable(),
+    line: z.number(),
+  }),
+])
+export type MadeBy = z.infer<typeof MadeBy>
+
+/**
+ * One delivery. `admitted`: the credentials that let it in; null if neither its request is kept nor its mapping still exists. `madeBy`: its
+ * mapping, as configured now.
+ */
+export const ShownDelivery = ShownFields.extend({
+  sourceName: z.string().nullable(),
+  admitted: z
+    .object({
+      token: z.boolean(),
+      scheme: z.string().nullable(),
+    })
+    .nullable(),
+  madeBy: MadeBy.nullable(),
+  isRequestKept: z.boolean(),
+})
+export type ShownDelivery = z.infer<typeof ShownDelivery>
+
+/**
+ * A kept request. `encoding`: the encoding of `body`, which is base64 if it is not UTF-8. `hasSignedId`: the signature covers the id of the
+ * delivery, so every copy of the request is a duplicate.
+ */
+export const RequestFields = z.object({
+  method: z.string(),
+  url: z.string(),
+  headers: z.record(z.string(), z.string()),
+  query: z.record(z.string(), z.string()),
+  verifiedBy: z.string().nullable(),
+  hasSignedId: z.boolean(),
+  body: z.string(),
+  encoding: z.enum(['utf8', 'base64']),
+})
+export type RequestFields = z.infer<typeof RequestFields>
+
+export const RefusalFields = z.object({
+  requestId: z.string(),
+  receivedAt: z.number().describe('Milliseconds since the epoch.'),
+  client: z.string(),
+  credential: z.string(),
+  path: z.string(),
+  hook: z.string().optional(),
+  nearestHook: z.string().nullable(),
+  status: z.number(),
+  code: z.string(),
+  error: z.string(),
+  trace: list(TriedMapping),
+  isStranger: z.boolean().describe('True if the request had no hook token and no mapping tried to verify it.'),
+  isKept: z.boolean().describe('True if the request is kept, encrypted: `hookloom retry --refused` verifies it again.'),
+})
+export type RefusalFields = z.infer<typeof RefusalFields>
+
+/** The data of `event: status` in the stream. */
+export const StatusFields = z.object({
+  generation: z.string(),
+  degraded: z.boolean(),
+  held: z.boolean().describe('A save waits for `POST /api/publish`.'),
+  problems: z.number(),
+  lastReloadAt: z.string().nullable(),
+  lastSave: z
+    .object({
+      files: list(z.string()),
+      at: z.string(),
+    })
+    .nullable()
+    .describe(
+      'The first files of the last save, by their path below the config directory; null if none was saved since the start.',
+    ),
+})
+export type StatusFields = z.infer<typeof StatusFields>
+
+export const RetryFields = z.object({
+  deliveryId: z.string().nullable(),
+  state: z.string(),
+  jobs: list(z.string()),
+})
+export type RetryFields = z.infer<typeof RetryFields>

@@ -1,0 +1,165 @@
+// The answers of the admin API about hooks and their bench. Times are ISO 8601.
+import { z } from 'zod'
+import { AnyObject, list } from './answers.ts'
+
+/** One mapping of a hook, in the order in which they are tried. */
+const HookMapping = z.object({
+  id: z.string(),
+  action: z.enum(['wake', 'agent', 'deliver']),
+  conditions: z
+    .string()
+    .nullable()
+    .describe('Its conditions besides the path, as JSON, without the values of headers; null if there are none.'),
+  scheme: z
+    .string()
+    .nullable()
+    .describe('The scheme by which its sender proves itself; null: the hook token opens it.'),
+  template: z.string().nullable().describe('The template of its message or text; null if it has none.'),
+  transform: z
+    .object({
+      module: z.string(),
+      file: z.string().nullable(),
+      problem: z.string().nullable(),
+    })
+    .nullable()
+    .describe('`file`: absolute. `problem`: why the module does not load.'),
+  isEditable: z.boolean().describe('Whether `POST /api/mappings` can change its template.'),
+  warnings: list(z.string()).describe('Each names a path of its templates and conditions that no known request has.'),
+})
+type HookMapping = z.infer<typeof HookMapping>
+
+export const HookCounts = z.object({
+  deliveries: z.number(),
+  parked: z.number(),
+  duplicates: z.number(),
+  refused: z.number(),
+})
+export type HookCounts = z.infer<typeof HookCounts>
+
+/** `name`: null for the mappings that take every name. `lastHour`: since the start of the gateway, at most an hour. */
+export const HookFields = z.object({
+  name: z.string().nullable(),
+  isBuiltIn: z.boolean(),
+  proof: z.object({
+    token: z.boolean(),
+    schemes: list(z.string()),
+  }),
+  mappings: list(HookMapping),
+  lastHour: HookCounts,
+  lastFailure: z
+    .object({
+      kind: z.enum(['parked', 'dead', 'failing', 'refused']),
+      id: z.string(),
+      at: z.string(),
+      title: z.string(),
+    })
+    .nullable()
+    .describe('The newest delivery that needs a person.'),
+})
+export type HookFields = z.infer<typeof HookFields>
+
+/** `canEdit`: `hookloom dev` runs the gateway, so the page may change the templates of the configuration. */
+export const HooksFields = z.object({
+  hooksUrl: z.string().nullable(),
+  canEdit: z.boolean(),
+  hooks: list(HookFields),
+})
+export type HooksFields = z.infer<typeof HooksFields>
+
+/** A request with a text as its body. */
+export const TypedRequest = z.object({
+  hook: z.string().describe('The name of the hook.'),
+  headers: z.record(z.string(), z.string()),
+  query: z.record(z.string(), z.string()),
+  body: z.string(),
+})
+export type TypedRequest = z.infer<typeof TypedRequest>
+
+/** `kept`: a delivery, whose request `GET /api/deliveries/<id>/request` has. */
+export const SampleFields = z.discriminatedUnion('kind', [
+  z.object({ name: z.string(), kind: z.enum(['fixture', 'bundled']), request: TypedRequest }),
+  z.object({ name: z.string(), kind: z.literal('kept'), deliveryId: z.string(), receivedAt: z.string() }),
+])
+export type SampleFields = z.infer<typeof SampleFields>
+
+/** What would become of a request. */
+export const TriedFields = z.object({
+  isLive: z.boolean().describe('False: a saved file is not live. The request was tried with the files on disk.'),
+  source: z.string().nullable(),
+  event: z.string().nullable(),
+  decision: z.enum(['accept', 'skip', 'park', 'refuse']),
+  why: z.string().nullable().describe('The reason for a skip.'),
+  mappingId: z.string().nullable(),
+  trace: list(
+    z.object({
+      mappingId: z.string(),
+      matched: z.boolean(),
+      why: z.string(),
+    }),
+  ),
+  log: list(z.string()),
+  count: z.number().describe('The number of actions. `actions` has the first of them.'),
+  actions: list(
+    z.object({
+      fields: AnyObject,
+      prompt: z.string().nullable(),
+    }),
+  ).describe('`prompt`: as the agent would read it; null for an event.'),
+  response: z
+    .object({
+      status: z.number(),
+      contentType: z.string(),
+      body: z.string(),
+    })
+    .nullable()
+    .describe('The answer to the sender in place of the receipt.'),
+  problem: z
+    .object({
+      code: z.string(),
+      status: z.number(),
+      detail: z.string(),
+      frame: z.string().nullable(),
+    })
+    .nullable(),
+  tookMs: z.number(),
+})
+export type TriedFields = z.infer<typeof TriedFields>
+
+/** What a template and conditions that are not saved make of kept requests, the newest first. */
+export const TriedDraft = z.object({
+  tried: list(
+    z.object({
+      deliveryId: z.string(),
+      receivedAt: z.string(),
+      hook: z.string(),
+      source: z.string().nullable(),
+      event: z.string().nullable(),
+      takenBy: z.string().nullable().describe('The id of the mapping that took the request when it came.'),
+      matches: z.boolean(),
+      why: z.string().describe('Why the conditions are true or not.'),
+      message: z.string().nullable().describe('A long message is cut. Null: the request does not match, or it fails.'),
+      problem: z.string().nullable(),
+    }),
+  ),
+  empty: list(z.object({ path: z.string(), count: z.number(), near: z.string().nullable() })).describe(
+    'Paths of the template that are missing or empty in matching requests. `near`: a similar name that a request has.',
+  ),
+})
+export type TriedDraft = z.infer<typeof TriedDraft>
+
+/** The answer of the hook to a request that the page sent. `note`: why it was sent unsigned. */
+export const SentFields = z.object({
+  status: z.number(),
+  body: z.string(),
+  deliveryId: z.string().nullable(),
+  note: z.string().nullable(),
+})
+export type SentFields = z.infer<typeof SentFields>
+
+/** A template that was saved. `shadowedBy`: an earlier mapping that may take the same requests. */
+export const SavedMappingFields = z.object({
+  file: z.string(),
+  mappingId: z.string(),
+  shadowedBy: z.string().nullable(),
+})
+export type SavedMappingFields = z.infer<typeof SavedMappingFields>

@@ -1,0 +1,161 @@
+// The answers of the admin API about what an operator controls: pauses, budgets, senders and tokens. Times are ISO 8601.
+import { z } from 'zod'
+import { list } from './answers.ts'
+
+/** What keeps runs back. `what`: such as `mapping:github` or `all`. `by`: null if the gateway did it. */
+export const PauseFields = z.object({
+  what: z.string(),
+  kind: z
+    .string()
+    .describe(
+      "`pause`: an operator's. `turns`: too many turns in an hour. `provider`: a provider asked to wait. `budget`: a budget is used up.",
+    ),
+  by: z.string().nullable(),
+  reason: z.string().nullable(),
+  since: z.string(),
+  until: z.string().nullable().describe('Null: until somebody resumes it.'),
+})
+export type PauseFields = z.infer<typeof PauseFields>
+
+/** Dollars, tokens or turns of a budget in its present period. Null: the budget does not limit them. `raised` is part of `limit`. */
+export const MeasureFields = z.object({
+  limit: z.number().nullable(),
+  raised: z.number(),
+  spent: z.number(),
+  reserved: z.number().describe('What the turns that run now may use.'),
+  left: z.number().nullable(),
+})
+export type MeasureFields = z.infer<typeof MeasureFields>
+
+/** `waiting`: the runs that wait for it. `endsAt`: when it resets. */
+export const BudgetFields = z.object({
+  name: z.string(),
+  period: z.string(),
+  timezone: z.string(),
+  startsAt: z.string(),
+  endsAt: z.string(),
+  waiting: z.number(),
+  usd: MeasureFields,
+  tokens: MeasureFields,
+  turns: MeasureFields,
+})
+export type BudgetFields = z.infer<typeof BudgetFields>
+
+/** A sender that was accepted at least once. The facts are at most a minute old. */
+export const SenderFields = z.object({
+  hook: z.string(),
+  source: z.string().nullable().describe('Both null for a sender that is not recognised.'),
+  sourceName: z.string().nullable(),
+  since: z.string().describe('The first and the last of its accepted requests.'),
+  lastAt: z.string(),
+  requests: z.number(),
+  usualMs: z
+    .number()
+    .nullable()
+    .describe('The mean time between two requests in milliseconds; null if too little is known.'),
+  silentSince: z
+    .string()
+    .nullable()
+    .describe('Since when nothing came, if the operator was told; null if the sender is not silent.'),
+  refused: list(
+    z.object({
+      code: z.string(),
+      status: z.number(),
+      since: z.string(),
+      lastAt: z.string(),
+      count: z.number(),
+      why: z.string(),
+      requestId: z.string(),
+    }),
+  ).describe('What is refused now, by cause. `why`: the first reason, without a word of the request.'),
+})
+export type SenderFields = z.infer<typeof SenderFields>
+
+/** Items that need a person for one reason. `ids`: the newest deliveries, or request ids of refusals. `since`: the oldest. */
+export const AttentionGroup = z.object({
+  kind: z.enum(['parked', 'dead', 'failing', 'refused']),
+  title: z.string().describe('The error of the newest one.'),
+  code: z.string().nullable(),
+  place: z.string().nullable().describe('`<file>:<line>`.'),
+  hooks: list(z.string()),
+  count: z.number(),
+  since: z.string(),
+  ids: list(z.string()),
+})
+export type AttentionGroup = z.infer<typeof AttentionGroup>
+
+export const AttentionFields = z.object({
+  count: z.number(),
+  groups: list(AttentionGroup),
+})
+export type AttentionFields = z.infer<typeof AttentionFields>
+
+/** A token with few rights, without the token itself. */
+export const TokenFields = z.object({
+  name: z.string(),
+  from: z.enum(['configuration', 'store']),
+  may: list(z.string()).describe('Such as `send:deploy`, `runs` or `read`.'),
+  createdAt: z.string().nullable().describe('Null for one of the configuration.'),
+  expiresAt: z.string().nullable().describe('Null: it never expires.'),
+  expired: z.boolean(),
+})
+export type TokenFields = z.infer<typeof TokenFields>
+
+const count = z.number().int()
+const nextOfPart = 'A call works for a few seconds. If this is given, call again with it as `after`.'
+
+export const RetriedParked = z.object({
+  settled: count,
+  stillParked: count,
+  next: z.string().optional().describe(nextOfPart),
+})
+export const DroppedParked = z.object({ dropped: count, next: z.string().optional().describe(nextOfPart) })
+export const RetriedRefused = z.object({
+  ran: count,
+  repeated: count,
+  stillRefused: count,
+  reasons: list(z.object({ reason: z.string(), count })),
+  next: z.number().optional().describe(nextOfPart),
+})
+export const DroppedRefused = z.object({ dropped: count, next: z.number().optional().describe(nextOfPart) })
+
+export const CancelledFields = z.object({
+  runs: list(z.object({ runId: z.string(), state: z.enum(['cancelled', 'ending']) })),
+})
+
+export type CancelledFields = z.infer<typeof CancelledFields>
+
+/** A test alert. `detail`: where it went and its id there, or why it failed. It may name the recipient. */
+export const TestAlertFields = z.object({
+  jobId: z.string(),
+  state: z.enum(['running', 'delivered', 'failed']),
+  detail: z.string(),
+})
+export type TestAlertFields = z.infer<typeof TestAlertFields>
+
+/** `running`: ask again with GET. */
+export const RecoverFields = z.object({
+  running: z.boolean(),
+  reports: list(
+    z.object({
+      sender: z.string(),
+      hook: z.string(),
+      missing: count,
+      recovered: count,
+      failed: count,
+      gone: count,
+      refused: count,
+      begins: z.boolean(),
+      problem: z.string().nullable(),
+    }),
+  ),
+})
+
+/** A value that a transform has set with `context.state`. */
+export const StateValueFields = z.object({
+  module: z.string(),
+  key: z.string(),
+  value: z.unknown(),
+  setAt: z.string(),
+  until: z.string(),
+})

@@ -1,0 +1,115 @@
+// The answers of the admin API about kept requests: replays, and fixtures of deliveries.
+import { z } from 'zod'
+import { list } from './answers.ts'
+
+/** How an edit changes the outcome of a request. */
+export const ReplayClass = z.enum([
+  'same',
+  'changed',
+  'now skipped',
+  'now refused',
+  'now parks',
+  'now works',
+  'another mapping',
+])
+export type ReplayClass = z.infer<typeof ReplayClass>
+
+/** A long text begins shortly before the first difference. Null if the field is missing. */
+export const ChangeFields = z.object({
+  path: z.string(),
+  before: z.unknown(),
+  after: z.unknown(),
+  recorded: z
+    .unknown()
+    .optional()
+    .describe('The value when the request arrived, if the live code now returns another one.'),
+})
+export type ChangeFields = z.infer<typeof ChangeFields>
+
+/** Requests that change at the same paths. The first of them is the example. */
+export const GroupFields = z.object({
+  paths: list(z.string()),
+  count: z.number(),
+  percent: z.number(),
+  deliveryIds: list(z.string()).describe('The newest first.'),
+  example: z.object({
+    deliveryId: z.string(),
+    hook: z.string(),
+    before: z.string().describe('Both outcomes in one line.'),
+    after: z.string(),
+    changes: list(ChangeFields),
+  }),
+})
+export type GroupFields = z.infer<typeof GroupFields>
+
+export const ReplayReport = z.object({
+  compared: z
+    .enum(['live', 'recorded', 'base'])
+    .describe(
+      'The base of the comparison. `live`: the serving code. `recorded`: the records, if the edit is already live or no gateway runs. `base`: the config directory, if a recording is replayed; never in an answer of the admin API.',
+    ),
+  total: z.number(),
+  counts: z.record(ReplayClass, z.number()),
+  groups: list(
+    GroupFields.extend({
+      class: ReplayClass,
+    }),
+  ).describe('The groups of all classes except `same`, the largest first.'),
+  unstable: list(
+    z.object({
+      path: z.string(),
+      count: z.number(),
+    }),
+  ).describe('Paths that differ between two runs of the edit. They are not compared.'),
+  drift: list(GroupFields).describe('Differences between the records (`before`) and the live code (`after`).'),
+  tooLarge: list(z.string()).describe('Ids of deliveries whose requests were too large to keep.'),
+  notRun: z.number().describe('The number of deliveries that the time limit left out.'),
+  problems: list(
+    z.object({
+      module: z.string(),
+      detail: z.string(),
+      frame: z.string().nullable(),
+      notCompared: z.number(),
+    }),
+  ).describe(
+    'Modules of the edit that do not load, with the code frame of the reason. They do not go live, so the deliveries that they would park belong to no class: `notCompared` counts them.',
+  ),
+  deliveries: list(
+    z.object({
+      deliveryId: z.string(),
+      receivedAt: z.string(),
+      hook: z.string(),
+      source: z.string().nullable(),
+      event: z.string().nullable(),
+      class: ReplayClass,
+      paths: list(z.string()),
+      unstable: list(z.string()),
+      drift: list(z.string()),
+    }),
+  ).describe('The newest first.'),
+})
+export type ReplayReport = z.infer<typeof ReplayReport>
+
+/** The fixtures of a module whose expectation was replaced, by file name, and those that still fail, with the reason. */
+export const UpdatedFixtures = z.object({
+  module: z.string(),
+  updated: list(z.string()),
+  failing: list(
+    z.object({
+      name: z.string(),
+      why: z.string(),
+    }),
+  ),
+})
+export type UpdatedFixtures = z.infer<typeof UpdatedFixtures>
+
+/** A fixture that was written. `note`: why the code fails on it now. */
+export const CapturedFields = z.object({
+  file: z.string().describe('Absolute.'),
+  module: z.string(),
+  deliveryId: z.string(),
+  removed: list(z.string()).describe('The places where secrets were removed, at most 100.'),
+  decision: z.string().describe('The expected decision of the fixture.'),
+  note: z.string().nullable(),
+})
+export type CapturedFields = z.infer<typeof CapturedFields>

@@ -1,0 +1,112 @@
+// Budgets: what the turns of agents may cost in a calendar period. Pure: the clock is an argument.
+import { z } from 'zod'
+import { type Spending, toNanos } from './spending.ts'
+import { nonBlank, timezone } from './values.ts'
+
+const maxUsd = 1_000_000
+
+export const BudgetConfig = z
+  .strictObject({
+    usd: z
+      .number()
+      .positive()
+      .max(maxUsd)
+      .optional()
+      .describe('US dollars that the turns of a period may cost, by `cost` of their models.'),
+    tokens: z
+      .int()
+      .positive()
+      .max(Number.MAX_SAFE_INTEGER)
+      .optional()
+      .describe('Tokens that the turns of a period may use, input and output together.'),
+    turns: z.int().positive().max(Number.MAX_SAFE_INTEGER).optional().describe('Turns that may start in a period.'),
+    period: z
+      .enum(['1h', '1d', '1w', '1mo'])
+      .default('1d')
+      .describe('Calendar period: 1h, 1d, 1w (begins on Monday) or 1mo. At its end, the budget resets.'),
+    timezone: timezone
+      .default('UTC')
+      .describe('IANA time zone in which days, weeks and months begin, such as Europe/Berlin.'),
+  })
+  .refine(({ usd, tokens, turns }) => [usd, tokens, turns].some((limit) => limit !== undefined), {
+    error: 'must have at least one of usd, tokens and turns',
+  })
+export type BudgetConfig = z.infer<typeof BudgetConfig>
+
+/** A name that commands and URLs can contain. */
+const budgetName = z.string().regex(/^[A-Za-z\d][\w.-]{0,99}$/, 'must be made of letters, digits, ".", "_" and "-"')
+
+export const BudgetsConfig = z
+  .record(budgetName, BudgetConfig)
+  .default({})
+  .describe('What turns may cost in a calendar period, under the names that agents and mappings use in `budgets`.')
+
+/** The budgets of an agent or of a mapping. */
+export const BudgetNames = z.array(nonBlank).max(8)
+
+/** The limits of a budget. A measure without a limit is left out. */
+export function toLimits({ usd, tokens, turns }: Pick<BudgetConfig, 'usd' | 'tokens' | 'turns'>): Partial<Spending> {
+  return {
+    ...(usd === undefined ? {} : { nanos: toNanos(usd) }),
+    ...(tokens === undefined ? {} : { tokens }),
+    ...(turns === undefined ? {} : { turns }),
+  }
+}
+
+/** `startsAt` is inside, `endsAt` is not: milliseconds since the epoch. */
+export type BudgetPeriod = { readonly startsAt: number; readonly endsAt: number }
+
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+/** Longer than half of any period from one begin to the next. */
+const longestMs: Readonly<Record<BudgetConfig['period'], number>> = {
+  '1h': hourMs,
+  '1d': 2 * dayMs,
+  '1w': 9 * dayMs,
+  '1mo': 33 * dayMs,
+}
+
+/**
+ * The calendar period at a moment. Hours begin at full hours of UTC. A day begins at its first moment in the time zone, which is not
+ * midnight where the clocks are changed then, and may have 23 or 25 hours.
+ */
+export function findPeriod(
+  { period, timezone: zone }: Pick<BudgetConfig, 'period' | 'timezone'>,
+  now: number,
+): BudgetPeriod {
+  if (period === '1h') {
+    const startsAt = now - (now % hourMs)
+    return { startsAt, endsAt: startsAt + hourMs }
+  }
+  const number = createPeriodNumber(period, zone)
+  const mine = number(now)
+  const most = longestMs[period]
+  return {
+    startsAt: findFirst(now - most, now, (at) => number(at) >= mine),
+    endsAt: findFirst(now, now + most, (at) => number(at) > mine),
+  }
+}
+
+/** The first moment after `from`, and not after `to`, for which the test is true. It must be true from some moment on. */
+function findFirst(from: number, to: number, test: (at: number) => boolean): number {
+  let [before, after] = [from, to]
+  while (after - before > 1) {
+    const middle = before + Math.floor((after - before) / 2)
+    if (test(middle)) after = middle
+    else before = middle
+  }
+  return after
+}
+
+/** A number of the period at a moment that grows from period to period. */
+function createPeriodNumber(period: '1d' | '1w' | '1mo', timeZone: string): (at: number) => number {
+  const format = new Intl.DateTimeFormat('en', { timeZone, year: 'numeric', month: 'numeric', day: 'numeric' })
+  return (at) => {
+    const parts = Object.fromEntries(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]))
+    const { year = 0, month = 1, day = 1 } = parts
+    if (period === '1mo') return year * 12 + month
+    const days = Date.UTC(year, month - 1, day) / dayMs
+    // the epoch began on a Thursday
+    return period === '1d' ? days : Math.floor((days + 3) / 7)
+  }
+}

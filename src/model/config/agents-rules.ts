@@ -1,0 +1,207 @@
+// Rules across `agents`, `models`, `runners` and `channels`: every name must refer to something that exists.
+import { type ChannelName, isOwnChannel } from '../action.ts'
+import { channelSections } from './channels.ts'
+import type { Config } from './config.ts'
+import { type ConfigIssue, type ConfigPath, findDuplicates, toIssue } from './issue.ts'
+import { findNearest } from '../../base/text.ts'
+import type { ModelConfig } from '../prices.ts'
+import { isModelName, resolveModelName } from './permission.ts'
+
+/** Runners that need no section in the configuration. */
+export const builtInRunners = ['ai', 'claude', 'codex', 'echo'] as const
+
+export function findAgentIssues(config: Config): ConfigIssue[] {
+  const { agents } = config
+  const defaults = agents.list.flatMap((agent, index) => (agent.default ? [index] : []))
+  return [
+    ...findDuplicates(
+      agents.list.map((agent) => agent.id),
+      (index) => ['agents', 'list', index, 'id'],
+    ),
+    ...defaults
+      .slice(1)
+      .map((index) =>
+        toIssue(
+          ['agents', 'list', index, 'default'],
+          `is true, and so is agents.list[${defaults[0]}].default. Only one agent can be the default.`,
+        ),
+      ),
+    ...findRunnerIssues(agents.defaults, config, ['agents', 'defaults']),
+    ...agents.list.flatMap((agent, index) => findRunnerIssues(agent, config, ['agents', 'list', index])),
+    ...(agents.defaults.models ?? []).flatMap((model, index) =>
+      findAllowedModelIssues(model, config, ['agents', 'defaults', 'models', index]),
+    ),
+    ...findProviderIssues(config),
+    ...findRunnerSectionIssues(config),
+    ...findRouteIssues(config),
+  ]
+}
+
+/** Checks the runner and the model of an agent, or of `agents.defaults`. */
+function findRunnerIssues(
+  { model, modelFallbacks = [], runner }: Pick<Config['agents']['defaults'], 'model' | 'modelFallbacks' | 'runner'>,
+  config: Config,
+  at: ConfigPath,
+): ConfigIssue[] {
+  const { runners } = config
+  const issues: ConfigIssue[] = []
+  const known = [...builtInRunners, ...Object.keys(runners)]
+  if (runner !== undefined && !known.includes(runner)) {
+    issues.push(
+      toIssue(
+        [...at, 'runner'],
+        `names the runner "${runner}", which does not exist. ${describeAlternatives(runner, known)}`,
+        ['runners', runner],
+      ),
+    )
+  }
+  if ((runner ?? config.agents.defaults.runner ?? 'ai') !== 'ai') return issues
+  return [
+    ...issues,
+    ...(model === undefined ? [] : findModelNameIssues(model, config, [...at, 'model'])),
+    ...modelFallbacks.flatMap((name, index) => findModelNameIssues(name, config, [...at, 'modelFallbacks', index])),
+  ]
+}
+
+/** Reports a model, or an alias of one, without a configured provider. */
+export function findModelNameIssues(model: string, { models }: Config, at: ConfigPath): ConfigIssue[] {
+  const name = resolveModelName(model, models.aliases)
+  if (!isModelName(name)) {
+    const aliases = Object.keys(models.aliases)
+    return [
+      toIssue(
+        at,
+        `must be <provider>/<model> or an alias, found "${model}". ${describeAlternatives(model, aliases)}`.trimEnd(),
+      ),
+    ]
+  }
+  const provider = readProviderName(name)
+  if (Object.hasOwn(models.providers, provider)) return []
+  const near = findNearest(provider, Object.keys(models.providers))
+  const next = near === undefined ? `Add models.providers.${provider}.` : `Did you mean "${near}"?`
+  return [
+    toIssue(at, `names the provider "${provider}", which is not in models.providers. ${next}`, [
+      'models',
+      'providers',
+      provider,
+    ]),
+  ]
+}
+
+/** The entry of a model in `models.providers`. `asked`: `<provider>/<model>` or an alias. */
+export function findModelConfig(
+  asked: string | undefined,
+  { providers, aliases }: Config['models'],
+): ModelConfig | undefined {
+  const name = resolveModelName(asked ?? '', aliases)
+  const provider = readProviderName(name)
+  if (!Object.hasOwn(providers, provider)) return undefined
+  return providers[provider]?.models.find(({ id }) => id === name.slice(provider.length + 1))
+}
+
+function readProviderName(model: string): string {
+  return model.slice(0, model.indexOf('/'))
+}
+
+/** The runner of an agent's turns. Without a configured model it is `echo`, which calls no model. */
+export function chooseRunner({ agents: { defaults, list } }: Pick<Config, 'agents'>, agentId: string): string {
+  const own = list.find(({ id }) => id === agentId)
+  const model = own?.model ?? defaults.model
+  return own?.runner ?? defaults.runner ?? (model === undefined ? 'echo' : 'ai')
+}
+
+/**
+ * Why no turn of an agent can use a model. Commands and OpenClaw have their own model names. `echo` calls no model, so the provider counts
+ * only when one is configured.
+ */
+export function findModelFault(model: string, agentId: string, config: Config): 'name' | 'provider' | undefined {
+  const runner = chooseRunner(config, agentId)
+  if (runner !== 'ai' && runner !== 'echo') return undefined
+  const { aliases, providers } = config.models
+  const name = resolveModelName(model, aliases)
+  if (!isModelName(name)) return 'name'
+  if (runner === 'echo' && Object.keys(providers).length === 0) return undefined
+  return Object.hasOwn(providers, readProviderName(name)) ? undefined : 'provider'
+}
+
+/** Whether another gateway runs the turns of an agent and delivers the replies through its own channels. */
+export function isForwarded(agentId: string, config: Config): boolean {
+  const runner = chooseRunner(config, agentId)
+  return Object.hasOwn(config.runners, runner) && config.runners[runner]?.kind === 'openclaw'
+}
+
+/**
+ * Checks the model of a hook against the aliases and the allowed models. Only if `ai` performs every turn: a command has its own model
+ * names, and `echo` calls no model.
+ */
+export function findAllowedModelIssues(model: string | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { agents, models } = config
+  const runners = [agents.defaults, ...agents.list].map(({ runner = 'ai' }) => runner)
+  const isAsked = Object.keys(models.providers).length > 0 && runners.every((runner) => runner === 'ai')
+  return model === undefined || !isAsked ? [] : findModelNameIssues(model, config, at)
+}
+
+function describeAlternatives(word: string, known: readonly string[]): string {
+  const near = findNearest(word, known)
+  if (near !== undefined) return `Did you mean "${near}"?`
+  return known.length === 0 ? '' : `Known: ${known.join(', ')}.`
+}
+
+function findProviderIssues({ models }: Config): ConfigIssue[] {
+  return Object.entries(models.providers).flatMap(([name, { kind, baseUrl }]) =>
+    kind === 'openai-compatible' && baseUrl === undefined
+      ? [
+          toIssue(
+            ['models', 'providers', name, 'baseUrl'],
+            'is required for openai-compatible, such as http://127.0.0.1:11434/v1.',
+          ),
+        ]
+      : [],
+  )
+}
+
+function findRunnerSectionIssues({ runners }: Config): ConfigIssue[] {
+  return Object.entries(runners).flatMap(([name, runner]) => {
+    if (name === 'ai' || name === 'echo')
+      return [toIssue(['runners', name], 'is built in. Give this runner another name.')]
+    const isBare = runner.kind === 'command' && runner.profile === undefined && runner.command === undefined
+    return isBare ? [toIssue(['runners', name, 'command'], 'is required without a profile.')] : []
+  })
+}
+
+function findRouteIssues(config: Config): ConfigIssue[] {
+  return [
+    ...findChannelIssues(config.channels.default?.channel, config, ['channels', 'default', 'channel']),
+    ...findChannelIssues(config.hooks.alerts?.channel, config, ['hooks', 'alerts', 'channel']),
+  ]
+}
+
+/** Whether a channel has a section, or needs none. */
+export function isChannelConfigured(name: ChannelName, { channels }: Pick<Config, 'channels'>): boolean {
+  if (name === 'last' || name === 'console') return true
+  return isOwnChannel(name)
+    ? Object.hasOwn(channels.own, name.slice('own:'.length))
+    : Reflect.get(channels, name) !== undefined
+}
+
+/** The channels that have a section, and those in code. */
+export function listChannelNames({ channels }: Config): readonly string[] {
+  const sections = Object.keys(channelSections).filter((name) => Reflect.get(channels, name) !== undefined)
+  return [...sections, ...Object.keys(channels.own).map((name) => `own:${name}`)]
+}
+
+/** Whether no channel has a section and the console was not chosen either. Then replies cannot be delivered. */
+export function hasNoChannel(config: Config): boolean {
+  const { default: route } = config.channels
+  return listChannelNames(config).length === 0 && (route === undefined || route.channel === 'last')
+}
+
+export const noChannelWarning =
+  'no channel is configured: replies are kept and not sent. Set channels.default and the section of its channel.'
+
+/** Reports a channel that has no section. */
+export function findChannelIssues(name: ChannelName | undefined, config: Config, at: ConfigPath): ConfigIssue[] {
+  if (name === undefined || isChannelConfigured(name, config)) return []
+  const missed = isOwnChannel(name) ? ['channels', 'own', name.slice('own:'.length)] : ['channels', name]
+  return [toIssue(at, `is "${name}", and ${missed.join('.')} is not set. Set it.`, missed)]
+}

@@ -1,0 +1,236 @@
+// `agents`, `models` and `runners` of the configuration: what runs a turn, with which model, and how.
+import { z } from 'zod'
+import { Thinking, thinkingLevels, TimeoutSeconds } from '../action.ts'
+import { BudgetNames } from '../budgets.ts'
+import { ModelConfig } from '../prices.ts'
+import { duration, filePath, nonBlank, httpUrl, RetryConfig, timezone } from '../values.ts'
+
+const clock = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'must be a time such as 08:00')
+
+export const HeartbeatConfig = z.strictObject({
+  every: duration
+    .prefault('30m')
+    .describe(
+      'Time between two regular heartbeats, such as 45s, 30m or 1h. A plain number is minutes. 0 turns heartbeats off.',
+    ),
+  prompt: nonBlank
+    .optional()
+    .describe('What the agent is asked at each heartbeat. With it, a turn runs even if nothing waits.'),
+  ackMaxChars: z
+    .int()
+    .nonnegative()
+    .max(10_000)
+    .default(300)
+    .describe('Number of characters. A reply with HEARTBEAT_OK and at most this many other characters is not posted.'),
+  minIntervalSeconds: z
+    .number()
+    .nonnegative()
+    .max(86_400)
+    .default(10)
+    .describe('Minimum seconds between two heartbeats. Increase it if bursts of events cost too many turns.'),
+  activeHours: z
+    .strictObject({
+      start: clock.describe('Time of day when the hours begin, such as 08:00.'),
+      end: clock.describe('Time of day when the hours end, such as 20:00. A time before `start` is on the next day.'),
+      timezone: timezone
+        .optional()
+        .describe('IANA time zone, such as Europe/Berlin. Without it, the time zone of the machine.'),
+    })
+    .optional()
+    .describe('Outside these hours no heartbeat runs, and events wait.'),
+})
+export type HeartbeatConfig = z.infer<typeof HeartbeatConfig>
+
+/** Keys of an agent, and of `agents.defaults` for all agents. */
+const agentKeys = {
+  workspace: filePath
+    .optional()
+    .describe(
+      'Folder of the agent, relative to the config directory, with AGENTS.md and HEARTBEAT.md. Commands run there. Without it, agents/<id>.',
+    ),
+  model: nonBlank.optional().describe('Model of the turns, as <provider>/<model> or an alias.'),
+  modelFallbacks: z
+    .array(nonBlank)
+    .max(10)
+    .optional()
+    .describe(
+      'Models that perform a turn when its own model is not available: it cannot be reached, does not answer, limits the rate or is overloaded. They are tried in this order.',
+    ),
+  runner: nonBlank
+    .optional()
+    .describe(
+      'What performs the turns: ai, claude, codex, echo, or a name in `runners`. Without it, ai if there is a model, else echo.',
+    ),
+  system: nonBlank.optional().describe('System text. The AGENTS.md of the workspace is added to it.'),
+  thinking: Thinking.optional().describe('Thinking level of runs that name none.'),
+  budgets: BudgetNames.optional().describe('Names in `budgets` that limit what the turns cost, heartbeats included.'),
+  limits: z
+    .array(nonBlank)
+    .max(3)
+    .optional()
+    .describe('Names in `limits` that every run of the agent needs, besides those of its flow. Heartbeats need none.'),
+}
+
+/** 0: no limit. */
+const MaxTurnsPerHour = z.int().nonnegative().max(100_000)
+
+const AgentConfig = z.strictObject({
+  id: nonBlank.describe('Id of the agent, as requests and mappings name it.'),
+  default: z
+    .boolean()
+    .default(false)
+    .describe('Whether this agent runs the turns that name none. If no agent sets it, the first of the list does.'),
+  ...agentKeys,
+  timeoutSeconds: TimeoutSeconds.optional().describe('Seconds after which a run that names no limit is ended.'),
+  maxTurnsPerHour: MaxTurnsPerHour.optional().describe('In place of `agents.defaults.maxTurnsPerHour`.'),
+  heartbeat: HeartbeatConfig.optional().describe('Heartbeats of this agent, in place of `agents.defaults.heartbeat`.'),
+})
+
+export const AgentsConfig = z.strictObject({
+  defaults: z
+    .strictObject({
+      models: z
+        .array(nonBlank)
+        .optional()
+        .describe(
+          'Models that a request, mapping or transform may name. Without the key: any model of your providers.',
+        ),
+      maxConcurrent: z
+        .int()
+        .positive()
+        .max(256)
+        .default(4)
+        .describe('Number of runs at the same time. Lower it if your model server is slow.'),
+      ...agentKeys,
+      timeoutSeconds: TimeoutSeconds.default(600).describe('Seconds after which a run that names no limit is ended.'),
+      maxTurnsPerHour: MaxTurnsPerHour.default(20).describe(
+        'Turns of one session key in an hour. The next ones wait, and `hooks.alerts` gets a message: it may be a loop. Heartbeats and the runner echo never wait for it. 0: no limit.',
+      ),
+      heartbeat: HeartbeatConfig.prefault({}).describe('Regular turns of the main session.'),
+      retry: RetryConfig.prefault({}).describe(
+        'Retries of runs whose model cannot be reached, answers 429, or is overloaded.',
+      ),
+    })
+    .prefault({})
+    .describe('Values for agents that do not set them.'),
+  list: z.array(AgentConfig).default([]).describe('The agents. With an empty list there is one agent, called main.'),
+})
+export type AgentsConfig = z.infer<typeof AgentsConfig>
+
+/** Seconds. A local server may load the model first, and then reads the whole prompt. */
+export const firstByteDefaults = { openai: 60, anthropic: 60, google: 60, 'openai-compatible': 300 } as const
+
+export const ProviderConfig = z.strictObject({
+  kind: z
+    .enum(['openai', 'anthropic', 'google', 'openai-compatible'])
+    .describe(
+      'Which API it is. openai-compatible: Ollama, vLLM, LM Studio and any other server with /chat/completions.',
+    ),
+  baseUrl: httpUrl
+    .optional()
+    .describe('URL of the API, such as http://127.0.0.1:11434/v1. Required for openai-compatible.'),
+  apiKey: nonBlank.optional().describe('Key of the API, such as "${OPENAI_API_KEY}".'),
+  headers: z.record(z.string(), z.string()).optional().describe('Additional headers of every call.'),
+  stream: z
+    .boolean()
+    .default(true)
+    .describe('Whether replies are streamed. Turn it off for servers that cannot stream.'),
+  firstByteSeconds: z
+    .number()
+    .positive()
+    .max(3_600)
+    .optional()
+    .describe(
+      'Seconds in which a streamed reply must begin; later, the turn is tried again. Default: 60, and 300 for openai-compatible. Raise it for a slow machine.',
+    ),
+  models: z.array(ModelConfig).default([]).describe('Prices and limits of models, which budgets need.'),
+  thinking: z
+    .partialRecord(z.enum(thinkingLevels), z.record(z.string(), z.json()))
+    .optional()
+    .describe(
+      'Provider options for each thinking level, in place of the built-in ones. Set it for models that the table does not know.',
+    ),
+})
+export type ProviderConfig = z.infer<typeof ProviderConfig>
+
+export const ModelsConfig = z.strictObject({
+  aliases: z
+    .record(z.string(), nonBlank)
+    .default({})
+    .describe('Short names for models, each with its <provider>/<model>. They ignore case.'),
+  providers: z
+    .record(z.string().regex(/^[^/\s]+$/, 'must be a name without "/"'), ProviderConfig)
+    .default({})
+    .describe('The APIs, each under the name that comes before the "/" of a model.'),
+})
+export type ModelsConfig = z.infer<typeof ModelsConfig>
+
+export const CommandRunnerConfig = z.strictObject({
+  kind: z.literal('command').describe('A program that runs one turn.'),
+  profile: z
+    .enum(['claude', 'codex'])
+    .optional()
+    .describe('Built-in settings for a known program. Keys that you set here win.'),
+  command: filePath
+    .refine(
+      (command) => /^([^/\\]+|\/.+|[a-z]:\\.+)$/i.test(command),
+      'must be the name of a program or an absolute path',
+    )
+    .optional()
+    .describe('The program: a name in PATH, or an absolute path. It never runs through a shell.'),
+  args: z
+    .array(z.string())
+    .optional()
+    .describe(
+      'Arguments of a first turn. {prompt} {sessionId} {provider} {model} {thinking} {system} are replaced. An argument ' +
+        'without a value is left out, together with the flag before it, unless it is a flag itself (--model={model}).',
+    ),
+  resumeArgs: z
+    .array(z.string())
+    .optional()
+    .describe('Arguments of a later turn of a persistent session. Without them, every turn is a first turn.'),
+  input: z
+    .enum(['stdin', 'arg'])
+    .optional()
+    .describe(
+      'How the program gets the prompt. arg: as the argument {prompt}; stdin: on standard input. Default: arg if `args` contains {prompt}, else stdin.',
+    ),
+  output: z
+    .enum(['text', 'json', 'jsonl'])
+    .optional()
+    .describe('What the program prints: plain text, one JSON document, or JSON lines.'),
+  textField: nonBlank.optional().describe('Path of the reply in the JSON output.'),
+  sessionField: nonBlank
+    .optional()
+    .describe('Path of the session id in the JSON output. Set it if the program makes the id.'),
+  env: z
+    .array(nonBlank)
+    .optional()
+    .describe('Names of environment variables that the program can read, in addition to PATH, HOME, LANG and TMPDIR.'),
+  killAfterMs: z
+    .int()
+    .positive()
+    .max(60_000)
+    .default(5_000)
+    .describe('Milliseconds between SIGTERM and SIGKILL when the program must end.'),
+})
+export type CommandRunnerConfig = z.infer<typeof CommandRunnerConfig>
+
+export const OpenClawRunnerConfig = z.strictObject({
+  kind: z.literal('openclaw').describe('A running OpenClaw gateway. It performs the turn and delivers the reply.'),
+  baseUrl: httpUrl.describe('URL of its hooks, such as http://127.0.0.1:18789/hooks.'),
+  token: nonBlank.describe('The hook token of OpenClaw.'),
+  timeoutMs: z
+    .int()
+    .positive()
+    .max(60_000)
+    .default(15_000)
+    .describe('Milliseconds in which OpenClaw must accept a run.'),
+})
+export type OpenClawRunnerConfig = z.infer<typeof OpenClawRunnerConfig>
+
+export const RunnersConfig = z
+  .record(z.string(), z.discriminatedUnion('kind', [CommandRunnerConfig, OpenClawRunnerConfig]))
+  .default({})
+  .describe('Commands and OpenClaw gateways that perform turns, each under the name that agents use in `runner`.')
+export type RunnersConfig = z.infer<typeof RunnersConfig>

@@ -1,0 +1,139 @@
+// Turns schema issues into sentences: the field, what was expected, and the kind of value that was found. They never show the value,
+// because it may be a secret.
+import type { z } from 'zod'
+import { describeValueKind } from '../../base/json.ts'
+import { findNearest } from '../../base/text.ts'
+
+/** The first issue of a failed parse, e.g. `timeoutSeconds: expected a number above 0, found a string`. */
+export function describeFirstIssue(error: z.ZodError, input: unknown): string {
+  const issue = error.issues[0]
+  return issue === undefined ? 'it does not match the schema' : describeIssue(issue, input)
+}
+
+/** `at`: the path of the input. */
+export function describeIssue(issue: z.core.$ZodIssue, input: unknown, at: readonly PropertyKey[] = []): string {
+  const where = toDottedPath([...at, ...issue.path])
+  if (issue.code === 'unrecognized_keys') {
+    return `${where === '' ? '' : `${where}: `}${issue.keys.map((key) => `"${key.slice(0, 60)}"`).join(', ')} is not a known field`
+  }
+  const found = readAt(input, issue.path)
+  const sentence = `expected ${describeExpectation(issue)}, found ${describeValueKind(found)}`
+  return where === '' ? sentence : `${where}: ${sentence}`
+}
+
+/**
+ * For keys of the configuration. A word that is similar to an allowed one is shown. Other values are not shown: an enum may contain a
+ * secret by mistake, and a secret is similar to no word. A number out of bounds is shown.
+ */
+export function describeConfigIssue(issue: z.core.$ZodIssue, input: unknown): string {
+  const found = readAt(input, issue.path)
+  if (typeof found === 'number' && (issue.code === 'too_small' || issue.code === 'too_big')) {
+    return `${toDottedPath(issue.path)}: expected ${describeExpectation(issue)}, found ${found}`
+  }
+  if (issue.code !== 'invalid_value' || typeof found !== 'string') return describeIssue(issue, input)
+  const near = findNearest(
+    found,
+    issue.values.filter((value) => typeof value === 'string'),
+  )
+  if (near === undefined) return describeIssue(issue, input)
+  return `${toDottedPath(issue.path)}: expected ${describeExpectation(issue)}, found ${JSON.stringify(found)}. Did you mean ${JSON.stringify(near)}?`
+}
+
+const word = '[A-Za-z_]{1,40}'
+/** A path or a list of fields whose names are plain words, as those of a schema are. */
+const plainPath = new RegExp(String.raw`^${word}(?:\.${word}|\[\d{1,6}\])*$`)
+const unknownFields = new RegExp(`^(?:(?<where>[^"]*): )?"${word}"(?:, "${word}")* is not a known field\\.?$`)
+
+/** Sentences about fields that the gateway defines. */
+const ownFields = /^(?:message|text|model|channel|sessionMode): (?!expected )/
+
+/**
+ * The message of a `payload-invalid` without names of fields that may be data of a person, such as the key of `{"ada@example.org": 1}`: a
+ * path is shown only if each of its names is a plain word.
+ */
+export function hideFieldNames(message: string): string {
+  const [, lead = '', sentence = ''] = /^(The payload does not fit: |The body: )?(.*)$/s.exec(message) ?? []
+  const unknown = unknownFields.exec(sentence)
+  if (unknown !== null && isPlain(unknown.groups?.['where'])) return message
+  if (sentence.includes(' is not a known field')) return `${lead}it has a field that is not known.`
+  const at = `: ${sentence}`.lastIndexOf(': expected ')
+  if (at !== -1) return isPlain(sentence.slice(0, at)) ? message : `${lead}one of its fields: ${sentence.slice(at)}`
+  return ownFields.test(sentence) && sentence.length < 200 ? message : `${lead}a field is missing or of the wrong type.`
+}
+
+/** `where`: empty for the payload itself. */
+function isPlain(where = ''): boolean {
+  return where === '' || plainPath.test(where.replace(/: $/, ''))
+}
+
+/** `hooks.mappings[0].match` */
+export function toDottedPath(path: readonly PropertyKey[]): string {
+  let text = ''
+  for (const key of path) {
+    if (typeof key === 'number') text += `[${key}]`
+    else text += text === '' ? String(key) : `.${String(key)}`
+  }
+  return text
+}
+
+function describeExpectation(issue: z.core.$ZodIssue): string {
+  switch (issue.code) {
+    case 'invalid_type':
+      return withArticle(issue.expected)
+    case 'invalid_value':
+      return `${issue.values.length > 1 ? 'one of ' : ''}${issue.values.map((value) => JSON.stringify(value)).join(', ')}`
+    case 'too_small':
+      return issue.origin === 'number' || issue.origin === 'int'
+        ? `a number ${issue.inclusive === true ? 'of at least' : 'above'} ${issue.minimum}`
+        : `at least ${formatCount(issue.minimum, issue.origin)}`
+    case 'too_big':
+      return issue.origin === 'number' || issue.origin === 'int'
+        ? `a number of at most ${issue.maximum}`
+        : `at most ${formatCount(issue.maximum, issue.origin)}`
+    case 'custom':
+      return issue.message === 'must not be blank' ? 'a string that is not blank' : `a value that ${issue.message}`
+    default:
+      return `another value (${issue.message})`
+  }
+}
+
+function formatCount(count: number | bigint, origin: string): string {
+  const [one, many] = origin === 'array' ? ['entry', 'entries'] : ['character', 'characters']
+  return `${count} ${Number(count) === 1 ? one : many}`
+}
+
+function withArticle(type: string): string {
+  return type === 'record' ? 'an object' : `${/^[aeio]/.test(type) ? 'an' : 'a'} ${type === 'int' ? 'integer' : type}`
+}
+
+function readAt(input: unknown, path: readonly PropertyKey[]): unknown {
+  let value = input
+  for (const key of path) {
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+    value = Reflect.get(value, key)
+  }
+  return value
+}
+
+export type ConfigPath = readonly (string | number)[]
+/**
+ * `text` is one whole sentence that begins with the path. It never shows a value that may be a secret. `missed` is set if the section is
+ * missing, and not if it has a mistake.
+ */
+export type ConfigIssue = { readonly path: ConfigPath; readonly text: string; readonly missed?: ConfigPath }
+
+export function toIssue(path: ConfigPath, rest: string, missed?: ConfigPath): ConfigIssue {
+  return { path, text: `${toDottedPath(path)} ${rest}`, ...(missed && { missed }) }
+}
+
+/** Every name that occurs more than once. */
+export function findDuplicates(
+  names: readonly (string | undefined)[],
+  at: (index: number) => ConfigPath,
+): ConfigIssue[] {
+  return names.flatMap((name, index) => {
+    const first = names.indexOf(name)
+    if (name === undefined || first === index) return []
+    return [toIssue(at(index), `is "${name}", the same as ${toDottedPath(at(first))}. Rename one of them.`)]
+  })
+}

@@ -1,0 +1,64 @@
+// Checks the choices that the configuration allows a hook. The rules of the file and the policy of a delivery share these checks.
+import { mainSessionKey } from '../action.ts'
+import type { Config } from './config.ts'
+
+const maxKeyChars = 512
+
+/** Whether `hooks.allowedAgentIds` lets a hook name this agent. Without a list, or with "*" in it, any agent is allowed. */
+export function isAgentAllowed(agentId: string, allowed: readonly string[] | undefined): boolean {
+  return allowed === undefined || allowed.includes('*') || allowed.includes(agentId)
+}
+
+/**
+ * The origin of a session key: a request, a template with a fixed beginning, a transform, or the operator. A request may choose one only
+ * with `hooks.allowRequestSessionKey`.
+ */
+export type KeyOrigin = 'request' | 'template' | 'code' | 'operator'
+
+/**
+ * Prefixes are compared case-sensitively, like keys. Without a list, or with an empty one, every key is allowed. But `main` is the main
+ * session: a fixed key of the operator may always name it, a transform may if there is no list, and any other origin only if the list
+ * contains it.
+ */
+export function isSessionKeyAllowed(
+  key: string,
+  prefixes: readonly string[] | undefined = [],
+  origin: KeyOrigin = 'operator',
+): boolean {
+  const isOpen = prefixes.length === 0
+  if (key !== mainSessionKey) return isOpen || prefixes.some((prefix) => key.startsWith(prefix))
+  return origin === 'operator' || prefixes.includes(key) || (origin === 'code' && isOpen)
+}
+
+/** Whether a key with this beginning can have one of the prefixes. */
+export function isBeginningAllowed(beginning: string, prefixes: readonly string[] | undefined): boolean {
+  return isSessionKeyAllowed(beginning, prefixes) || (prefixes ?? []).some((prefix) => prefix.startsWith(beginning))
+}
+
+/** Keys are printed, logged and compared, so a line break in one is an attack. */
+export function isPlainSessionKey(key: string): boolean {
+  return key.length <= maxKeyChars && !/\p{Cc}/u.test(key)
+}
+
+/** `<provider>/<model>` without a path or a query: a hook may choose the name, and Google's model names go into a URL. */
+const modelName = /^[^/\s]+\/(?!.*\.\.)[^\s?#%\\]+$/
+
+export function isModelName(name: string): boolean {
+  return modelName.test(name)
+}
+
+/** Resolves a model name: an alias, in any case, is replaced once; any other name is returned. */
+export function resolveModelName(asked: string, aliases: Readonly<Record<string, string>>): string {
+  const name = asked.trim()
+  if (name.includes('/')) return name
+  const folded = name.toLowerCase()
+  return Object.entries(aliases).find(([alias]) => alias.toLowerCase() === folded)?.[1] ?? name
+}
+
+/** Whether `agents.defaults.models` lists the model. Both may use an alias. Without a list, any model is allowed. */
+export function isModelAllowed(asked: string, { agents, models }: Pick<Config, 'agents' | 'models'>): boolean {
+  const allowed = agents.defaults.models
+  if (allowed === undefined) return true
+  const model = resolveModelName(asked, models.aliases)
+  return allowed.some((name) => resolveModelName(name, models.aliases) === model)
+}

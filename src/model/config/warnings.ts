@@ -1,0 +1,100 @@
+// Reports parts of a valid configuration that have no effect. They do not stop a gateway: `check` and `doctor` print them.
+import { isJsonObject, isSameJson } from '../../base/json.ts'
+import { findNearest } from '../../base/text.ts'
+import { isOwnChannel } from '../action.ts'
+import { isForwarded, findChannelIssues, findModelNameIssues, findModelFault } from './agents-rules.ts'
+import { findBudgetWarnings } from './budget-rules.ts'
+import type { Config } from './config.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
+import { findMappingAgentId } from './rules.ts'
+import type { Mapping } from './mapping.ts'
+import { normalizeHookName } from './mapping-rules.ts'
+
+/**
+ * Names in a valid configuration that refer to nothing, although a request, a transform or an earlier delivery may still choose others; and
+ * mappings that no request reaches.
+ */
+export function findConfigWarnings(config: Config): ConfigIssue[] {
+  const { hooks } = config
+  const at = (index: number): ConfigPath => ['hooks', 'mappings', index]
+  return [
+    ...(hooks.allowedAgentIds ?? []).flatMap((id, index) =>
+      id === '*' ? [] : findAgentIdIssues(id, config, ['hooks', 'allowedAgentIds', index]),
+    ),
+    ...hooks.mappings.flatMap((mapping, index) => [
+      ...findAgentIdIssues(mapping.agentId, config, [...at(index), 'agentId']),
+      ...findUnusedModelIssues(mapping, config, [...at(index), 'model']),
+      ...(mapping.transform === undefined || isForwarded(findMappingAgentId(mapping, config), config)
+        ? []
+        : findChannelIssues(mapping.channel, config, [...at(index), 'channel'])),
+      ...findShadowIssues(mapping, hooks.mappings.slice(0, index), at(index)),
+    ]),
+    ...findRecipientIssues(config),
+    ...findBudgetWarnings(config),
+  ]
+}
+
+function findAgentIdIssues(id: string | undefined, { agents }: Config, at: ConfigPath): ConfigIssue[] {
+  const known = agents.list.length === 0 ? ['main'] : agents.list.map((agent) => agent.id)
+  if (id === undefined || known.includes(id.trim())) return []
+  const near = findNearest(id, known)
+  const next = near === undefined ? 'Add it to agents.list.' : `Did you mean "${near}"?`
+  return [toIssue(at, `is "${id}", which is not in agents.list: it runs with agents.defaults. ${next}`)]
+}
+
+/** A model without a configured provider, for an agent with the runner `ai`. Models that are already an error are left out. */
+function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
+  const { agents } = config
+  const own = agents.list.find(({ id }) => id === agentId)
+  if (model === undefined || (own?.runner ?? agents.defaults.runner ?? 'ai') !== 'ai') return []
+  return findModelFault(model, findMappingAgentId({ agentId }, config), config) === undefined
+    ? findModelNameIssues(model, config, at)
+    : []
+}
+
+/** Channels that need no recipient, or get it elsewhere. */
+const withoutRecipient = ['last', 'console', 'webhook', 'github']
+
+function findRecipientIssues({ channels }: Config): ConfigIssue[] {
+  const { default: route } = channels
+  if (route === undefined || route.to !== undefined || withoutRecipient.includes(route.channel)) return []
+  const section: unknown = Reflect.get(channels, route.channel)
+  const isOwn = isOwnChannel(route.channel)
+  if (isOwn || typeof section !== 'object' || section === null || Reflect.get(section, 'to') !== undefined) return []
+  const next = `Set channels.default.to, or channels.${route.channel}.to.`
+  return [toIssue(['channels', 'default'], `has no recipient. Replies that name no recipient cannot be sent. ${next}`)]
+}
+
+function findShadowIssues(mapping: Mapping, earlier: readonly Mapping[], at: ConfigPath): ConfigIssue[] {
+  const index = earlier.findIndex((other) => isShadowed(mapping, other))
+  if (index < 0) return []
+  return [
+    toIssue(
+      at,
+      `is never reached: hooks.mappings[${index}] takes every request that it matches. Move it before that one.`,
+    ),
+  ]
+}
+
+/** Whether the other mapping matches all requests of this one: it accepts the same proof, and each of its conditions is here too. */
+function isShadowed({ match, verify, accept = [] }: Mapping, other: Mapping): boolean {
+  if (!isSameJson(verify, other.verify)) return false
+  const [{ path: mine = '' }, { path: theirs }] = [match, other.match]
+  return (
+    (theirs === undefined || normalizeHookName(theirs) === normalizeHookName(mine)) &&
+    accept.every((syntax) => other.accept?.includes(syntax)) &&
+    (['source', 'event', 'any'] as const).every((name) => isNarrower(match[name], other.match[name])) &&
+    (['headers', 'payload'] as const).every((name) =>
+      Object.entries(other.match[name] ?? {}).every(([key, value]) => isNarrower(match[name]?.[key], value)),
+    )
+  )
+}
+
+/** Whether the first value, list or test allows only what the second allows. Tests and alternatives must be equal. */
+function isNarrower(mine: unknown, theirs: unknown): boolean {
+  if (theirs === undefined) return true
+  if (mine === undefined) return false
+  if ([mine, theirs].flat().some(isJsonObject)) return JSON.stringify(mine) === JSON.stringify(theirs)
+  const allowed = [theirs].flat()
+  return [mine].flat().every((value) => allowed.includes(value))
+}

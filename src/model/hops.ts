@@ -1,0 +1,17 @@
+// The number of gateways that a text has passed. A reply that starts another run, which replies again, must not do so without end.
+
+/** The header of every request that may start another run: a signed webhook, and a turn for OpenClaw. */
+export const hopsHeader = 'hookloom-hops'
+
+/** A request that passed more gateways is refused. */
+export const maxHops = 4
+
+/**
+ * The gateways that a request has passed: 0 without the header, and for a text that is not a number. Of several, the highest:
+ * a proxy may have joined two headers. Nothing proves the header, and it can only cause the refusal of its own request.
+ */
+export function readHops({ [hopsHeader]: value = '' }: Readonly<Record<string, string>>): number {
+  if (value === '') return 0
+  const counts = value.split(',').map((text) => (/^\s*\d+\s*$/.test(text) ? Number(text) : 0))
+  return Math.max(...counts)
+}

@@ -1,0 +1,39 @@
+// Amounts of what turns use. Without a schema: every command that reads the store loads it.
+
+/** What budgets limit. `nanos`: billionths of a US dollar, because the sum of many small costs must be exact. */
+export type Spending = { readonly nanos: number; readonly tokens: number; readonly turns: number }
+export type Measure = keyof Spending
+export const measures = ['nanos', 'tokens', 'turns'] as const satisfies readonly Measure[]
+export const noSpending: Spending = { nanos: 0, tokens: 0, turns: 0 }
+
+const nanosPerUsd = 1_000_000_000
+export function addSpendings(amounts: readonly Spending[]): Spending {
+  const add = (sum: Spending, { nanos, tokens, turns }: Spending) => ({
+    nanos: sum.nanos + nanos,
+    tokens: sum.tokens + tokens,
+    turns: sum.turns + turns,
+  })
+  return amounts.reduce(add, noSpending)
+}
+
+export function toNanos(usd: number): number {
+  return Math.round(usd * nanosPerUsd)
+}
+
+export function toUsd(nanos: number): number {
+  return nanos / nanosPerUsd
+}
+
+/** An amount for people: `$1.50`, `1200 tokens`, `1 turn`. */
+export function formatSpending(measure: Measure, amount: number): string {
+  if (measure === 'nanos') return formatUsd(amount)
+  const unit = measure === 'turns' ? 'turn' : 'token'
+  return `${amount} ${unit}${amount === 1 ? '' : 's'}`
+}
+
+/** Two decimals; more for an amount below a dollar whose cents say nothing. */
+function formatUsd(nanos: number): string {
+  const usd = toUsd(nanos)
+  const cents = usd.toFixed(2)
+  return `$${Number(cents) === usd || Math.abs(usd) >= 1 ? cents : String(Number(usd.toPrecision(3)))}`
+}

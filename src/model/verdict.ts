@@ -1,0 +1,34 @@
+// The verdict of a run: one word of a list that the mapping has. A model writes it, so nothing but a word of that list counts.
+import type { Job, RunVerdict } from './job.ts'
+
+/** The listed word that a text is, whatever its case, without punctuation around it and a label before it. Undefined for any other text. */
+export function matchVerdict(text: unknown, words: readonly string[]): string | undefined {
+  if (typeof text !== 'string' || text.length > longestLine) return undefined
+  const bare = text.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '').toLowerCase()
+  const said = bare.replace(/^verdict[^\p{L}\p{N}]+/u, '')
+  return words.find((word) => word.toLowerCase() === said)
+}
+
+/** Longer than any word with a label and punctuation. */
+const longestLine = 200
+
+/** The verdict on the last line of a reply that is not blank. */
+export function readLastLine(reply: string, words: readonly string[]): string | undefined {
+  return matchVerdict(reply.trimEnd().split('\n').at(-1), words)
+}
+
+/** The verdict of a run whose mapping has `verdicts`, and those words; undefined for every other job. Without a reply, the word is null. */
+export function findVerdict({
+  planned,
+  steps,
+}: Pick<Job, 'planned' | 'steps'>): (RunVerdict & { readonly words: readonly string[] }) | undefined {
+  if (planned.kind !== 'agent' || planned.verdicts === undefined) return undefined
+  const { verdict = { word: null } } = steps.find(({ name }) => name === 'run') ?? {}
+  return { ...verdict, words: planned.verdicts }
+}
+
+/** `pass, by structured output, after a second question`. */
+export function describeVerdict({ word, form, isRepaired }: RunVerdict): string {
+  const parts = [word ?? 'none', ...(form === undefined ? [] : [`by ${form.replace('-', ' ')}`])]
+  return [...parts, ...(isRepaired === true ? ['after a second question'] : [])].join(', ')
+}

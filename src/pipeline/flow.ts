@@ -1,0 +1,129 @@
+// Evaluates the section `flow` of a mapping, or of the built-in hook `agent`, for one delivery.
+import type { PlannedAction } from '../model/action.ts'
+import type { Config } from '../model/config/config.ts'
+import { Flow, type SharedLimits, type PlannedFlow, toFlowSettings, findRefusalCount } from '../model/config/flow.ts'
+import { Problem } from '../model/problem.ts'
+import { compileTemplate, type Template, type TemplateScope } from './template.ts'
+
+const maxKeyChars = 512
+
+/** What ends the turns of a key. */
+export type FlowKey = Pick<PlannedFlow, 'ring' | 'key'>
+
+export type CompiledFlow = {
+  readonly readsPayload: boolean
+  /** Throws `payload-invalid` if the key is blank or too long. */
+  plan(scope: TemplateScope, planned: Pick<FlowingPlan, 'sessionKey'>): PlannedFlow
+  /** `sessionKey`: the rendered session key, which is the default of the key. */
+  cancel(scope: TemplateScope, sessionKey: string | undefined): FlowKey
+}
+
+/** `ring`: the mapping, by the name of its identity. Throws `config-invalid` if a template does not parse. */
+export function compileFlow(flow: Flow, ring: string): CompiledFlow {
+  const key = flow.key === undefined ? undefined : compileTemplate(flow.key)
+  const rateKey = flow.rateLimit?.key === undefined ? undefined : compileTemplate(flow.rateLimit.key)
+  const readKey = (scope: TemplateScope, sessionKey: string) => checkKey(key?.render(scope) ?? sessionKey)
+  return {
+    readsPayload:
+      [key, rateKey].some((template) => template?.readsPayload === true) || flow.cancelOn?.payload !== undefined,
+    plan: (scope, { sessionKey }) => ({
+      ring,
+      key: readKey(scope, sessionKey),
+      expiresMs: flow.expires,
+      settings: toFlowSettings(flow, { ring, rateKey: rateKey?.render(scope).slice(0, maxKeyChars) ?? '' }),
+      refusesAt: findRefusalCount(flow),
+    }),
+    cancel: (scope, sessionKey) => ({ ring, key: readKey(scope, sessionKey ?? '') }),
+  }
+}
+
+/** `hooks.agent.flow`. Throws `config-invalid` if a template does not parse. */
+export function compileAgentFlow(flow: Flow): CompiledFlow {
+  try {
+    return compileFlow(flow, agentHookRing)
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error
+    throw new Problem('config-invalid', `hooks.agent.flow: ${error.message}`, { cause: error })
+  }
+}
+
+export const cancelReason = 'The request ends the turns of its key (flow.cancelOn).'
+
+/** The key whose turns a request ends that `flow.cancelOn` matches; a problem if it has none. */
+export function readCancel(
+  { flow, sessionKey }: { flow: CompiledFlow | undefined; sessionKey: Template | undefined },
+  scope: TemplateScope,
+): FlowKey | Problem | undefined {
+  try {
+    return flow?.cancel(scope, sessionKey?.render(scope))
+  } catch (error) {
+    if (error instanceof Problem) return error
+    throw error
+  }
+}
+
+/** Names the runs of the built-in hook `agent`, as the identity of a mapping names its runs. */
+export const agentHookRing = 'hook/agent'
+
+/** An action that a flow can start. */
+export type FlowingPlan = Exclude<PlannedAction, { kind: 'wake' }>
+
+/**
+ * The flow of one run: that which its code returned, else that of its mapping or hook, with the limits of its agent. Throws
+ * `transform-result-invalid` and `payload-invalid`.
+ */
+export function planFlow(
+  planned: FlowingPlan,
+  given: {
+    readonly flow: CompiledFlow | undefined
+    readonly returned?: Flow | undefined
+    readonly ring: string
+    readonly scope: TemplateScope
+    readonly config: Pick<Config, 'agents' | 'limits'>
+  },
+): PlannedFlow | undefined {
+  const { flow, returned, ring, scope, config } = given
+  const { agentId, sessionKey } = planned
+  const own =
+    returned === undefined
+      ? flow?.plan(scope, planned)
+      : planReturnedFlow(returned, { ring, sessionKey, limits: config.limits })
+  const { defaults, list } = config.agents
+  if (planned.kind === 'deliver') return own
+  const limits = list.find(({ id }) => id === agentId)?.limits ?? defaults.limits ?? []
+  if (limits.length === 0) return own
+  const { settings, ...rest } = own ?? { ring, key: sessionKey, expiresMs: undefined, settings: noFlow }
+  return { ...rest, settings: { ...settings, limits: [...new Set([...settings.limits, ...limits])] } }
+}
+
+/** Lets runs start as without a flow: only their session may hold them back. */
+const noFlow = toFlowSettings(Flow.parse({ perKey: 100_000 }), { ring: '', rateKey: '' })
+
+/** The flow that a transform returned: its keys are texts, and not templates. */
+function planReturnedFlow(
+  flow: Flow,
+  { ring, sessionKey, limits }: { ring: string; sessionKey: string; limits: SharedLimits },
+): PlannedFlow {
+  const unknown = flow.limits.find((name) => !Object.hasOwn(limits, name))
+  if (unknown !== undefined)
+    throw new Problem(
+      'transform-result-invalid',
+      `flow.limits: ${JSON.stringify(unknown.slice(0, 60))} is not a name in limits.`,
+    )
+  return {
+    ring,
+    key: checkKey(flow.key ?? sessionKey),
+    expiresMs: flow.expires,
+    settings: toFlowSettings(flow, { ring, rateKey: flow.rateLimit?.key ?? '' }),
+    refusesAt: findRefusalCount(flow),
+  }
+}
+
+function checkKey(text: string): string {
+  const key = text.trim()
+  if (key !== '' && key.length <= maxKeyChars) return key
+  throw new Problem(
+    'payload-invalid',
+    `flow.key: expected 1 to ${maxKeyChars} characters for this payload, found ${key.length}. Its fields may be missing.`,
+  )
+}

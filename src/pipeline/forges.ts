@@ -1,0 +1,84 @@
+// What a request of GitHub, GitLab or Linear says about the place where its event happened, so that a reply can go there, and whether its
+// text is a comment that Hookloom posted. The names of these channels are those of their senders.
+import type { EventPlace } from '../model/action.ts'
+import { isOwnComment } from '../model/comment.ts'
+import type { Delivery } from '../model/delivery.ts'
+import type { JsonValue } from '../base/json.ts'
+import { readPayload } from '../model/parse-body.ts'
+import { readPath } from './path.ts'
+
+type Forge = {
+  /** The issue, pull request or merge request, in the form of a recipient of the channel. */
+  readonly findRecipient: (read: Reader) => string | undefined
+  /** The commit, in the form of the channel. */
+  readonly findCommit: (read: Reader) => string | undefined
+  readonly isOwn: (read: Reader) => boolean
+}
+
+/** The text or the number at the first of the paths that has one. */
+type Reader = (...paths: readonly string[]) => string | undefined
+
+const noCommit = /^0*$/
+
+const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
+  // https://docs.github.com/en/webhooks/webhook-events-and-payloads
+  github: {
+    findRecipient: (read) => join(read('repository.full_name'), '#', read('issue.number', 'pull_request.number')),
+    findCommit: (read) =>
+      join(
+        read('repository.full_name'),
+        '@',
+        read('pull_request.head.sha', 'workflow_run.head_sha', 'check_run.head_sha', 'check_suite.head_sha', 'after'),
+      ),
+    isOwn: (read) => isOwnComment(read('comment.body') ?? ''),
+  },
+}
+
+/**
+ * Where the event of a delivery happened; undefined without a proof that its sender is a forge. Otherwise a caller that has only a hook token could
+ * choose any repository that the credential of the channel can write to.
+ */
+export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): EventPlace | undefined {
+  const channel = sender?.shownBy === 'proof' ? findForge(sender) : undefined
+  if (channel === undefined) return undefined
+  const read = createReader(readPayload(body))
+  const { findRecipient, findCommit } = forges[channel]
+  return { channel, to: findRecipient(read), commit: findCommit(read) }
+}
+
+/** A part of every marker, however the body is encoded. */
+const mark = Buffer.from('hookloom')
+
+/** Whether the request is about a comment that a channel of Hookloom posted, also without a proof: an agent must not wake itself without end. */
+export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'body'>): boolean {
+  const channel = findForge(sender)
+  if (channel === undefined) return false
+  // a payload that only a transform reads is parsed there
+  if (!Buffer.from(body.bytes).includes(mark)) return false
+  return forges[channel].isOwn(createReader(readPayload(body)))
+}
+
+function findForge(sender: Delivery['sender']): EventPlace['channel'] | undefined {
+  if (sender === undefined || sender.shownBy === 'payload') return undefined
+  const { source } = sender.facts
+  return isForge(source) ? source : undefined
+}
+
+function isForge(source: string): source is EventPlace['channel'] {
+  return Object.hasOwn(forges, source)
+}
+
+function createReader(payload: JsonValue): Reader {
+  return (...paths) => {
+    for (const path of paths) {
+      const value = readPath(payload, path.split('.'))
+      if (typeof value === 'number') return String(value)
+      if (typeof value === 'string' && value !== '') return value
+    }
+    return undefined
+  }
+}
+
+function join(owner: string | undefined, sign: string, rest: string | undefined): string | undefined {
+  return owner === undefined || rest === undefined || noCommit.test(rest) ? undefined : `${owner}${sign}${rest}`
+}

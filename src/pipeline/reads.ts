@@ -1,0 +1,49 @@
+// What a mapping reads in the payload, without running it.
+import type { Alternative } from '../model/config/match.ts'
+import type { NamedMapping } from './compile.ts'
+import { compileComparison } from './condition.ts'
+import { parsePath } from './path.ts'
+import { listReadPaths, type ReadPath } from './template.ts'
+
+/** `field`: the key of the mapping, such as `messageTemplate` or `match.payload`. */
+export type MappingRead = ReadPath & { readonly field: string }
+
+/** Throws `config-invalid` if a template or a path does not parse. */
+export function listReads(mapping: NamedMapping): MappingRead[] {
+  const { messageTemplate, textTemplate, name, sessionKey, response, flow, forEach, match } = mapping
+  const templates = {
+    messageTemplate,
+    textTemplate,
+    name,
+    sessionKey,
+    'response.body': response?.body,
+    'flow.key': flow?.key,
+    'flow.rateLimit.key': flow?.rateLimit?.key,
+  }
+  return [
+    ...Object.entries(templates).flatMap(([field, text = '']) =>
+      listReadPaths(text).map((read) => ({ ...read, field })),
+    ),
+    ...[match, ...(match.any ?? [])].flatMap((conditions) => listConditions(conditions, 'match.payload')),
+    ...listConditions(flow?.cancelOn ?? {}, 'flow.cancelOn.payload'),
+    ...(forEach === undefined ? [] : [{ field: 'forEach', text: forEach, path: [forEach], hasDefault: false }]),
+  ]
+}
+
+/** A condition that is true for a missing value expects that it is missing. */
+function listConditions({ payload = {} }: Pick<Alternative, 'payload'>, field: string): MappingRead[] {
+  return Object.entries(payload).map(([text, wanted]) => {
+    const hasDefault = compileComparison(wanted).findMiss(undefined) === undefined
+    return { field, text, path: parsePath(text), hasDefault }
+  })
+}
+
+/** Whether requests of this sender and event may match. */
+export function mayMatch(
+  mapping: NamedMapping,
+  { source, event }: { readonly source: string; readonly event: string },
+) {
+  const { match } = mapping
+  if (match.source !== undefined && match.source !== source) return false
+  return match.event === undefined || compileComparison(match.event).findMiss(event || undefined) === undefined
+}

@@ -1,0 +1,75 @@
+// Basecamp: the last 25 deliveries of a webhook. https://github.com/basecamp/bc3-api/blob/master/sections/webhooks.md
+import { z } from 'zod'
+import type { BasecampRecover } from '../model/config/recover.ts'
+import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, tenMinutes, toSentHeaders } from './outbox.ts'
+import { readRawItems, readRawValue } from './raw-value.ts'
+
+const Webhook = z.object({
+  active: z.boolean(),
+  payload_url: z.string(),
+  types: z.array(z.string()),
+  recent_deliveries: z
+    .array(
+      z.object({
+        id: z.int(),
+        created_at: z.iso.datetime({ offset: true }),
+        request: z.object({
+          headers: z.record(z.string(), z.unknown()).nullable(),
+          body: z.object({ id: z.union([z.string(), z.number()]).transform(String) }),
+        }),
+        // there is none if the connection failed
+        response: z.object({ code: z.coerce.number().nullish() }).nullish(),
+      }),
+    )
+    .default([]),
+})
+
+export function openBasecamp(settings: BasecampRecover, tools: ApiTools): Outbox {
+  const { baseUrl, account, hookId, token, contact } = settings
+  const path = `/${account}/webhooks/${hookId}.json`
+  const headers = { authorization: `Bearer ${token}`, 'user-agent': `Hookloom (${contact})` }
+  const call = createApiCall({ baseUrl, authorize: () => headers }, tools)
+  const read = async () => {
+    const answer = await call({ path })
+    return { answer, webhook: readAnswer(Webhook, answer, 'Basecamp’s webhook') }
+  }
+
+  return {
+    name: `basecamp ${baseUrl}${path}`,
+    remembers: true,
+    hasTimes: true,
+    overlap: tenMinutes,
+    async *pages(): AsyncGenerator<OutboxPage> {
+      const { answer, webhook } = await read()
+      const texts = readRawItems(readRawValue(answer.text, ['recent_deliveries']) ?? '')
+      const attempts = webhook.recent_deliveries.map((delivery, index) => toAttempt(delivery, texts[index] ?? ''))
+      yield { attempts, now: answer.now }
+    },
+    fetch: async () => undefined,
+    async state() {
+      const { active } = (await read()).webhook
+      return active
+        ? { isOn: true }
+        : { isOn: false, why: 'Basecamp has deactivated the webhook, because requests failed.' }
+    },
+    async turnOn() {
+      const { payload_url, types } = (await read()).webhook
+      await call({ method: 'PUT', path, body: { payload_url, types, active: true } })
+    },
+  }
+}
+
+type RecentDelivery = z.infer<typeof Webhook>['recent_deliveries'][number]
+
+function toAttempt({ id, created_at, request, response }: RecentDelivery, text: string): SentAttempt {
+  const body = readRawValue(text, ['request', 'body']) ?? ''
+  return {
+    // the id of the event, which each attempt has
+    id: request.body.id,
+    place: Date.parse(created_at),
+    isDelivered: isSuccess(response?.code ?? 0),
+    ref: String(id),
+    request: { headers: toSentHeaders(request.headers ?? {}), body: new TextEncoder().encode(body) },
+  }
+}

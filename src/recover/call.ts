@@ -1,0 +1,162 @@
+// One request to the API of a sender: authorised, to the configured origin only, limited in time and size. It waits as long as the API asks
+// for, and tries again after a failure that may pass.
+import type { z } from 'zod'
+import { readLimitedBody, readRateLimitMs } from '../base/http.ts'
+import { tryParseJson } from '../base/json.ts'
+import { toBackoffMs } from '../base/retry.ts'
+import { Problem } from '../model/problem.ts'
+
+/** `path`: below the base URL, with its query. `allow`: statuses besides 2xx that are an answer. */
+type ApiRequest = {
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH'
+  readonly path: string
+  readonly body?: object | URLSearchParams
+  readonly allow?: readonly number[]
+}
+
+/** `now`: the clock of the API in milliseconds, so that a wrong clock here loses nothing. */
+export type ApiAnswer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly now: number
+}
+
+export type ApiCall = (request: ApiRequest) => Promise<ApiAnswer>
+
+export type ApiTools = {
+  readonly clock: () => number
+  /** Rejects when the signal is aborted. */
+  readonly pause: (ms: number, signal: AbortSignal) => Promise<void>
+  readonly signal: AbortSignal
+  /** Called before a long wait that the API asked for. */
+  readonly onWait: (host: string, ms: number) => void
+}
+
+type ApiParts = {
+  readonly baseUrl: string
+  /** The headers with the credential, computed for each request: a token may expire. `now`: the clock of the API, as far as it is known. */
+  readonly authorize: (now: number) => Promise<Readonly<Record<string, string>>> | Readonly<Record<string, string>>
+}
+
+const timeoutMs = 30_000
+/** A page of 100 events of GitLab or Stripe. */
+const maxBytes = 64 * 1024 * 1024
+const tries = 4
+const leastSkewMs = 30_000
+const mostLimits = 20
+const backoff = { firstMs: 1_000, capMs: 10_000 }
+/** GitHub resets its limit every hour. */
+const longestWaitMs = 3_900_000
+const reportedWaitMs = 10_000
+
+export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools): ApiCall {
+  const { clock, pause, signal, onWait } = tools
+  const { host } = new URL(baseUrl)
+  /** Until then, the API takes no further request. */
+  let blockedUntil = 0
+  /** How far the clock of the API is ahead. A signed token has a time, which the API checks with its own clock. */
+  let aheadMs = 0
+
+  async function waitForTurn(): Promise<void> {
+    const ms = Math.min(longestWaitMs, blockedUntil - clock())
+    if (ms <= 0) return
+    if (ms >= reportedWaitMs) onWait(host, ms)
+    await pause(ms, signal)
+  }
+
+  return async function call(request) {
+    let limits = 0
+    for (let failures = 0; ;) {
+      await waitForTurn()
+      const answer = await sendOnce(request)
+      signal.throwIfAborted()
+      if (answer instanceof Error) {
+        failures += 1
+        if (failures >= tries) throw toConnectionProblem(host, answer)
+        await pause(toBackoffMs(failures - 1, backoff), signal)
+        continue
+      }
+      const learntMs = Math.abs(answer.now - clock() - aheadMs)
+      aheadMs = answer.now - clock()
+      // refused because of our clock: signed again with the clock of the API
+      if (answer.status === 401 && learntMs > leastSkewMs && failures === 0) {
+        failures += 1
+        continue
+      }
+      const limitMs = readRateLimitMs(answer)
+      if (limitMs !== undefined) blockedUntil = clock() + limitMs
+      if (isSuccessOf(answer, request)) return answer
+      // a limit is not a failure: it ends, and then the same request succeeds
+      if (isLimited(answer) && limitMs !== undefined && limits < mostLimits) {
+        limits += 1
+        continue
+      }
+      failures += 1
+      if (answer.status < 500 && answer.status !== 429 && answer.status !== 408) throw toRefusalProblem(host, answer)
+      if (failures >= tries) throw toRefusalProblem(host, answer)
+      await pause(toBackoffMs(failures - 1, backoff), signal)
+    }
+  }
+
+  async function sendOnce({ method = 'GET', path, body }: ApiRequest): Promise<ApiAnswer | Error> {
+    const isForm = body instanceof URLSearchParams
+    const credential = await authorize(clock() + aheadMs)
+    try {
+      const response = await fetch(`${baseUrl}${path}`, {
+        method,
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'hookloom',
+          ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
+          ...credential,
+        },
+        // a redirect could take the credential to another host
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+        ...(body === undefined ? {} : { body: isForm ? body : JSON.stringify(body) }),
+      })
+      const text = await readLimitedBody(response.body, maxBytes)
+      if (text === undefined) return new Error(`its answer is over ${maxBytes} bytes`)
+      const date = Date.parse(response.headers.get('date') ?? '')
+      const { status, headers } = response
+      return { status, headers, text, now: Number.isNaN(date) ? clock() : date }
+    } catch (error) {
+      return error instanceof Error ? error : new Error('the request failed')
+    }
+  }
+}
+
+function isSuccessOf({ status }: ApiAnswer, { allow = [] }: ApiRequest): boolean {
+  return (status >= 200 && status < 300) || allow.includes(status)
+}
+
+/** GitHub answers 403 as well as 429: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api */
+function isLimited({ status }: ApiAnswer): boolean {
+  return status === 429 || status === 403 || status === 503
+}
+
+function toConnectionProblem(host: string, cause: Error): Problem {
+  const code = cause.cause instanceof Error && 'code' in cause.cause ? ` (${String(cause.cause.code)})` : ''
+  return new Problem('recover-unavailable', `${host} does not answer${code}. It is asked again.`, { cause })
+}
+
+/** The body is not quoted, because it may have data of customers. */
+function toRefusalProblem(host: string, { status }: ApiAnswer): Problem {
+  const moves: Readonly<Record<number, string>> = {
+    401: 'The credential in recover is not accepted. Make a new one.',
+    403: 'The credential in recover has no permission for this webhook. The page "Recover" names the permissions.',
+    404: 'It has no such webhook, or the credential may not see it. Check recover.hookId and what it belongs to.',
+  }
+  const isRedirect = status >= 300 && status < 400
+  const move = isRedirect ? 'It redirects to another address. Set recover.baseUrl to that one.' : moves[status]
+  return new Problem('recover-unavailable', `${host} answers ${status}. ${move ?? 'It is asked again.'}`)
+}
+
+/** The answer as its schema. Throws `recover-unavailable` if it does not match. */
+export function readAnswer<T>(schema: z.ZodType<T>, answer: Pick<ApiAnswer, 'text'>, name: string): T {
+  const parsed = schema.safeParse(tryParseJson(answer.text))
+  if (parsed.success) return parsed.data
+  const where = parsed.error.issues[0]?.path.join('.') || 'form'
+  throw new Problem('recover-unavailable', `The answer of ${name} has no valid ${where}.`)
+}

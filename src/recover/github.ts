@@ -1,0 +1,113 @@
+// GitHub: the deliveries of the webhook of a repository, an organization or a GitHub App, of the last 3 days.
+// https://docs.github.com/en/rest/repos/webhooks (deliveries) and https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
+import { z } from 'zod'
+import { signGitHubAppToken } from '../base/github-app.ts'
+import { Problem } from '../model/problem.ts'
+import type { GitHubRecover } from '../model/config/recover.ts'
+import { type ApiAnswer, type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { isSuccess, type Outbox, type OutboxPage, type SentRequest, tenMinutes, toSentHeaders } from './outbox.ts'
+import { readRawValue } from './raw-value.ts'
+
+const Listed = z.array(
+  z.object({
+    // text if the number has more digits than a number of JavaScript
+    id: z.union([z.string().regex(/^\d+$/), z.int()]).transform(String),
+    guid: z.string().min(1),
+    delivered_at: z.iso.datetime({ offset: true }),
+    status_code: z.int(),
+    event: z.string(),
+  }),
+)
+const Delivery = z.object({
+  url: z.string().optional(),
+  request: z.object({ headers: z.record(z.string(), z.unknown()).nullable(), payload: z.unknown() }),
+})
+const HookConfig = z.object({ active: z.boolean() })
+
+export function openGitHub(settings: GitHubRecover, tools: ApiTools): Outbox {
+  const { baseUrl } = settings
+  const hookPath = toHookPath(settings)
+  const call = createApiCall({ baseUrl, authorize: (now) => authorize(settings, now) }, tools)
+
+  return {
+    name: `github ${baseUrl}${hookPath}${settings.appId === undefined ? '' : ` ${settings.appId}`}`,
+    remembers: true,
+    hasTimes: true,
+    overlap: tenMinutes,
+    async *pages(): AsyncGenerator<OutboxPage> {
+      for (let cursor: string | undefined = ''; cursor !== undefined;) {
+        const more: string = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
+        const answer: ApiAnswer = await call({ path: `${hookPath}/deliveries?per_page=100${more}` })
+        const listed = readAnswer(Listed, { text: quoteLongIds(answer.text) }, 'GitHub’s list of deliveries')
+        const attempts = listed.map(({ id, guid, delivered_at: at, status_code: status, event }) => ({
+          id: guid,
+          headers: { 'x-github-delivery': guid, 'x-github-event': event },
+          place: Date.parse(at),
+          isDelivered: isSuccess(status),
+          ref: id,
+        }))
+        yield { attempts, now: answer.now }
+        cursor = readNextCursor(answer.headers)
+      }
+    },
+    async fetch({ ref }): Promise<SentRequest | undefined> {
+      const answer = await call({ path: `${hookPath}/deliveries/${encodeURIComponent(ref)}`, allow: [404, 410] })
+      if (!isSuccess(answer.status)) return undefined
+      const { url, request } = readAnswer(Delivery, answer, 'GitHub’s delivery')
+      const headers = toSentHeaders(request.headers ?? {})
+      const payload = readRawValue(answer.text, ['request', 'payload']) ?? JSON.stringify(request.payload)
+      return { headers, body: toSentBody(headers, payload), url }
+    },
+    async state() {
+      // an App has no such switch: https://docs.github.com/en/rest/apps/webhooks
+      if (settings.appId !== undefined) return { isOn: true }
+      const { active } = readAnswer(HookConfig, await call({ path: hookPath }), 'GitHub’s webhook')
+      return active ? { isOn: true } : { isOn: false, why: 'The webhook is not active at GitHub.' }
+    },
+    async turnOn() {
+      await call({ method: 'PATCH', path: hookPath, body: { active: true } })
+    },
+  }
+}
+
+function toHookPath({ repository, organization, hookId = '' }: GitHubRecover): string {
+  if (repository !== undefined) return `/repos/${repository}/hooks/${hookId}`
+  return organization === undefined ? '/app/hook' : `/orgs/${organization}/hooks/${hookId}`
+}
+
+async function authorize(
+  { appId, privateKey, token }: GitHubRecover,
+  now: number,
+): Promise<Readonly<Record<string, string>>> {
+  const bearer =
+    appId === undefined || privateKey === undefined ? token : await signGitHubAppToken({ appId, privateKey }, now)
+  if (bearer === undefined) {
+    throw new Problem(
+      'recover-unavailable',
+      'recover.privateKey is not a private key in PEM format. Download it again.',
+    )
+  }
+  return {
+    authorization: `Bearer ${bearer}`,
+    accept: 'application/vnd.github+json',
+    'x-github-api-version': '2022-11-28',
+  }
+}
+
+/** Only the cursor is taken from the link, so that no answer can choose the host of the next request. */
+function readNextCursor(headers: Headers): string | undefined {
+  const next = /<([^>]*)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1]
+  if (next === undefined || !URL.canParse(next)) return undefined
+  return new URL(next).searchParams.get('cursor') ?? undefined
+}
+
+/** Ids of 16 digits and more would lose their last digits. The list has no payloads, so nothing else has this form. */
+function quoteLongIds(text: string): string {
+  return text.replaceAll(/("id"\s*:\s*)(\d{16,})/g, '$1"$2"')
+}
+
+/** A webhook may send its payload as a form: https://docs.github.com/en/webhooks/using-webhooks/creating-webhooks */
+function toSentBody(headers: Readonly<Record<string, string>>, payload: string): Uint8Array<ArrayBuffer> {
+  const isForm = headers['content-type']?.startsWith('application/x-www-form-urlencoded') === true
+  return new TextEncoder().encode(isForm ? new URLSearchParams({ payload }).toString() : payload)
+}

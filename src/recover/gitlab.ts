@@ -1,0 +1,82 @@
+// GitLab 17.4 and later: the events of the webhook of a project or a group, of the last 7 days, with their requests.
+// https://docs.gitlab.com/api/project_webhooks/ and https://docs.gitlab.com/api/group_webhooks/
+import { z } from 'zod'
+import type { GitLabRecover } from '../model/config/recover.ts'
+import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import { type SentAttempt, isSuccess, type Outbox, type OutboxPage, toSentHeaders } from './outbox.ts'
+import { readRawItems, readRawValue } from './raw-value.ts'
+
+const Listed = z.array(
+  z.object({
+    id: z.int(),
+    url: z.string().optional(),
+    request_headers: z.record(z.string(), z.unknown()).nullable(),
+    // a connection that failed is "internal error"
+    response_status: z.union([z.string(), z.int()]).nullable().transform(Number),
+  }),
+)
+const Hook = z.object({
+  alert_status: z.string().optional(),
+  disabled_until: z.string().nullable().optional(),
+})
+
+const perPage = 100
+
+export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
+  const { baseUrl, project, group, hookId, token } = settings
+  const owner =
+    group === undefined ? `/projects/${encodeURIComponent(project ?? '')}` : `/groups/${encodeURIComponent(group)}`
+  const hookPath = `${owner}/hooks/${hookId}`
+  const call = createApiCall({ baseUrl, authorize: () => ({ 'private-token': token }) }, tools)
+
+  return {
+    name: `gitlab ${baseUrl}${hookPath}`,
+    remembers: true,
+    hasTimes: false,
+    overlap: 1_000,
+    async *pages(): AsyncGenerator<OutboxPage> {
+      // an event that arrives meanwhile moves older ones to the next page, where they are seen twice, not missed
+      for (let page = 1; ; page += 1) {
+        const { text } = await call({ path: `${hookPath}/events?per_page=${perPage}&page=${page}` })
+        const listed = readAnswer(Listed, { text }, 'GitLab’s list of events')
+        const texts = readRawItems(text)
+        yield { attempts: listed.map((event, index) => toAttempt(event, texts[index] ?? '')) }
+        if (listed.length < perPage) return
+      }
+    },
+    // the list has every request
+    fetch: async () => undefined,
+    async state() {
+      const { alert_status: status, disabled_until: until } = readAnswer(
+        Hook,
+        await call({ path: hookPath }),
+        'GitLab’s webhook',
+      )
+      // https://docs.gitlab.com/user/project/integrations/webhooks/#auto-disabled-webhooks
+      if (until !== undefined && until !== null)
+        return {
+          isOn: false,
+          why: `GitLab has disabled the webhook until ${until.slice(0, 40)}, because requests failed.`,
+        }
+      if (status === undefined || status === 'executable') return { isOn: true }
+      return { isOn: false, why: `GitLab has disabled the webhook (${status.slice(0, 40)}), because requests failed.` }
+    },
+    async turnOn() {
+      // a test request that succeeds enables the webhook: https://docs.gitlab.com/user/project/integrations/webhooks/#re-enable-disabled-webhooks
+      await call({ method: 'POST', path: `${hookPath}/test/push_events` })
+    },
+  }
+}
+
+function toAttempt(event: z.infer<typeof Listed>[number], text: string): SentAttempt {
+  const headers = toSentHeaders(event.request_headers ?? {})
+  const body = new TextEncoder().encode(readRawValue(text, ['request_data']) ?? '')
+  return {
+    // the id that a repeated request has too; older versions of GitLab send none
+    id: headers['idempotency-key'] ?? headers['webhook-id'] ?? `event-${event.id}`,
+    place: event.id,
+    isDelivered: isSuccess(event.response_status),
+    ref: String(event.id),
+    request: { headers, body, url: event.url },
+  }
+}

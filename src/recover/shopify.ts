@@ -1,0 +1,94 @@
+// Shopify keeps no list of its deliveries. It removes a subscription whose requests fail eight times in four hours, and its API lists
+// the remaining subscriptions. https://shopify.dev/docs/apps/build/webhooks/troubleshooting-webhooks and
+// https://shopify.dev/docs/api/admin-graphql/latest/queries/webhookSubscriptions
+import { z } from 'zod'
+import { tryParseJson } from '../base/json.ts'
+import { Problem } from '../model/problem.ts'
+import type { ShopifyRecover } from '../model/config/recover.ts'
+import { type ApiTools, createApiCall, readAnswer } from './call.ts'
+import type { Outbox } from './outbox.ts'
+
+/** Since this version, `uri` names every kind of destination. */
+const apiPath = '/admin/api/2025-10/graphql.json'
+
+const listQuery = `query ($after: String) {
+  webhookSubscriptions(first: 100, after: $after) { nodes { topic uri } pageInfo { hasNextPage endCursor } }
+}`
+const createMutation = `mutation ($topic: WebhookSubscriptionTopic!, $uri: String!) {
+  webhookSubscriptionCreate(topic: $topic, webhookSubscription: { uri: $uri, format: JSON }) { userErrors { message } }
+}`
+
+const Failed = z.object({ errors: z.array(z.object({ extensions: z.looseObject({ code: z.string() }).optional() })) })
+const Listed = z.object({
+  data: z.object({
+    webhookSubscriptions: z.object({
+      nodes: z.array(z.object({ topic: z.string(), uri: z.string() })),
+      pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
+    }),
+  }),
+})
+const Created = z.object({
+  data: z.object({ webhookSubscriptionCreate: z.object({ userErrors: z.array(z.object({ message: z.string() })) }) }),
+})
+
+/** A page has 100 subscriptions. An API whose pages never end would hold up the other senders. */
+const mostPages = 50
+
+export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecover, tools: ApiTools): Outbox {
+  const authorize = () => ({ 'x-shopify-access-token': token })
+  const call = createApiCall({ baseUrl: baseUrl ?? `https://${shop}`, authorize }, tools)
+
+  async function ask<T>(schema: z.ZodType<T>, query: string, variables: object): Promise<T> {
+    const answer = await call({ method: 'POST', path: apiPath, body: { query, variables } })
+    // an error, such as THROTTLED, has the status 200
+    const failed = Failed.safeParse(tryParseJson(answer.text))
+    if (!failed.success) return readAnswer(schema, answer, 'Shopify’s subscriptions')
+    const code = failed.data.errors[0]?.extensions?.code.slice(0, 40) ?? 'an error'
+    throw new Problem('recover-unavailable', `Shopify answers ${code}. It is asked again.`)
+  }
+
+  async function listMissing(): Promise<string[]> {
+    const found = new Set<string>()
+    let after: string | null = null
+    for (let pages = 0; pages < mostPages; pages += 1) {
+      const page: z.infer<typeof Listed> = await ask(Listed, listQuery, { after })
+      const { nodes, pageInfo } = page.data.webhookSubscriptions
+      for (const { topic, uri } of nodes) if (uri === url) found.add(topic)
+      if (!pageInfo.hasNextPage || pageInfo.endCursor === null)
+        return topics.filter((topic) => !found.has(toGraphQLTopic(topic)))
+      after = pageInfo.endCursor
+    }
+    throw new Problem('recover-unavailable', `Shopify’s list of subscriptions does not end after ${mostPages} pages.`)
+  }
+
+  return {
+    name: `shopify ${shop} ${url}`,
+    remembers: false,
+    hasTimes: true,
+    overlap: 0,
+    async *pages() {},
+    fetch: async () => undefined,
+    async state() {
+      const missing = await listMissing()
+      if (missing.length === 0) return { isOn: true }
+      const names = missing.join(', ')
+      return { isOn: false, why: `Shopify has no subscription of ${names} for the URL of the hook any more.` }
+    },
+    async turnOn() {
+      for (const topic of await listMissing()) {
+        const { data } = await ask(Created, createMutation, { topic: toGraphQLTopic(topic), uri: url })
+        const [error] = data.webhookSubscriptionCreate.userErrors
+        if (error !== undefined)
+          throw new Problem(
+            'recover-unavailable',
+            `Shopify refused to create the subscription to ${topic}: ${error.message.slice(0, 200)}`,
+          )
+      }
+    },
+  }
+}
+
+/** `orders/create` as the enum of GraphQL. */
+function toGraphQLTopic(topic: string): string {
+  return topic.toUpperCase().replaceAll('/', '_')
+}

@@ -1,0 +1,130 @@
+// Remembers the files of each save that went live, so that "hookloom bisect" can find the save that changed an outcome. One file a save, in
+// state/saves/: the configuration with its `${NAME}`, and the code, without `.env` and without packages.
+import { hash } from 'node:crypto'
+import { readdir, readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { findErrorCode } from '../base/exceptions.ts'
+import { writeStateFile } from '../base/files.ts'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
+import { createSerial } from '../base/serial.ts'
+import { configFile } from '../config/text.ts'
+import type { Log } from '../model/log.ts'
+import { toSavesFolder } from '../model/places.ts'
+import type { Live } from './live-types.ts'
+
+/** `at`: when it went live. `files`: the texts by their paths in the config directory. */
+export type Save = { readonly at: number; readonly files: Readonly<Record<string, string>> }
+
+/** Enough for weeks of edits; a save of fifty modules has 40 kB. */
+const mostSaves = 200
+const mostBytes = 16_000_000
+/** Of one save. A larger one is not remembered. */
+const mostFiles = 2_000
+const mostSaveBytes = 8_000_000
+
+/** `state/` is the folder of the store. */
+const folder = 'hooks'
+const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('.') || name.endsWith('.fixtures')
+
+/** Remembers the files that serve, now and after each swap. Returns a function that resolves when the last of them is written. */
+export function rememberSaves(
+  live: Pick<Live, 'status' | 'onSwap'>,
+  { dir, clock, log }: { dir: string; clock: () => number; log: Log },
+): () => Promise<void> {
+  const inOrder = createSerial()
+  let isSaid = false
+  const remember = () => {
+    // while a module keeps its last good version, the files on disk are not what serves
+    if (live.status().degraded) return
+    void inOrder(async () => {
+      try {
+        await addSave(dir, clock())
+      } catch (error) {
+        if (!isSaid) log.warn({ err: error }, 'a save could not be remembered for "hookloom bisect"')
+        isSaid = true
+      }
+    })
+  }
+  remember()
+  live.onSwap(remember)
+  return () => inOrder(() => {})
+}
+
+/** The oldest first. A file that cannot be read is left out. */
+export async function readSaves(dir: string): Promise<Save[]> {
+  const names = await listSaves(dir)
+  const saves = await Promise.all(names.map((name) => readSave(join(toSavesFolder(dir), name))))
+  return saves.flatMap((save) => save ?? [])
+}
+
+async function addSave(dir: string, at: number): Promise<void> {
+  const files = await readFiles(dir)
+  if (files === undefined) return
+  const text = JSON.stringify(files)
+  const digest = hash('sha256', text, 'hex').slice(0, 16)
+  const names = await listSaves(dir)
+  if (names.at(-1)?.includes(digest) === true) return
+  const place = toSavesFolder(dir)
+  const packed = gzipSync(JSON.stringify({ at, files })).toString('base64')
+  await writeStateFile(join(place, `${String(at).padStart(15, '0')}-${digest}`), packed)
+  await dropOldest(place, await listSaves(dir))
+}
+
+/** The newest save stays, whatever its size. */
+async function dropOldest(place: string, names: readonly string[]): Promise<void> {
+  let bytes = 0
+  for (const [index, name] of names.toReversed().entries()) {
+    bytes += (await stat(join(place, name))).size
+    if (index > 0 && (index >= mostSaves || bytes > mostBytes)) await rm(join(place, name), { force: true })
+  }
+}
+
+async function listSaves(dir: string): Promise<string[]> {
+  try {
+    return (await readdir(toSavesFolder(dir))).filter((name) => /^\d{15}-[\da-f]{16}$/.test(name)).toSorted()
+  } catch (error) {
+    if (findErrorCode(error) === 'ENOENT') return []
+    throw error
+  }
+}
+
+async function readSave(file: string): Promise<Save | undefined> {
+  try {
+    const packed = Buffer.from(await readFile(file, 'utf8'), 'base64')
+    const save = tryParseJson(gunzipSync(packed, { maxOutputLength: 2 * mostSaveBytes }).toString())
+    if (!isJsonObject(save) || typeof save['at'] !== 'number') return undefined
+    const files = Object.entries(isJsonObject(save['files']) ? save['files'] : {})
+    return { at: save['at'], files: Object.fromEntries(files.map(([name, text]) => [name, String(text)])) }
+  } catch {
+    return undefined
+  }
+}
+
+/** Undefined: there are too many, or they are too large. Links are not followed, because they may lead out of the directory. */
+async function readFiles(dir: string): Promise<Record<string, string> | undefined> {
+  const names = [configFile, ...(await listFiles(dir, folder))].toSorted()
+  if (names.length > mostFiles) return undefined
+  const files: Record<string, string> = {}
+  let bytes = 0
+  for (const name of names) {
+    const { size } = await stat(join(dir, name))
+    bytes += size
+    if (bytes > mostSaveBytes) return undefined
+    files[name] = await readFile(join(dir, name), 'utf8')
+  }
+  return files
+}
+
+async function listFiles(dir: string, below: string): Promise<string[]> {
+  const entries = await readdir(join(dir, below), { withFileTypes: true }).catch(() => [])
+  const found: string[] = []
+  for (const entry of entries) {
+    if (isLeftOut(entry.name)) continue
+    const name = `${below}/${entry.name}`
+    if (entry.isDirectory()) found.push(...(await listFiles(dir, name)))
+    else if (entry.isFile()) found.push(name)
+    if (found.length > mostFiles) break
+  }
+  return found
+}

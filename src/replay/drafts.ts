@@ -1,0 +1,157 @@
+// Tries a template and conditions that are not saved with kept requests. Runs no transform, stores and sends nothing.
+import { z } from 'zod'
+import { isJsonObject, type JsonValue } from '../base/json.ts'
+import { cut, findNearest } from '../base/text.ts'
+import { buildDelivery } from '../deliveries/delivery.ts'
+import { toIsoTime } from '../deliveries/records.ts'
+import type * as api from '../model/api/bench.ts'
+import { describeFirstIssue } from '../model/config/issue.ts'
+import { Mapping } from '../model/config/mapping.ts'
+import { readPayload } from '../model/parse-body.ts'
+import { Problem } from '../model/problem.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { parsePath, readPath } from '../pipeline/path.ts'
+import { decide } from '../pipeline/pipeline.ts'
+import type { KeptQuery } from '../store/queries.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import type { StoreReader } from '../store/store.ts'
+
+/** The schema of `TriedDraft` in `model/api/bench.ts`. */
+export const TriedDraftSchema = z.object({
+  tried: z.array(
+    z.object({
+      deliveryId: z.string(),
+      receivedAt: z.string(),
+      hook: z.string(),
+      source: z.string().nullable(),
+      event: z.string().nullable(),
+      takenBy: z.string().nullable(),
+      matches: z.boolean(),
+      why: z.string(),
+      message: z.string().nullable(),
+      problem: z.string().nullable(),
+    }),
+  ),
+  empty: z.array(z.object({ path: z.string(), count: z.number(), near: z.string().nullable() })),
+}) satisfies z.ZodType<api.TriedDraft>
+
+/** `match`: the conditions, as in a mapping. */
+export type Draft = { readonly template: string; readonly match: object }
+
+/** The limit of characters of a message, and of the number of requests in memory at a time. */
+const longestMessage = 2_000
+const pageSize = 25
+
+const draftId = 'draft'
+
+/**
+ * The newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts. Throws `config-invalid` if
+ * the draft is invalid.
+ */
+export async function tryDraft(
+  draft: Draft,
+  { edited, store, query, newId }: DraftParts & { readonly query: KeptQuery },
+): Promise<api.TriedDraft> {
+  const generation = createDraftGeneration(edited, draft)
+  const tried: api.TriedDraft['tried'][number][] = []
+  const paths = listPayloadPaths(draft.template)
+  const empty = new Map<string, { count: number; near: string | null }>()
+  let before = query.before
+  for (let left = query.limit; left > 0;) {
+    const page = await store.kept({ ...query, before, limit: Math.min(left, pageSize) })
+    for (const kept of page) {
+      const one = await tryKept(generation, kept, newId)
+      tried.push(one.fields)
+      for (const { path, steps } of one.fields.matches ? paths : []) {
+        const found = one.payload === undefined ? undefined : readPath(one.payload, steps)
+        if (found !== undefined && found !== null && found !== '') continue
+        const { count, near } = empty.get(path) ?? { count: 0, near: null }
+        empty.set(path, { count: count + 1, near: near ?? findNearKey(one.payload, steps) })
+      }
+    }
+    if (page.length < pageSize) break
+    left -= page.length
+    before = page.at(-1)?.deliveryId
+  }
+  return { tried, empty: [...empty].map(([path, found]) => ({ path, ...found })) }
+}
+
+export type DraftParts = {
+  /** The files on disk. */
+  readonly edited: Generation
+  readonly store: Pick<StoreReader, 'kept'>
+  readonly newId: () => string
+}
+
+function createDraftGeneration({ config, env, verifiers }: Generation, { template, match }: Draft): Generation {
+  const fields = { match, accept: ['text', 'xml'], messageTemplate: template }
+  const parsed = Mapping.safeParse(fields)
+  if (!parsed.success) throw new Problem('config-invalid', `The draft: ${describeFirstIssue(parsed.error, fields)}.`)
+  const mappings = [{ ...parsed.data, id: draftId }]
+  return createGeneration({ config, env, mappings, transforms: new Map(), verifiers })
+}
+
+type Tried = {
+  readonly fields: api.TriedDraft['tried'][number]
+  /** Undefined: the request has no payload that templates read. */
+  readonly payload: JsonValue | undefined
+}
+
+async function tryKept(generation: Generation, kept: KeptDelivery, newId: () => string): Promise<Tried> {
+  const { deliveryId, receivedAt, hook, source = null, event = null, mappingId: takenBy = null } = kept
+  const head = { deliveryId, receivedAt: toIsoTime(receivedAt), hook, source, event, takenBy }
+  const nothing = { ...head, matches: false, message: null, problem: null }
+  try {
+    const found = await decideKept(generation, kept, newId)
+    if (typeof found === 'string') return { fields: { ...nothing, why: found }, payload: undefined }
+    const { decision, payload } = found
+    const why = decision.trace.find(({ mappingId }) => mappingId === draftId)?.why ?? ''
+    if (decision.kind === 'skip') return { fields: { ...nothing, why }, payload }
+    if (decision.kind !== 'accept') {
+      return { fields: { ...nothing, matches: true, why, problem: decision.problem.message }, payload }
+    }
+    const [planned] = decision.actions
+    const message = planned?.kind === 'agent' ? cut(planned.action.message, longestMessage) : null
+    return { fields: { ...nothing, matches: true, why, message }, payload }
+  } catch (error) {
+    const problem = error instanceof Problem ? error.message : 'The request could not be tried.'
+    return { fields: { ...nothing, why: '', problem }, payload: undefined }
+  }
+}
+
+/** The reason if no mapping can ever take the request. */
+async function decideKept(
+  generation: Generation,
+  { deliveryId: id, receivedAt, request }: KeptDelivery,
+  newId: () => string,
+) {
+  if (request === undefined) return 'The request is too large to be kept.'
+  const { head, body } = request
+  const hook = generation.hook(head.path)
+  if (hook.kind === 'built-in') return 'No mapping takes the requests of a built-in hook.'
+  if (hook.kind === 'unknown') return 'The draft has another path.'
+  const admitted = { token: true, signedFor: [] }
+  const delivery = buildDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
+  const decision = await decide(delivery, { hook, config: generation.config, newId })
+  return { decision, payload: readPayload(delivery.body) }
+}
+
+/** The placeholders that read the payload, each once. The template is valid. */
+function listPayloadPaths(template: string): { path: string; steps: readonly (string | number)[] }[] {
+  const found = [...template.matchAll(/\{\{\s*([^|{}]+?)\s*(?:\||\}\})/g)].map(([, path = '']) => path)
+  const isOfPayload = (path: string) => !/^(path|source|event|now|body)$|^(headers|query)\b/.test(path)
+  return [...new Set(found)].filter(isOfPayload).map((path) => {
+    const steps = parsePath(path)
+    return { path, steps: steps[0] === 'payload' ? steps.slice(1) : steps }
+  })
+}
+
+/** A name in the payload that is similar to the first missing one. */
+function findNearKey(payload: JsonValue | undefined, steps: readonly (string | number)[]): string | null {
+  for (const [at, step] of steps.entries()) {
+    const parent = payload === undefined ? undefined : readPath(payload, steps.slice(0, at))
+    if (parent === undefined || !isJsonObject(parent)) return null
+    if (!Object.hasOwn(parent, step)) return findNearest(String(step), Object.keys(parent).slice(0, 1_000)) ?? null
+  }
+  return null
+}

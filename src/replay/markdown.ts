@@ -1,0 +1,96 @@
+// The report of a replay as the text of a comment in a pull request. Senders choose some of the text, so all of it is inside code.
+import { toPrintable, toPrintableLine } from '../base/text.ts'
+import type { ChangeFields, ReplayReport } from '../model/api/replay.ts'
+
+/** By this line, a workflow finds its comment again. */
+const mark = '<!-- hookloom replay -->'
+/** GitHub takes 65,536 characters. */
+const longestComment = 60_000
+const longestValue = 600
+const mostLines = 12
+
+/** `base` and `edit`: what was compared, such as two folders. */
+export function renderMarkdown(report: ReplayReport, names: { readonly base: string; readonly edit: string }): string {
+  const { total, counts, groups, unstable, tooLarge, notRun, problems } = report
+  const changed = total - counts.same
+  const title =
+    changed === 0
+      ? 'no request changes'
+      : `${formatRequests(changed)} of ${total} ${changed === 1 ? 'changes' : 'change'}`
+  const rows = Object.entries(counts).filter(([, count]) => count > 0)
+  const head = [
+    mark,
+    `### Hookloom replay: ${title}`,
+    `${formatRequests(total)} through ${toCode(names.base)} (-) and ${toCode(names.edit)} (+).`,
+    ['| class | requests |', '|---|---|', ...rows.map(([name, count]) => `| ${name} | ${count} |`)].join('\n'),
+    ...problems.map(({ module, detail, frame, notCompared }) => {
+      const lines = [detail, ...(frame === null ? [] : [frame])].join('\n')
+      return `**${toCode(module)} does not load**, so ${formatRequests(notCompared)} were not compared.\n\n${toBlock(lines, '')}`
+    }),
+  ]
+  const notes = [
+    ...(unstable.length === 0
+      ? []
+      : [
+          `Left out, because two runs of the same code differ: ${unstable.map(({ path }) => toCode(path)).join(', ')}.`,
+        ]),
+    ...(tooLarge.length === 0 ? [] : [`${formatRequests(tooLarge.length)} too large to replay.`]),
+    ...(notRun === 0 ? [] : [`${formatRequests(notRun)} not replayed: the time was up.`]),
+  ]
+  const shown: string[] = []
+  let left = longestComment - [...head, ...notes].join('\n\n').length
+  for (const group of groups) {
+    const text = renderGroup(group)
+    left -= text.length + 2
+    if (left < 0) break
+    shown.push(text)
+  }
+  const more = groups.length - shown.length
+  const rest = more === 0 ? [] : [`And ${more === 1 ? '1 more group' : `${more} more groups`} of changes.`]
+  return `${[...head, ...shown, ...rest, ...notes].join('\n\n')}\n`
+}
+
+function renderGroup({ class: name, paths, count, percent, example }: ReplayReport['groups'][number]): string {
+  const where = paths.filter((path) => path !== 'decision').map(toCode)
+  const title = [`<b>${name}</b>`, ...(where.length === 0 ? [] : [where.join(', ')])].join(' ')
+  const summary = `<summary>${toHtml(title)}: ${formatRequests(count)}, ${percent} %</summary>`
+  const lines = [`${example.deliveryId}  ${example.hook}`, ...example.changes.flatMap(renderChange)]
+  return ['<details>', summary, '', toBlock(lines.join('\n'), 'diff'), '', '</details>'].join('\n')
+}
+
+function renderChange({ path, before, after }: ChangeFields): string[] {
+  return [`  ${path}`, ...renderSide('-', before), ...renderSide('+', after)]
+}
+
+function renderSide(sign: '-' | '+', value: unknown): string[] {
+  if (value === null || value === undefined) return []
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  const cutText = text.length > longestValue ? `${text.slice(0, longestValue)}…` : text
+  const lines = cutText.split('\n')
+  const more = lines.length > mostLines ? [`${sign} …`] : []
+  return [...lines.slice(0, mostLines).map((line) => `${sign} ${line}`), ...more]
+}
+
+/** A fence that is longer than every run of backticks in the text, so that the text cannot end it. */
+function toBlock(text: string, language: string): string {
+  const safe = toPrintable(text)
+  const longest = Math.max(2, ...[...safe.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${language}\n${safe}\n${fence}`
+}
+
+function toCode(text: string): string {
+  return `\`${toPrintableLine(text).replaceAll('`', "'").slice(0, 200)}\``
+}
+
+/** Inside of `<summary>`, code needs a tag, because Markdown is not read there. */
+function toHtml(text: string): string {
+  return text.replace(
+    /`([^`]*)`/g,
+    (_, code: string) => `<code>${code.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</code>`,
+  )
+}
+
+function formatRequests(count: number): string {
+  return count === 1 ? '1 request' : `${count} requests`
+}

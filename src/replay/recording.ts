@@ -1,0 +1,148 @@
+// A recording: kept requests without their secrets, one JSON object a line, so that a change can be replayed where the store is not.
+import { z } from 'zod'
+import { isJsonObject, type JsonValue, tryParseJson } from '../base/json.ts'
+import { toLocalHead } from '../deliveries/delivery.ts'
+import { toIsoTime } from '../deliveries/records.ts'
+import { Problem } from '../model/problem.ts'
+import { maxReplays } from '../model/replay.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { KeptQuery } from '../store/queries.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import { buildKept } from './capture.ts'
+import type { Parts } from './fixtures.ts'
+
+const Head = z.strictObject({ recording: z.literal('hookloom'), version: z.literal(1) })
+
+const texts = z.record(z.string(), z.string())
+const RecordedRequest = z.strictObject({
+  deliveryId: z.string().min(1).max(100),
+  receivedAt: z.iso.datetime(),
+  hook: z.string(),
+  source: z.string().nullable(),
+  event: z.string().nullable(),
+  method: z.string(),
+  headers: texts,
+  query: texts,
+  // JSON already; a schema would drop a key such as `__proto__`
+  payload: z.custom<JsonValue>((value) => value !== undefined),
+  /** The sender whose proof let the request in; null: it had the hook token. */
+  verifiedBy: z.string().nullable(),
+})
+export type RecordedRequest = z.infer<typeof RecordedRequest>
+
+/** A request of a recording, as if a store had kept it. */
+export type RecordedDelivery = Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'hook' | 'source' | 'event' | 'request'>
+
+/** The request without its secrets, and the places of what was removed. Throws a Problem if it is too large, or not readable any more. */
+export function recordKept(
+  kept: KeptDelivery,
+  parts: Omit<Parts, 'transforms'>,
+): { readonly recorded: RecordedRequest; readonly removed: readonly string[] } {
+  const { request, deliveryId } = kept
+  if (request === undefined) throw new Problem('conflict', 'The request is too large to be kept.')
+  const { delivery, safe } = buildKept({ record: kept, request }, parts)
+  const { receivedAt, path: hook, source = null, event = null, method, verifiedBy = null } = delivery
+  const { headers, query, payload, removed } = safe
+  const recorded = {
+    deliveryId,
+    receivedAt: toIsoTime(receivedAt),
+    hook,
+    source,
+    event,
+    method,
+    headers,
+    query,
+    payload,
+    verifiedBy,
+  }
+  return { recorded, removed }
+}
+
+/** `requests`: the oldest first. */
+export function renderRecording(requests: readonly RecordedRequest[]): string {
+  const head: z.infer<typeof Head> = { recording: 'hookloom', version: 1 }
+  return [head, ...requests].map((line) => `${JSON.stringify(line)}\n`).join('')
+}
+
+/** `file` is for messages. Throws `usage-invalid` with the line. */
+export function parseRecording(text: string, file: string): RecordedRequest[] {
+  const [first = '', ...lines] = text.split('\n')
+  if (!Head.safeParse(tryParseJson(first)).success) {
+    throw new Problem('usage-invalid', `${file} is not a recording of this version. "hookloom record" makes one.`)
+  }
+  return lines.flatMap((line, index) => {
+    if (line.trim() === '') return []
+    const parsed = RecordedRequest.safeParse(tryParseJson(line))
+    if (parsed.success) return [parsed.data]
+    const where = parsed.error.issues[0]?.path.join('.') ?? ''
+    const wrong = where === '' ? 'is not a request of a recording' : `has a wrong "${where}"`
+    throw new Problem('usage-invalid', `${file}:${index + 2} ${wrong}. "hookloom record" makes the file again.`)
+  })
+}
+
+/**
+ * Reads a recording as a store is read: the newest request first. `generations`: those that will run the requests. A request that was
+ * proved opens the mappings of the same sender in each of them, because a recording has neither signatures nor secrets.
+ */
+export function createRecordingReader(
+  requests: readonly RecordedRequest[],
+  generations: readonly Generation[],
+): { kept(query: KeptQuery): Promise<RecordedDelivery[]> } {
+  const newest = requests.toReversed()
+  return {
+    async kept({ limit, before, hook, source, since = 0 }) {
+      const from = before === undefined ? 0 : newest.findIndex(({ deliveryId }) => deliveryId === before) + 1
+      const isWanted = (one: RecordedRequest) =>
+        (hook === undefined || one.hook === hook) &&
+        (source === undefined || one.source === source) &&
+        Date.parse(one.receivedAt) >= since
+      const wanted = newest.slice(from).filter(isWanted)
+      return wanted.slice(0, Math.min(limit, maxReplays)).map((one) => buildRecordedDelivery(one, generations))
+    },
+  }
+}
+
+function buildRecordedDelivery(
+  { deliveryId, receivedAt, hook: path, source, event, method, headers, query, payload, verifiedBy }: RecordedRequest,
+  generations: readonly Generation[],
+): RecordedDelivery {
+  const signedFor = generations.flatMap(({ hook }) =>
+    hook(path)
+      .signed.filter(({ provenSender }) => provenSender.source === verifiedBy)
+      .flatMap(({ identity }) => identity.proves),
+  )
+  const [base] = generations
+  if (base === undefined) throw new Error('a recording is read for at least one generation')
+  const prefix = base.config.hooks.path
+  const given = { prefix, path, headers: withoutPrototype(headers), query: withoutPrototype(query), method }
+  const local = toLocalHead(base.hook(path), { ...given, verifiedBy: verifiedBy ?? undefined })
+  const head = { ...local, admitted: { token: verifiedBy === null, signedFor: [...new Set(signedFor)] } }
+  return {
+    deliveryId,
+    receivedAt: Date.parse(receivedAt),
+    hook: path,
+    source: source ?? undefined,
+    event: event ?? undefined,
+    request: { head, body: Buffer.from(serializePayload(payload, headers['content-type'])) },
+  }
+}
+
+function withoutPrototype(given: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.assign(Object.create(null), given)
+}
+
+/** The body from which the same payload is read. */
+function serializePayload(payload: JsonValue, contentType = ''): string {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(contentType)) {
+    // a text or XML body; JSON has a content type of its own, or none
+    const isText = typeof payload === 'string' && contentType !== '' && !/\bjson\b/i.test(contentType)
+    return isText ? payload : JSON.stringify(payload)
+  }
+  const fields = isJsonObject(payload) ? Object.entries(payload) : []
+  const isForm =
+    fields.length > 0 && fields.every(([, value]) => [value].flat().every((one) => typeof one === 'string'))
+  if (!isForm) return new URLSearchParams({ payload: JSON.stringify(payload) }).toString()
+  return new URLSearchParams(
+    fields.flatMap(([name, value]) => [value].flat().map((one): [string, string] => [name, String(one)])),
+  ).toString()
+}

@@ -1,0 +1,118 @@
+// The requests with which a hook can be tried: the fixtures of its transforms, the bundled requests of its senders, and kept requests.
+import { isJsonObject, type JsonValue } from '../base/json.ts'
+import type { SampleFields, TypedRequest } from '../model/api/bench.ts'
+import { dropCredentials, toLocalHead } from '../deliveries/delivery.ts'
+import type { DeliveryHead } from '../model/delivery.ts'
+import { normalizeHookName } from '../model/config/mapping-rules.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import type { Hook } from '../pipeline/hook.ts'
+import type { StoreReader } from '../store/store.ts'
+import { resolveTransformsRoot } from '../transforms/root.ts'
+import { listBundledRequests } from './bundled.ts'
+import { type Fixture, readFixtures } from './fixture-files.ts'
+
+const mostKept = 10
+const mostFixtures = 50
+/** The maximum number of characters of the bodies in one answer. */
+const mostText = 1_000_000
+
+type SampleParts = {
+  /** The config directory. */
+  readonly dir: string
+  readonly generation: Generation
+  readonly store: Pick<StoreReader, 'kept'>
+}
+
+/** `name`: of a hook. The fixtures come first, and the kept requests last. */
+export async function listSamples({ dir, generation, store }: SampleParts, name: string): Promise<SampleFields[]> {
+  const hook = generation.hook(name)
+  const [fixtures, kept] = await Promise.all([
+    readHookFixtures(dir, generation, hook),
+    store.kept({ hook: name, limit: mostKept }),
+  ])
+  const bundled = hook.kind === 'built-in' ? [] : listBundledRequests(listSenderNames(hook, name))
+  let left = mostText
+  const requests = [
+    ...fixtures.map((one) => ({ ...one, kind: 'fixture' as const })),
+    ...bundled.map((one) => ({ ...one, kind: 'bundled' as const })),
+  ].flatMap(({ kind, name: label, request: asked }): SampleFields[] => {
+    const request = buildTypedRequest(name, asked)
+    left -= request.body.length
+    return left < 0 ? [] : [{ kind, name: label, request }]
+  })
+  const examples = builtInExamples[name] ?? []
+  return [
+    ...examples.map((payload): SampleFields => ({
+      kind: 'bundled',
+      name: 'example',
+      request: toExample(name, payload),
+    })),
+    ...requests,
+    ...kept.map(({ deliveryId, receivedAt, event }): SampleFields => {
+      return { kind: 'kept', name: event ?? 'delivery', deliveryId, receivedAt: new Date(receivedAt).toISOString() }
+    }),
+  ]
+}
+
+const builtInExamples: Readonly<Record<string, readonly JsonValue[]>> = {
+  wake: [{ text: 'The backup of db-1 is three days old.', mode: 'now' }],
+  agent: [{ name: 'CI', message: 'The build of main failed. What is the next step?' }],
+}
+
+function toExample(hook: string, payload: JsonValue): TypedRequest {
+  return buildTypedRequest(hook, { headers: {}, query: {}, payload })
+}
+
+async function readHookFixtures(dir: string, { config }: Generation, hook: Hook) {
+  const modules = new Set(hook.mappings.flatMap(({ mapping }) => mapping.transform?.module ?? []))
+  if (modules.size === 0) return []
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const files = await Promise.all([...modules].map((module) => readFixtures(root, module)))
+  return files
+    .flat()
+    .flatMap((file) => (file.kind === 'fixture' ? [{ name: file.name.replace(/\.json$/, ''), ...file.fixture }] : []))
+    .slice(0, mostFixtures)
+}
+
+/** The names under which requests of the senders of a hook are bundled. */
+function listSenderNames({ mappings }: Hook, name: string): ReadonlySet<string> {
+  return new Set([
+    name,
+    ...mappings.flatMap(({ match: { source }, mapping: { verify, transform }, provenSender }) => [
+      ...(typeof source === 'string' ? [source] : []),
+      ...(verify === undefined ? [] : [verify.scheme]),
+      ...(transform === undefined ? [] : [transform.module.replace(/\.\w+$/, '')]),
+      ...(provenSender === undefined ? [] : [provenSender.source]),
+    ]),
+  ])
+}
+
+/** A fixture stores the payload as JSON, whatever the format of the original request. */
+export function buildTypedRequest(
+  hook: string,
+  { headers, query, payload }: Pick<Fixture['request'], 'headers' | 'query' | 'payload'>,
+): TypedRequest {
+  const type = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1] ?? ''
+  const others = Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'content-type')
+  if (/^application\/x-www-form-urlencoded\b/i.test(type) && isTextObject(payload)) {
+    const body = new URLSearchParams(payload).toString()
+    return { hook, headers: Object.fromEntries([['content-type', type], ...others]), query, body }
+  }
+  const body = JSON.stringify(payload, undefined, 2)
+  return { hook, headers: Object.fromEntries([['content-type', 'application/json'], ...others]), query, body }
+}
+
+function isTextObject(payload: JsonValue): payload is Record<string, string> {
+  return isJsonObject(payload) && Object.values(payload).every((value) => typeof value === 'string')
+}
+
+/** Admitted with every credential that the mappings of the hook may require. Its headers have none, as in a stored request. */
+export function buildTypedHead({ config }: Generation, hook: Hook, request: TypedRequest): DeliveryHead {
+  const given: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(request.headers)) given[name.toLowerCase()] = value
+  const headers = dropCredentials(given, hook.secretHeaders)
+  headers['content-type'] ??= 'application/json'
+  const verifiedBy = hook.signed[0]?.provenSender.source
+  const path = normalizeHookName(request.hook)
+  return toLocalHead(hook, { prefix: config.hooks.path, path, headers, query: request.query, verifiedBy })
+}

@@ -1,0 +1,59 @@
+// The forms in which a model gives a reply with a verdict: structured output, or the call of a tool. In both, the schema allows only the listed
+// words, but not every server enforces it.
+import type { JSONSchema7 } from 'ai'
+import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
+import type { VerdictForm } from '../../model/job.ts'
+import { matchVerdict } from '../../model/verdict.ts'
+
+/** What a call asks for. */
+export type AnswerForm = { readonly form: VerdictForm; readonly words: readonly string[] }
+
+/** The tool by which a model answers. */
+export const answerTool = 'answer'
+
+/** The reply comes first, so that the model writes its reasons before it decides. */
+export function toAnswerSchema(words: readonly string[]): JSONSchema7 {
+  return {
+    type: 'object',
+    properties: {
+      reply: { type: 'string', description: 'The whole reply, in Markdown.' },
+      verdict: { type: 'string', enum: [...words], description: 'The verdict of the reply.' },
+    },
+    required: ['reply', 'verdict'],
+    additionalProperties: false,
+  }
+}
+
+type Answer = { readonly text: string; readonly verdict?: { readonly word: string; readonly form: VerdictForm } }
+
+/** `parse` reads JSON that may be incomplete. A text in no such form is the reply itself. */
+export async function readVerdictReply(
+  { text, toolInput }: { readonly text: string; readonly toolInput: unknown },
+  { form, words }: AnswerForm,
+  parse: (text: string) => Promise<unknown>,
+): Promise<Answer> {
+  if (form === 'last-line') return { text }
+  const fields = isJsonObject(toolInput) ? toolInput : await readFields(text, parse)
+  if (fields === undefined) return { text }
+  const word = matchVerdict(fields['verdict'], words)
+  const said = typeof fields['reply'] === 'string' ? fields['reply'] : ''
+  return {
+    // the verdict alone is an answer too
+    text: said.trim() === '' && word !== undefined ? word : said,
+    ...(word === undefined ? {} : { verdict: { word, form: isJsonObject(toolInput) ? 'tool-call' : form } }),
+  }
+}
+
+/** The object of structured output, also inside a code fence. Undefined for another text. */
+async function readFields(text: string, parse: (text: string) => Promise<unknown>): Promise<JsonObject | undefined> {
+  const bare = removeFence(text.trim())
+  if (!bare.startsWith('{')) return undefined
+  const found = tryParseJson(bare) ?? (await parse(bare))
+  return isJsonObject(found) && Object.hasOwn(found, 'reply') ? found : undefined
+}
+
+/** Without an expression for the end: one that begins with blanks would try each blank of a long run. */
+function removeFence(text: string): string {
+  const open = /^```(?:json)?/.exec(text)?.[0] ?? ''
+  return (text.endsWith('```') ? text.slice(open.length, -3) : text.slice(open.length)).trim()
+}

@@ -1,0 +1,273 @@
+// What the payloads of one event have in common: a tree of their fields with the kinds of their values, counted. A shape has no value of a
+// payload but the words of a vocabulary (names.ts). It is bounded, whatever a sender sends.
+import type { JsonObject, JsonValue } from '../base/json.ts'
+import { findForm, type Form, isFieldName, isVocabulary, isVocabularyWord } from './names.ts'
+
+export const kinds = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const
+export type Kind = (typeof kinds)[number]
+
+/** Times are milliseconds since the epoch. */
+type Seen = { count: number; first: number; last: number }
+
+/** What was seen at one place of the payloads. It changes while it learns. */
+export type Shape = {
+  readonly kinds: Map<Kind, Seen>
+  /** The objects whose fields were read. A field that fewer of them have is optional. */
+  opened: number
+  readonly fields: Map<string, Shape>
+  /** The values of all keys that are not field names: the object is a map, or has one more field than a shape may have. */
+  others: Shape | undefined
+  /** True: the keys differ from object to object, so all of them are in `others`. */
+  isMap: boolean
+  /** All items of the arrays. */
+  items: Shape | undefined
+  /** The values of a field with a vocabulary. Undefined: the field has none, or its values are too many or no words. */
+  words: Map<string, number> | undefined
+  /** What all texts are by their form. */
+  form: Form | undefined
+  /** True: the limits left something out below this place. */
+  isPartial: boolean
+}
+
+/** The most places and words of the shape of one event, with which its text has about 200 kB. */
+const mostPlaces = 2_000
+const mostWords = 12
+const mostFields = 200
+const deepest = 16
+/** Of one payload. */
+const mostVisits = 5_000
+const mostItems = 50
+/** An object with at least so many fields of one kind, each of which few of its objects have, is a map. */
+const fewestOfMap = 16
+const openedOfMap = 5
+const sharedOfMap = 0.25
+
+/** `field`: the name of the field, which may have a vocabulary. */
+export function createShape(field = ''): Shape {
+  return {
+    kinds: new Map(),
+    opened: 0,
+    fields: new Map(),
+    others: undefined,
+    isMap: false,
+    items: undefined,
+    words: isVocabulary(field) ? new Map() : undefined,
+    form: undefined,
+    isPartial: false,
+  }
+}
+
+/** The values that were seen at a place. */
+export function countSeen(shape: Shape): number {
+  let sum = 0
+  for (const { count } of shape.kinds.values()) sum += count
+  return sum
+}
+
+export function findKind(value: JsonValue): Kind {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  // typeof of any other JSON value is one of the kinds
+  return typeof value as Kind
+}
+
+/** The part of the limits that is left. */
+type Room = { places: number; visits: number }
+
+/** Adds the payload of one request. */
+export function learn(shape: Shape, payload: JsonValue, at: number): void {
+  addValue(shape, payload, { at, depth: 0, room: { places: mostPlaces - countPlaces(shape), visits: mostVisits } })
+}
+
+type Place = { readonly at: number; readonly depth: number; readonly room: Room }
+
+function addValue(shape: Shape, value: JsonValue, { at, depth, room }: Place): void {
+  addSeen(shape, findKind(value), { count: 1, first: at, last: at })
+  if (typeof value === 'string') {
+    if (shape.form !== 'text') shape.form = joinForms(shape.form, findForm(value))
+    addWord(shape, value, room)
+    return
+  }
+  if (typeof value !== 'object' || value === null) return
+  room.visits -= 1
+  if (depth >= deepest || room.visits < 0) {
+    shape.isPartial = true
+    return
+  }
+  const below = { at, depth: depth + 1, room }
+  if (Array.isArray(value)) addItems(shape, value, below)
+  else addFields(shape, value, below)
+}
+
+function addItems(shape: Shape, items: readonly JsonValue[], below: Place): void {
+  if (items.length === 0) return
+  const target = (shape.items ??= createShape())
+  for (const item of items.slice(0, mostItems)) addValue(target, item, below)
+}
+
+function addFields(shape: Shape, value: JsonObject, below: Place): void {
+  shape.opened += 1
+  const keys = Object.keys(value)
+  if (keys.length > mostFields) makeMap(shape)
+  for (const key of keys.slice(0, mostFields)) {
+    const target = shape.fields.get(key) ?? openKey(shape, key, below.room)
+    // as: an own key
+    if (target !== undefined) addValue(target, value[key] as JsonValue, below)
+  }
+}
+
+function addSeen(shape: Shape, kind: Kind, { count, first, last }: Seen): void {
+  const known = shape.kinds.get(kind)
+  if (known === undefined) shape.kinds.set(kind, { count, first, last })
+  else {
+    known.count += count
+    known.first = Math.min(known.first, first)
+    known.last = Math.max(known.last, last)
+  }
+}
+
+/** The place of a new key; undefined if the shape has no room for it. */
+function openKey(shape: Shape, key: string, room: Room): Shape | undefined {
+  if (shape.isMap || !isFieldName(key)) return openOthers(shape, room)
+  if (shape.fields.size >= mostFields) {
+    makeMap(shape)
+    return openOthers(shape, room)
+  }
+  if (room.places <= 0) {
+    shape.isPartial = true
+    return undefined
+  }
+  const made = createShape(key)
+  room.places -= 1
+  shape.fields.set(key, made)
+  return made
+}
+
+function openOthers(shape: Shape, room: Room): Shape {
+  if (shape.others === undefined) room.places -= 1
+  return (shape.others ??= createShape())
+}
+
+function addWord(shape: Shape, word: string, room: Room): void {
+  const { words } = shape
+  if (words === undefined || word === '') return
+  const known = words.get(word)
+  if (known !== undefined) words.set(word, known + 1)
+  else if (words.size < mostWords && room.places > 0 && isVocabularyWord(word)) {
+    room.places -= 1
+    words.set(word, 1)
+  } else shape.words = undefined
+}
+
+function joinForms(one: Form | undefined, other: Form | undefined): Form | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return one === other ? one : 'text'
+}
+
+/** Adds what another shape has learnt. */
+export function merge(shape: Shape, other: Shape): void {
+  mergeInto(shape, other, { places: mostPlaces - countPlaces(shape), visits: Infinity })
+  foldMaps(shape)
+}
+
+function mergeInto(shape: Shape, other: Shape, room: Room): void {
+  for (const [kind, seen] of other.kinds) addSeen(shape, kind, seen)
+  shape.opened += other.opened
+  shape.form = joinForms(shape.form, other.form)
+  shape.isPartial ||= other.isPartial
+  mergeWords(shape, other.words, room)
+  if (other.isMap) makeMap(shape)
+  for (const [key, field] of other.fields) {
+    const target = shape.fields.get(key) ?? openKey(shape, key, room)
+    if (target !== undefined) mergeInto(target, field, room)
+  }
+  if (other.others !== undefined) mergeInto(openOthers(shape, room), other.others, room)
+  if (other.items !== undefined) mergeInto((shape.items ??= createShape()), other.items, room)
+}
+
+function mergeWords(shape: Shape, added: Shape['words'], room: Room): void {
+  const { words } = shape
+  if (words === undefined) return
+  for (const [word, count] of added ?? []) {
+    if (!words.has(word)) room.places -= 1
+    words.set(word, (words.get(word) ?? 0) + count)
+  }
+  if (added === undefined || words.size > mostWords || room.places < 0) shape.words = undefined
+}
+
+/** Forgets the keys. */
+function makeMap(shape: Shape): void {
+  if (shape.isMap) return
+  shape.isMap = true
+  const others = (shape.others ??= createShape())
+  for (const field of shape.fields.values()) mergeInto(others, field, { places: mostPlaces, visits: Infinity })
+  shape.fields.clear()
+}
+
+function foldMaps(shape: Shape): void {
+  if (looksLikeMap(shape)) makeMap(shape)
+  for (const field of shape.fields.values()) foldMaps(field)
+  if (shape.others !== undefined) foldMaps(shape.others)
+  if (shape.items !== undefined) foldMaps(shape.items)
+}
+
+/** Maps have values of one kind. */
+function looksLikeMap({ fields, opened }: Shape): boolean {
+  if (fields.size < fewestOfMap || opened < openedOfMap) return false
+  let shared = 0
+  const found = new Set<Kind>()
+  for (const field of fields.values()) {
+    shared += countSeen(field)
+    for (const kind of field.kinds.keys()) found.add(kind)
+  }
+  found.delete('null')
+  return found.size <= 1 && shared < sharedOfMap * fields.size * opened
+}
+
+function countPlaces({ fields, others, items, words }: Shape): number {
+  let sum = words?.size ?? 0
+  for (const field of fields.values()) sum += 1 + countPlaces(field)
+  return sum + (others === undefined ? 0 : 1 + countPlaces(others)) + (items === undefined ? 0 : 1 + countPlaces(items))
+}
+
+/** Kinds as [index in `kinds`, count, first, last], then what there is of the rest. */
+type Stored = {
+  k: [number, number, number, number][]
+  o?: number
+  f?: [string, Stored][]
+  r?: Stored
+  i?: Stored
+  w?: [string, number][]
+  t?: Form
+  p?: 1
+  m?: 1
+}
+
+export function toStored(shape: Shape): Stored {
+  const { opened, fields, others, items, words, form, isPartial, isMap } = shape
+  return {
+    k: [...shape.kinds].map(([kind, { count, first, last }]) => [kinds.indexOf(kind), count, first, last]),
+    ...(opened > 0 && { o: opened }),
+    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, Stored] => [key, toStored(field)]) }),
+    ...(others && { r: toStored(others) }),
+    ...(items && { i: toStored(items) }),
+    ...(words && { w: [...words] }),
+    ...(form && { t: form }),
+    ...(isPartial && { p: 1 as const }),
+    ...(isMap && { m: 1 as const }),
+  }
+}
+
+export function toShape({ k, o = 0, f = [], r, i, w, t, p, m }: Stored): Shape {
+  return {
+    kinds: new Map(k.map(([kind, count, first, last]) => [kinds[kind] ?? 'null', { count, first, last }])),
+    opened: o,
+    fields: new Map(f.map(([key, field]) => [key, toShape(field)])),
+    others: r && toShape(r),
+    items: i && toShape(i),
+    words: w && new Map(w),
+    form: t,
+    isPartial: p === 1,
+    isMap: m === 1,
+  }
+}

@@ -1,0 +1,72 @@
+// Shapes as TypeScript. Lists of words stay open, because traffic never shows that a list is complete: a type accepts every payload that
+// differs from the earlier ones in values only.
+import { buildUnionName, isNullable, isOptional, listKinds, listWords, type NamedShape } from './event-shape.ts'
+import { countSeen, type Shape } from './shape.ts'
+
+/** `requests`: from which the shape was learnt. */
+type Place = { readonly indent: string; readonly requests: number }
+
+const head = (hook: string) =>
+  `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types" writes this file.\n`
+
+/** A declaration file with one type for each event, and their union. */
+export function renderTypes(hook: string, shapes: readonly NamedShape[]): string {
+  const union = buildUnionName(hook)
+  const types = shapes.map((each) => {
+    const about = [
+      each.event && `event ${JSON.stringify(each.event)}`,
+      each.source && `source ${JSON.stringify(each.source)}`,
+    ]
+    const comment = about.filter((part) => part !== '').join(', ')
+    return `${comment === '' ? '' : `/** ${comment} */\n`}export type ${each.name} = ${renderType(each.shape, { indent: '', requests: countSeen(each.shape) })}\n`
+  })
+  const names = shapes.map(({ name }) => name)
+  const isWhole = names.length === 1 && names[0] === union
+  const members = names.length === 0 ? ['unknown'] : names.filter((name) => name !== union)
+  const all = isWhole || names.includes(union) ? [] : [`export type ${union} =\n  | ${members.join('\n  | ')}\n`]
+  return [head(hook), ...types, ...all].join('\n')
+}
+
+function renderType(shape: Shape, place: Place): string {
+  const found = listKinds(shape).map((kind) => {
+    if (kind === 'object') return renderObject(shape, place)
+    if (kind === 'array') return shape.items === undefined ? 'unknown[]' : renderArray(shape.items, place)
+    return kind === 'string' ? renderText(shape) : kind
+  })
+  return found.length === 0 ? 'unknown' : found.join(' | ')
+}
+
+function renderArray(items: Shape, place: Place): string {
+  const type = renderType(items, place)
+  if (items.kinds.has('null') && type !== 'unknown') return `Array<${type} | null>`
+  return listKinds(items).length > 1 || listWords(items).length > 0 ? `Array<${type}>` : `${type}[]`
+}
+
+function renderText(shape: Shape): string {
+  const words = listWords(shape)
+  return words.length === 0 ? 'string' : [...words.map((word) => `'${word}'`), '(string & {})'].join(' | ')
+}
+
+function renderObject(shape: Shape, place: Place): string {
+  const { fields, others } = shape
+  if (fields.size === 0) {
+    if (others === undefined) return 'Record<string, unknown>'
+    const type = renderType(others, place)
+    return `Record<string, ${others.kinds.has('null') && type !== 'unknown' ? `${type} | null` : type}>`
+  }
+  const inner = { ...place, indent: `${place.indent}  ` }
+  const lines = [...fields].map(([key, field]) => {
+    const type = renderType(field, inner)
+    const optional = isOptional(field, shape, place.requests) ? '?' : ''
+    const nullable = type !== 'unknown' && isNullable(field, place.requests) ? ' | null' : ''
+    const note = field.form === undefined || field.form === 'text' ? '' : `${inner.indent}/** ${field.form} */\n`
+    return `${note}${inner.indent}${renderKey(key)}${optional}: ${type}${nullable}`
+  })
+  if (others !== undefined || shape.isPartial) lines.push(`${inner.indent}[key: string]: unknown`)
+  return `{\n${lines.join('\n')}\n${place.indent}}`
+}
+
+/** Names that are not identifiers are quoted. */
+export function renderKey(key: string): string {
+  return /^[A-Za-z_$][\w$]*$/.test(key) ? key : JSON.stringify(key)
+}

@@ -1,0 +1,53 @@
+// Shapes as schemas of Zod, with the same meaning as the types. Fields that were never seen pass.
+import { isNullable, isOptional, listKinds, listWords, type NamedShape } from './event-shape.ts'
+import { renderKey } from './typescript.ts'
+import { countSeen, type Shape } from './shape.ts'
+
+/** `requests`: from which the shape was learnt. */
+type Place = { readonly indent: string; readonly requests: number }
+
+/** A module with one schema for each event, named like its type but with a small first letter. */
+export function renderSchemas(hook: string, shapes: readonly NamedShape[]): string {
+  const head = `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types --zod" writes this file.\nimport { z } from 'zod'\n`
+  const schemas = shapes.map(
+    ({ name, shape }) =>
+      `export const ${name.charAt(0).toLowerCase()}${name.slice(1)} = ${renderSchema(shape, { indent: '', requests: countSeen(shape) })}\n`,
+  )
+  return [head, ...schemas].join('\n')
+}
+
+function renderSchema(shape: Shape, place: Place): string {
+  const found = listKinds(shape).map((kind) => {
+    if (kind === 'object') return renderObject(shape, place)
+    if (kind === 'array')
+      return `z.array(${shape.items === undefined ? 'z.unknown()' : renderNullable(shape.items, place)})`
+    return kind === 'string' ? renderText(shape) : `z.${kind}()`
+  })
+  const [only, second] = found
+  if (only === undefined) return 'z.unknown()'
+  return second === undefined ? only : `z.union([${found.join(', ')}])`
+}
+
+/** For items and values of maps: their number says nothing about the number of requests. */
+function renderNullable(shape: Shape, place: Place): string {
+  return `${renderSchema(shape, place)}${shape.kinds.has('null') ? '.nullable()' : ''}`
+}
+
+function renderText(shape: Shape): string {
+  const words = listWords(shape)
+  return words.length === 0 ? 'z.string()' : `z.string().describe('seen: ${words.join(', ')}')`
+}
+
+function renderObject(shape: Shape, place: Place): string {
+  const { fields, others } = shape
+  if (fields.size === 0) {
+    return `z.record(z.string(), ${others === undefined ? 'z.unknown()' : renderNullable(others, place)})`
+  }
+  const inner = { ...place, indent: `${place.indent}  ` }
+  const lines = [...fields].map(([key, field]) => {
+    const nullable = isNullable(field, place.requests) ? '.nullable()' : ''
+    const optional = isOptional(field, shape, place.requests) ? '.optional()' : ''
+    return `${inner.indent}${renderKey(key)}: ${renderSchema(field, inner)}${nullable}${optional},`
+  })
+  return `z.looseObject({\n${lines.join('\n')}\n${place.indent}})`
+}

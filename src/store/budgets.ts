@@ -1,0 +1,119 @@
+// The accounts of budgets: what all engines store, and the rule by which they let a turn start.
+import { formatSpending, type Measure, measures, noSpending, type Spending } from '../model/spending.ts'
+
+/** The account of one budget in one period, by the start of the period in milliseconds since the epoch. */
+export type AccountName = { readonly name: string; readonly startsAt: number }
+
+/** What a turn asks of one budget. `limits`: those of the configuration, without what the operator added to the period. */
+export type Reservation = AccountName & {
+  /** The end of the period, in milliseconds since the epoch. */
+  readonly endsAt: number
+  readonly limits: Partial<Spending>
+  /** The most that the turn can use. */
+  readonly most: Spending
+}
+
+/** What a turn used of one budget. */
+export type SettledTurn = AccountName & { readonly used: Spending }
+
+export type Account = AccountName & {
+  readonly spent: Spending
+  /** Of the turns that run now: each counts while the lease of its job lasts. */
+  readonly reserved: Spending
+  /** What the operator added to the limits of this period. */
+  readonly raised: Spending
+  /** The jobs that wait for it. */
+  readonly waiting: number
+}
+
+/**
+ * `waits`: the job is queued again until the budget may have room, and its lease has ended. `never`: the turn asks for more than the whole
+ * budget has. `lost`: the job is no longer leased under this fence.
+ */
+export type Reserved =
+  | { readonly kind: 'reserved' | 'lost' }
+  | { readonly kind: 'waits' | 'never'; readonly reason: string; readonly budget: string }
+
+/** The part of the store that reads budgets. */
+export interface AccountReader {
+  /** The accounts of budgets, in the order of the names. A period without an account has an empty one. */
+  accounts(names: readonly AccountName[]): Promise<Account[]>
+}
+
+/** The part of the store that keeps budgets. */
+export interface BudgetKeeper {
+  /**
+   * Reserves what a turn may use, in each of its budgets or in none. All owners together never reserve and spend more than a limit, except
+   * a turn whose lease ended while it went on. A reservation ends with the lease of the job, with its report, or when the job reserves
+   * again. If a budget has no room, the job is queued until the budget may have some, and no attempt counts.
+   */
+  reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<Reserved>
+  /** Adds to the limits of a budget in one period. All jobs that wait for the budget are due. */
+  raiseBudget(account: AccountName, by: Spending): Promise<void>
+  /** Makes all jobs due that wait for a budget. False if there are none. */
+  wakeBudgets(): Promise<boolean>
+  /** Notes that an alert about this percentage of a budget was sent. False if one was noted before, for this percentage or a higher one. */
+  noteBudgetAlert(account: AccountName, percent: number): Promise<boolean>
+}
+
+/** How many waiting jobs retry when a turn is settled, oldest first. When one of them ends, it wakes as many again, so the queue drains. */
+export const wokenBySettling = 2
+/** Jobs that look again soon, because a turn that holds a part of the budget may die without being settled. */
+const mostThatPoll = 4
+const pollMs = 30_000
+/** Shorter than the time after which a due time counts as a clock that was set back. */
+const longestWaitMs = 86_400_000
+
+export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }
+
+/** The first budget that has no room for the turn. `accounts`: without what this job itself has reserved. */
+export function findShortage(reservations: readonly Reservation[], accounts: readonly Account[]): Shortage | undefined {
+  for (const reservation of reservations) {
+    const account = findAccount(accounts, reservation)
+    const measure = measures.find((name) => toFree(reservation, account, name) < reservation.most[name])
+    if (measure !== undefined) return { reservation, account, measure }
+  }
+  return undefined
+}
+
+export function findAccount(accounts: readonly Account[], { name, startsAt }: AccountName): Account {
+  const found = accounts.find((account) => account.name === name && account.startsAt === startsAt)
+  return found ?? { name, startsAt, spent: noSpending, reserved: noSpending, raised: noSpending, waiting: 0 }
+}
+
+/** The limit of a measure in this period; infinite if it has none. */
+export function toLimit(limits: Partial<Spending>, { raised }: Pick<Account, 'raised'>, measure: Measure): number {
+  const limit = limits[measure]
+  return limit === undefined ? Number.POSITIVE_INFINITY : limit + raised[measure]
+}
+
+function toFree({ limits }: Reservation, account: Account, measure: Measure): number {
+  return toLimit(limits, account, measure) - account.spent[measure] - account.reserved[measure]
+}
+
+/** `polling`: the jobs that wait for this budget and look again within `pollMs`. */
+export function toWait(
+  { reservation, account, measure }: Shortage,
+  { now, polling }: { readonly now: number; readonly polling: number },
+): { readonly kind: 'waits' | 'never'; readonly reason: string; readonly afterMs: number } {
+  const { name, limits, most, endsAt } = reservation
+  const limit = toLimit(limits, account, measure)
+  const format = (amount: number) => formatSpending(measure, amount)
+  if (most[measure] > limit) {
+    const reason =
+      `The turn may use ${format(most[measure])}, and the budget "${name}" has ${format(limit)} for a whole period. ` +
+      'Raise the budget, shorten the prompt, or lower maxTokens of the model in models.providers.'
+    return { kind: 'never', reason, afterMs: 0 }
+  }
+  const { spent, reserved } = account
+  const held = reserved[measure] === 0 ? '' : ` and ${format(reserved[measure])} reserved`
+  const reason =
+    `It waits for the budget "${name}": ${format(spent[measure])} of ${format(limit)} spent${held}, and the turn may use ` +
+    `${format(most[measure])}. The budget resets at ${new Date(endsAt).toISOString()}. To add to it: hookloom budget raise ${name}`
+  const isHeld = limit - spent[measure] >= most[measure]
+  const untilEndMs = Math.max(1, endsAt - now)
+  const afterMs = Math.min(untilEndMs, isHeld && polling < mostThatPoll ? pollMs : longestWaitMs)
+  return { kind: 'waits', reason, afterMs }
+}
+
+export const pollingWithinMs = pollMs

@@ -1,0 +1,68 @@
+// Ends jobs of flows that wait: a request cancels them, or they expire.
+import { type FlowClaim, reviewed, reviewKeys, run, type Script } from './flow-script.ts'
+import type { Row } from './rows.ts'
+
+const cancelledAtOnce = 50
+const expiredAtOnce = 100
+const mostUnsorted = 100
+
+/** `ended`: for `reviewKeys`. `isDone`: whether no cancel is left. */
+export type Cancelled = { readonly ended: readonly Row[]; readonly isDone: boolean }
+
+/** Those that arrived before all jobs without a key; none while there are many of these. */
+const selectCancels = `SELECT c.delivery_seq FROM flow_cancels c, (SELECT min(n.delivery_seq) AS first, count(*) AS count
+    FROM (SELECT delivery_seq FROM jobs WHERE flow = 0 AND ended_at IS NULL ORDER BY seq LIMIT ${mostUnsorted + 1}) n) u
+  WHERE u.count <= ${mostUnsorted} AND (u.first IS NULL OR c.delivery_seq < u.first) ORDER BY c.delivery_seq LIMIT ${cancelledAtOnce}`
+
+/**
+ * Carries out the requests that end what their key has from deliveries that arrived before. A cancel waits until the jobs that arrived
+ * before it have keys.
+ */
+export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
+  const due = (yield* run(selectCancels)).map((row) => Number(row['delivery_seq']))
+  const [left] = yield* run('SELECT count(*) AS count FROM flow_cancels')
+  const isDone = due.length === Number(left?.['count'])
+  if (due.length === 0) return { ended: [], isDone }
+  const seqs = JSON.stringify(due)
+  const isDue = `c.delivery_seq IN (${dialect.list('$1')})`
+  const cancelled = `flow_cancels c JOIN flow_keys k ON k.ring = c.ring AND k.key = c.key`
+  // the running ones first: see `sortJobs`
+  yield* run(
+    `INSERT INTO endings (job_seq, at, state, reason) SELECT j.seq, CAST($2 AS bigint), 'cancelled', c.reason
+      FROM ${cancelled} JOIN jobs j ON j.flow = k.id
+      WHERE ${isDue} AND j.ended_at IS NULL AND j.state = 'running' AND j.delivery_seq < c.delivery_seq
+      ORDER BY c.delivery_seq ON CONFLICT DO NOTHING`,
+    seqs,
+    now,
+  )
+  const ended = yield* run(
+    `UPDATE jobs SET state = 'cancelled', ended_at = $2, last_error = c.reason FROM ${cancelled}
+      WHERE ${isDue} AND jobs.flow = k.id AND jobs.ended_at IS NULL AND jobs.state = 'queued'
+        AND jobs.delivery_seq < c.delivery_seq RETURNING ${reviewed}`,
+    seqs,
+    now,
+  )
+  yield* run(`DELETE FROM flow_cancels WHERE delivery_seq IN (${dialect.list('$1')})`, seqs)
+  return { ended, isDone }
+}
+
+const expiredReason = 'It had not started when it expired (expires).'
+
+/** A turn that was tried, or that recorded a step, does not expire. */
+export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
+  const rows = yield* run(
+    `SELECT job_seq FROM job_flow WHERE expires_at <= $1 ORDER BY expires_at LIMIT ${expiredAtOnce}`,
+    now,
+  )
+  const seqs = JSON.stringify(rows.map(({ job_seq: seq }) => Number(seq)))
+  const ended = yield* run(
+    `UPDATE jobs SET state = 'expired', ended_at = $2, last_error = $3 WHERE seq IN
+      (SELECT j.seq FROM jobs j WHERE j.seq IN (${dialect.list('$1')}) AND j.state = 'queued' AND j.ended_at IS NULL
+        AND ${dialect.isUntouched}) RETURNING ${reviewed}`,
+    seqs,
+    now,
+    expiredReason,
+  )
+  yield* reviewKeys(ended, dialect)
+  yield* run(`UPDATE job_flow SET expires_at = NULL WHERE job_seq IN (${dialect.list('$1')})`, seqs)
+}

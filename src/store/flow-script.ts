@@ -1,0 +1,75 @@
+// A script of SQL statements that each engine runs in one transaction.
+import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
+import type { Row } from './rows.ts'
+
+type Statement = { readonly sql: string; readonly params: readonly (string | number | null)[] }
+export type Script<Result> = Generator<Statement, Result, Row[]>
+
+/** What the engines write differently. */
+export type Dialect = {
+  /** The numbers of a JSON array, which is a parameter, as a subquery. */
+  readonly list: (param: string) => string
+  /** The arrays of a JSON array, which is a parameter, as a subquery with these columns. */
+  readonly rows: (param: string, columns: Columns) => string
+  readonly newFence: string
+  /** Whether the job `j` was never tried and has no recorded step. */
+  readonly isUntouched: string
+}
+
+type Columns = Readonly<Record<string, 'bigint' | 'text'>>
+
+export type FlowClaim = {
+  readonly now: number
+  /** The maximum number of turns to start. */
+  readonly limit: number
+  readonly leaseMs: number
+  readonly limits: SharedLimits
+  /** The labels of holds. */
+  readonly held: readonly string[]
+  readonly dialect: Dialect
+  /** The moments since when the first `$1` jobs without a flow are due. */
+  readonly selectPlain: string
+}
+
+/** `started`: the jobs by seq, each with the fence of an expired lease. `isSorted`: false if more new jobs wait to be sorted. */
+export type FlowClaimed = {
+  readonly started: ReadonlyMap<number, number | null>
+  readonly isSorted: boolean
+}
+
+export function* run(sql: string, ...params: readonly (string | number | null)[]): Script<Row[]> {
+  return yield { sql, params }
+}
+
+export function readFlowSettings(row: Row): FlowSettings {
+  // as: only `toFlowSettings` makes it
+  return JSON.parse(String(row['settings'])) as FlowSettings
+}
+
+/** What `reviewKeys` needs of the ended jobs. */
+export const reviewed = 'flow, run_at, created_at'
+
+/**
+ * After queued jobs were ended: the next job of their key may have another session. If the ended one was queued again before, its key may
+ * wait for the time of its retry. A job that no claim has seen has no key.
+ */
+export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
+  const keys = new Map<number, number>()
+  for (const { flow, run_at: runAt, created_at: createdAt } of ended) {
+    const id = Number(flow ?? 0)
+    if (id !== 0) keys.set(id, keys.get(id) === 1 || runAt !== createdAt ? 1 : 0)
+  }
+  if (keys.size === 0) return
+  const sql = `UPDATE flow_keys SET state = 'ready', blocker = NULL FROM (${rows('$1', { key_id: 'bigint', was_tried: 'bigint' })}) r
+    WHERE id = r.key_id AND (state = 'blocked' OR (state = 'later' AND r.was_tried = 1))`
+  yield* run(sql, JSON.stringify([...keys]))
+}
+
+/** What all keys of a line share. A session has no part in it: each key may have its own. */
+export type LineFacts = {
+  readonly ring: string
+  readonly total: number | null
+  readonly limits: readonly string[]
+  readonly labels: readonly string[]
+  readonly headStartMs: number
+}

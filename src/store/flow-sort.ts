@@ -1,0 +1,217 @@
+// Sorts new jobs into their keys.
+import { cancelJobs } from './flow-ends.ts'
+import {
+  type EndedRow,
+  type KeyGroup,
+  isReviewed,
+  type Known,
+  type NewFlowJob,
+  toName,
+  toReviewed,
+  writeKeys,
+} from './flow-keys.ts'
+import {
+  type Dialect,
+  type FlowClaim,
+  readFlowSettings,
+  reviewed,
+  reviewKeys,
+  run,
+  type Script,
+} from './flow-script.ts'
+import type { Row } from './rows.ts'
+
+/** New jobs that one script sorts. */
+const sortedAtOnce = 100
+
+/** With the keys of the jobs, so that the number of statements does not depend on the number of keys. */
+const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line, k.due_at, k.first_at, h.seq AS head,
+    CASE WHEN h.run_at <> h.created_at THEN 1 ELSE 0 END AS tried,
+    CASE WHEN EXISTS (SELECT 1 FROM jobs b WHERE b.flow = k.id AND b.ended_at IS NULL) THEN 1 ELSE 0 END AS busy
+  FROM (SELECT j.seq, j.id, j.delivery_seq, j.created_at, j.run_at, j.state, j.labels, f.ring, f.key, f.settings
+      FROM jobs j JOIN job_flow f ON f.job_seq = j.seq WHERE j.flow = 0 AND j.ended_at IS NULL ORDER BY j.seq LIMIT ${sortedAtOnce}) u
+    LEFT JOIN flow_keys k ON k.ring = u.ring AND k.key = u.key
+    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM jobs q
+      WHERE q.flow = k.id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq LIMIT 1)
+  ORDER BY u.seq`
+
+/**
+ * Sorts new jobs into their keys, in order of arrival, and carries out what cancels keys. Returns false if there is more to do before a turn
+ * may start. Jobs are written before keys, as everywhere, and running jobs first: a report of another gateway may queue one of them again
+ * before the queued ones are ended.
+ */
+export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean> {
+  const cancelled = hasCancels ? yield* cancelJobs(claim) : { ended: [], isDone: true }
+  const rows = yield* run(selectUnsorted)
+  const groups = groupByKey(rows)
+  yield* endNew(
+    groups.flatMap(({ ended }) => ended),
+    claim,
+  )
+  const replaced = groups.filter(({ newest, kept }) => newest.settings.onNew === 'replace' && kept.length > 0)
+  yield* endRunning(replaced, claim)
+  const ended = [...cancelled.ended, ...(yield* replaceQueued(replaced, claim))]
+  yield* setKeys(groups, ({ known }) => known?.id, claim)
+  ended.push(...(yield* dropOldest(groups, claim)))
+  const ids = yield* writeKeys(groups, claim)
+  yield* setKeys(groups, ({ known, newest }) => (known === undefined ? ids.get(toName(newest)) : undefined), claim)
+  yield* reviewKeys([...ended, ...groups.filter(isReviewed).map(toReviewed)], claim.dialect)
+  return rows.length < sortedAtOnce && cancelled.isDone
+}
+
+function groupByKey(rows: readonly Row[]): KeyGroup[] {
+  const groups = new Map<string, { readonly jobs: NewFlowJob[]; readonly known: Known | undefined }>()
+  for (const row of rows) {
+    const job = toNewJob(row)
+    const group = groups.get(toName(job))
+    if (group === undefined) groups.set(toName(job), { jobs: [job], known: toKnown(row) })
+    else group.jobs.push(job)
+  }
+  return [...groups.values()].flatMap(({ jobs, known }) => {
+    const newest = jobs.at(-1)
+    return newest === undefined ? [] : [{ jobs, newest, known, ...chooseNew(jobs, known) }]
+  })
+}
+
+function toNewJob(row: Row): NewFlowJob {
+  return {
+    seq: Number(row['seq']),
+    id: String(row['id']),
+    createdAt: Number(row['created_at']),
+    isQueued: row['state'] === 'queued',
+    isQueuedAgain: row['run_at'] !== row['created_at'],
+    ring: String(row['ring']),
+    key: String(row['key']),
+    labels: String(row['labels'] ?? '[]'),
+    settings: readFlowSettings(row),
+  }
+}
+
+function toKnown(row: Row): Known | undefined {
+  if (row['key_id'] === null) return undefined
+  return {
+    id: Number(row['key_id']),
+    state: String(row['key_state']),
+    line: String(row['line']),
+    dueAt: Number(row['due_at']),
+    firstAt: Number(row['first_at']),
+    head: row['head'] === null ? undefined : Number(row['head']),
+    isTried: row['tried'] === 1,
+    isBusy: row['busy'] === 1,
+  }
+}
+
+const supersededReason = 'A newer request of its key replaced it.'
+const skippedReason = 'A turn of its key was waiting or running when it arrived.'
+const describeFull = (most: number) =>
+  `More than ${most} turns of its key waited (maxQueued), so the oldest was dropped.`
+
+/** The new jobs that become turns, and how the others end. */
+function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<KeyGroup, 'kept' | 'ended'> {
+  const jobs = all.filter(({ isQueued }) => isQueued)
+  const newest = jobs.at(-1)
+  if (newest === undefined) return { kept: [], ended: [] }
+  const { onNew, maxQueued = Infinity } = newest.settings
+  if (onNew === 'skip') {
+    const kept = known?.isBusy === true ? [] : jobs.slice(0, 1)
+    return { kept, ended: jobs.slice(kept.length).map(({ seq }) => [seq, 'skipped', skippedReason, null]) }
+  }
+  const kept = jobs.slice(-Math.min(onNew === 'replace' ? 1 : maxQueued, jobs.length))
+  const [state, reason, by] =
+    onNew === 'replace' ? ['superseded', supersededReason, newest.id] : ['dropped', describeFull(maxQueued), null]
+  return { kept, ended: jobs.slice(0, jobs.length - kept.length).map(({ seq }) => [seq, state, reason, by]) }
+}
+
+function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Script<void> {
+  if (ended.length === 0) return
+  const rows = dialect.rows('$1', { job_seq: 'bigint', new_state: 'text', reason: 'text', by_id: 'text' })
+  const sql = `UPDATE jobs SET state = r.new_state, ended_at = $2, last_error = r.reason, ended_by = r.by_id FROM (${rows}) r
+    WHERE seq = r.job_seq AND state = 'queued'`
+  yield* run(sql, JSON.stringify(ended), now)
+}
+
+/** Asks running jobs to end: those of known keys, and those that had no key until now, as in a copied store. */
+function* endRunning(replaced: readonly KeyGroup[], { now, dialect }: FlowClaim): Script<void> {
+  const insert = `INSERT INTO endings (job_seq, at, state, ended_by, reason)
+    SELECT j.seq, CAST($2 AS bigint), 'superseded', r.by_id, CAST($3 AS text)`
+  const isRunning = `j.ended_at IS NULL AND j.state = 'running'`
+  const known = replaced.flatMap(({ known: key, newest }) =>
+    key === undefined ? [] : [[key.id, newest.seq, newest.id]],
+  )
+  if (known.length > 0) {
+    const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
+    const sql = `${insert} FROM (${rows}) r JOIN jobs j ON j.flow = r.key_id WHERE ${isRunning} AND j.seq < r.before ON CONFLICT DO NOTHING`
+    yield* run(sql, JSON.stringify(known), now, supersededReason)
+  }
+  const copied = replaced.flatMap(({ jobs, newest }) =>
+    jobs.filter(({ isQueued, seq }) => !isQueued && seq < newest.seq).map(({ seq }) => [seq, newest.id]),
+  )
+  if (copied.length > 0) {
+    const rows = dialect.rows('$1', { running_seq: 'bigint', by_id: 'text' })
+    const sql = `${insert} FROM (${rows}) r JOIN jobs j ON j.seq = r.running_seq WHERE ${isRunning} ON CONFLICT DO NOTHING`
+    yield* run(sql, JSON.stringify(copied), now, supersededReason)
+  }
+}
+
+/** Returns the jobs that it ended, for `reviewKeys`. */
+function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowClaim): Script<Row[]> {
+  const known = replaced.flatMap(({ known: key, newest }) =>
+    key === undefined ? [] : [[key.id, newest.seq, newest.id]],
+  )
+  if (known.length === 0) return []
+  const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
+  const ended = yield* run(
+    `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = r.by_id FROM (${rows}) r
+      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${reviewed}`,
+    JSON.stringify(known),
+    now,
+    supersededReason,
+  )
+  // those that had to wait for a retry have given the key their quiet period already
+  return ended.map((job) => ({ ...job, run_at: job['created_at'] ?? null }))
+}
+
+/** Writes the keys of new jobs that become turns, and of those that run already. `find`: the key of a group, if it has one. */
+function* setKeys(
+  groups: readonly KeyGroup[],
+  find: (group: KeyGroup) => number | undefined,
+  { dialect }: FlowClaim,
+): Script<void> {
+  const set = groups.flatMap((group) => {
+    const id = find(group)
+    const jobs = group.jobs.filter((job) => !job.isQueued || group.kept.includes(job))
+    return id === undefined ? [] : jobs.map(({ seq }) => [seq, id])
+  })
+  if (set.length === 0) return
+  const rows = dialect.rows('$1', { job_seq: 'bigint', key_id: 'bigint' })
+  yield* run(`UPDATE jobs SET flow = r.key_id FROM (${rows}) r WHERE seq = r.job_seq`, JSON.stringify(set))
+}
+
+/** Returns the jobs that it ended, for `reviewKeys`. */
+function* dropOldest(groups: readonly KeyGroup[], { now, dialect }: FlowClaim): Script<Row[]> {
+  const full = new Map<number, number[]>()
+  for (const { known, newest } of groups) {
+    const { maxQueued } = newest.settings
+    if (known !== undefined && maxQueued !== undefined) full.set(maxQueued, [...(full.get(maxQueued) ?? []), known.id])
+  }
+  const ended: Row[] = []
+  for (const [most, ids] of full) ended.push(...(yield* dropOldestOf(ids, { most, now, dialect })))
+  return ended
+}
+
+function* dropOldestOf(
+  ids: readonly number[],
+  { most, now, dialect }: { readonly most: number; readonly now: number; readonly dialect: Dialect },
+): Script<Row[]> {
+  return yield* run(
+    `UPDATE jobs SET state = 'dropped', ended_at = $2, last_error = $3 WHERE seq IN (
+      SELECT j.seq FROM (${dialect.rows('$1', { key_id: 'bigint' })}) r JOIN jobs j ON j.flow = r.key_id
+      WHERE j.ended_at IS NULL AND j.state = 'queued' AND j.seq <= (SELECT q.seq FROM jobs q
+        WHERE q.flow = r.key_id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq DESC LIMIT 1 OFFSET $4)
+      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${reviewed}`,
+    JSON.stringify(ids.map((id) => [id])),
+    now,
+    describeFull(most),
+    most,
+  )
+}

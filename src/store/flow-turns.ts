@@ -1,0 +1,294 @@
+// Starts the turns that are due and have room.
+import type { FlowSettings } from '../model/config/flow.ts'
+import {
+  countInRooms,
+  findBlocker,
+  listRooms,
+  type Place,
+  type Rooms,
+  toHoldBlocker,
+  toStoredBlocker,
+} from './flow-rooms.ts'
+import { type Dialect, type FlowClaim, type LineFacts, readFlowSettings, run, type Script } from './flow-script.ts'
+import type { Row } from './rows.ts'
+import { clockSetBackMs, sessionMark } from './rules.ts'
+
+const mostLines = 200
+/** Keys that one script visits beyond those that it starts. */
+const mostVisits = 40
+export const gatheredReason = 'A later turn of its key reads its message.'
+
+type Line = LineFacts & {
+  readonly text: string
+  rank: number
+  servedAt: number
+  /** Of the jobs without a flow, which take turns with the lines: since when the first ones are due. */
+  readonly plain?: readonly number[]
+}
+
+const selectLines = `WITH RECURSIVE l (line) AS (SELECT min(line) FROM flow_keys WHERE state = 'ready'
+    UNION ALL SELECT (SELECT min(line) FROM flow_keys WHERE state = 'ready' AND line > l.line) FROM l WHERE l.line IS NOT NULL)
+  SELECT l.line, (SELECT min(k.rank) FROM flow_keys k WHERE k.state = 'ready' AND k.line = l.line) AS rank, s.served_at
+  FROM l LEFT JOIN flow_lines s ON s.line = l.line WHERE l.line IS NOT NULL LIMIT ${mostLines}`
+
+function* readLines(): Script<Line[]> {
+  return (yield* run(selectLines)).map((row) => ({
+    // as: `toLine` makes it
+    ...(JSON.parse(String(row['line'])) as LineFacts),
+    text: String(row['line']),
+    rank: Number(row['rank']),
+    servedAt: Number(row['served_at'] ?? 0),
+  }))
+}
+
+/** The jobs without a flow as a line, if some are due. The engine starts them in the slots that the lines leave. */
+function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
+  const plain = (yield* run(selectPlain, limit)).map((row) => Number(row['run_at']))
+  const [rank] = plain
+  if (rank === undefined) return []
+  const [row] = yield* run(`SELECT served_at FROM flow_lines WHERE line = ''`)
+  const facts: LineFacts = { ring: '', total: null, limits: [], labels: [], headStartMs: 0 }
+  return [{ ...facts, text: '', rank, servedAt: Number(row?.['served_at'] ?? 0), plain }]
+}
+
+/** Since when the line waits for a turn, less its head start. Lines take turns: a start puts a line behind the others. */
+function toPlace({ rank, servedAt, headStartMs }: Line): number {
+  return Math.max(rank, servedAt - headStartMs)
+}
+
+/** Starts turns until the slots are used, or no line has room. `hasPlain`: whether jobs without a flow may be due. */
+export function* startTurns(
+  rooms: Rooms,
+  claim: FlowClaim,
+  hasPlain: boolean,
+): Script<ReadonlyMap<number, number | null>> {
+  const started = new Map<number, number | null>()
+  const open = [...(yield* readLines()), ...(hasPlain ? yield* readPlain(claim) : [])]
+  const starts: Rooms = new Map()
+  const served = new Set<Line>()
+  let plain = 0
+  for (let visits = claim.limit + mostVisits; visits > 0 && started.size + plain < claim.limit; visits -= 1) {
+    const line = open.toSorted((one, other) => toPlace(one) - toPlace(other))[0]
+    if (line === undefined) break
+    const close = () => open.splice(open.indexOf(line), 1)
+    if (line.plain !== undefined) {
+      plain += 1
+      line.rank = line.plain[plain] ?? Infinity
+      if (line.rank === Infinity) close()
+      line.servedAt = Math.max(claim.now, line.servedAt + 1)
+      served.add(line)
+      continue
+    }
+    if (!(yield* hasRoom(line, { rooms, starts, claim }))) {
+      close()
+      continue
+    }
+    const [key, next] = yield* run(selectReady(claim.dialect), line.text)
+    if (key === undefined) {
+      close()
+      continue
+    }
+    const job = yield* startKey(key, { line: line.text, rooms, claim })
+    line.rank = Number((next ?? key)['rank'])
+    if (job === undefined) continue
+    started.set(job.seq, job.lapsed)
+    for (const limit of line.limits) if (starts.has(limit)) starts.set(limit, (starts.get(limit) ?? 0) + 1)
+    // of two that are served in the same millisecond, the first comes first again
+    line.servedAt = Math.max(claim.now, line.servedAt + 1)
+    served.add(line)
+  }
+  for (const { text, servedAt } of served) {
+    const sql = `INSERT INTO flow_lines (line, served_at) VALUES ($1, $2) ON CONFLICT (line) DO UPDATE SET served_at = excluded.served_at`
+    yield* run(sql, text, servedAt)
+  }
+  return started
+}
+
+/** `starts`: the starts of each limit that were counted, and those of this script. */
+type Counts = { readonly rooms: Rooms; readonly starts: Rooms; readonly claim: FlowClaim }
+
+function* hasRoom({ ring, total, limits, labels }: Line, { rooms, starts, claim }: Counts): Script<boolean> {
+  const all = [...labels, ...limits.map((limit) => `limit:${limit}`), 'all']
+  if (claim.held.some((label) => all.includes(label))) return false
+  if (total !== null && (rooms.get(`mapping:${ring}`) ?? 0) >= total) return false
+  for (const limit of limits) {
+    const settings = Object.hasOwn(claim.limits, limit) ? claim.limits[limit] : undefined
+    if (settings?.total !== undefined && (rooms.get(`limit:${limit}`) ?? 0) >= settings.total) return false
+    if (settings?.starts !== undefined && !(yield* hasStart(limit, settings.starts, { starts, claim }))) return false
+  }
+  return true
+}
+
+type Starts = { readonly limit: number; readonly period: number; readonly burst?: number | undefined }
+
+/** At most `limit` starts in a period, and at most `burst` in the share of it in which as many would be spread. */
+function* hasStart(
+  name: string,
+  { limit, period, burst = limit }: Starts,
+  { starts, claim }: Pick<Counts, 'starts' | 'claim'>,
+): Script<boolean> {
+  const own = starts.get(name) ?? 0
+  starts.set(name, own)
+  const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
+  const inPeriod = Number((yield* run(sql, `start:${name}`, claim.now - period))[0]?.['count'])
+  if (inPeriod >= limit) return false
+  if (burst >= limit) return true
+  const share = Math.floor((period * burst) / limit)
+  return Number((yield* run(sql, `start:${name}`, claim.now - share))[0]?.['count']) < burst
+}
+
+type Head = { readonly seq: number; readonly id: string; readonly attempts: number; readonly lapsed: number | null }
+
+/** Of the job `j` and its flow `f`. */
+const toHeadColumns = ({
+  isUntouched,
+}: Dialect) => `j.seq, j.id AS job_id, j.run_at, j.created_at, j.attempts, j.fence, j.labels,
+    f.settings, f.lane, CASE WHEN ${isUntouched} THEN 1 ELSE 0 END AS untouched,
+    CASE WHEN EXISTS (SELECT 1 FROM jobs o WHERE o.lane = f.lane AND o.ended_at IS NULL) THEN 1 ELSE 0 END AS lane_used`
+
+/** The first two keys of the line `$1`, each with its oldest job. */
+const selectReady = (dialect: Dialect) => `SELECT k.id, k.ring, k.key, k.rank, ${toHeadColumns(dialect)}
+  FROM (SELECT id, ring, key, rank FROM flow_keys WHERE state = 'ready' AND line = $1 ORDER BY rank, id LIMIT 2) k
+    LEFT JOIN jobs j ON j.seq = (SELECT q.seq FROM jobs q
+      WHERE q.flow = k.id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq LIMIT 1)
+    LEFT JOIN job_flow f ON f.job_seq = j.seq
+  ORDER BY k.rank, k.id`
+
+const selectNewest = (
+  dialect: Dialect,
+) => `SELECT ${toHeadColumns(dialect)} FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
+  WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND ${dialect.isUntouched} ORDER BY j.seq DESC LIMIT 1`
+
+/** Starts the turn of a key, whose row has its oldest job. If it cannot start now, the key is no longer ready, or the job is ended. */
+function* startKey(
+  oldest: Row,
+  { line, rooms, claim }: { line: string; rooms: Rooms; claim: FlowClaim },
+): Script<Head | undefined> {
+  const { now, limits, dialect } = claim
+  const id = Number(oldest['id'])
+  if (oldest['seq'] === null) return yield* setKey(id, { state: 'idle' })
+  if (waitsForRetry(oldest, now)) return yield* setKey(id, { state: 'later', dueAt: Number(oldest['run_at']) })
+  const gathers = readFlowSettings(oldest).onNew === 'gather' && oldest['untouched'] === 1
+  const head = gathers ? (yield* run(selectNewest(dialect), id))[0] : oldest
+  if (head === undefined) return undefined
+  if (waitsForRetry(head, now)) return yield* setKey(id, { state: 'later', dueAt: Number(head['run_at']) })
+  const settings = readFlowSettings(head)
+  const place: Place = { id, ring: String(oldest['ring']), key: String(oldest['key']), limits: settings.limits }
+  const lane = head['lane'] ?? null
+  const usedLane = head['lane_used'] === 1 ? lane : null
+  const blocker = findHeldSession(head, claim.held) ?? findBlocker(place, { settings, usedLane, rooms, limits })
+  if (blocker !== undefined) return yield* setKey(id, { state: 'blocked', blocker: toStoredBlocker(blocker, line) })
+  const job: Head = {
+    seq: Number(head['seq']),
+    id: String(head['job_id']),
+    attempts: Number(head['attempts']),
+    lapsed: head['fence'] === 0 ? null : Number(head['fence']),
+  }
+  if (!(yield* countRate(settings, job, now))) return undefined
+  if (gathers) yield* gatherOlder({ id, by: job, claim })
+  return yield* startJob(job, { place, settings, lane, rooms, claim })
+}
+
+function waitsForRetry({ run_at: at, created_at: createdAt }: Row, now: number): boolean {
+  const runAt = Number(at)
+  return runAt > now && runAt !== createdAt && runAt <= now + clockSetBackMs
+}
+
+function findHeldSession({ labels }: Row, held: readonly string[]): string | undefined {
+  const sessions = held.filter((label) => label.startsWith(sessionMark))
+  if (sessions.length === 0) return undefined
+  // as: the planner makes them
+  const own = JSON.parse(String(labels ?? '[]')) as string[]
+  const label = sessions.find((session) => own.includes(session))
+  return label === undefined ? undefined : toHoldBlocker(label)
+}
+
+type Change = {
+  readonly state: 'idle' | 'later' | 'blocked'
+  readonly dueAt?: number | null
+  readonly blocker?: string | null
+}
+
+function* setKey(id: number, { state, dueAt = null, blocker = null }: Change): Script<undefined> {
+  yield* run(
+    'UPDATE flow_keys SET state = $2, due_at = coalesce(CAST($3 AS bigint), due_at), blocker = $4 WHERE id = $1',
+    id,
+    state,
+    dueAt,
+    blocker,
+  )
+  return undefined
+}
+
+/** Counts a turn under its rate limit, once. False: there is no room, and the job is ended. */
+function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: number): Script<boolean> {
+  if (rate === undefined) return true
+  const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
+  const used = Number((yield* run(sql, rate.name, now - rate.periodMs))[0]?.['count'])
+  if (used < rate.limit) {
+    yield* run('INSERT INTO flow_counts (name, at) VALUES ($1, $2)', rate.name, now)
+    yield* run('UPDATE job_flow SET settings = $2 WHERE job_seq = $1', seq, JSON.stringify(others))
+    return true
+  }
+  const reason = `The rateLimit was reached: ${rate.limit} in ${Math.round(rate.periodMs / 1_000)} s had started.`
+  yield* run(
+    `UPDATE jobs SET state = 'skipped', ended_at = $2, last_error = $3 WHERE seq = $1 AND state = 'queued'`,
+    seq,
+    now,
+    reason,
+  )
+  return false
+}
+
+function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClaim }): Script<void> {
+  const ended = yield* run(
+    `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = $4 WHERE seq IN (SELECT j.seq FROM jobs j
+      WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND j.seq < $5 AND ${claim.dialect.isUntouched}) RETURNING seq`,
+    id,
+    claim.now,
+    gatheredReason,
+    by.id,
+    by.seq,
+  )
+  if (ended.length === 0) return
+  // one of them may have been claimed before, and then it has gathered others
+  yield* run(
+    `UPDATE jobs SET ended_by = $1 WHERE last_error = $2
+      AND ended_by IN (SELECT id FROM jobs WHERE ended_by = $1 AND last_error = $2)`,
+    by.id,
+    gatheredReason,
+  )
+}
+
+type Start = {
+  readonly place: Place
+  readonly settings: FlowSettings
+  readonly lane: Row[string] | null
+  readonly rooms: Rooms
+  readonly claim: FlowClaim
+}
+
+const longestPeriodMs = 31 * 86_400_000
+
+function* startJob(job: Head, { place, settings, lane, rooms, claim }: Start): Script<Head | undefined> {
+  const { now, leaseMs, limits, dialect } = claim
+  const rows = yield* run(
+    `UPDATE jobs SET state = 'running', gate = 0, lane = $2, fence = ${dialect.newFence}, locked_until = $3
+      WHERE seq = $1 AND state = 'queued' AND ended_at IS NULL RETURNING seq`,
+    job.seq,
+    typeof lane === 'string' ? lane : null,
+    now + leaseMs,
+  )
+  if (rows.length === 0) return undefined
+  yield* run('UPDATE flow_keys SET rank = $2 WHERE id = $1', place.id, now - settings.headStartMs)
+  countInRooms(rooms, listRooms(place))
+  for (const name of settings.limits) {
+    if (!Object.hasOwn(limits, name) || limits[name]?.starts === undefined) continue
+    yield* run('INSERT INTO flow_counts (name, at) VALUES ($1, $2)', `start:${name}`, now)
+    yield* run(
+      'DELETE FROM flow_counts WHERE seq IN (SELECT seq FROM flow_counts WHERE at < $1 ORDER BY at LIMIT 4)',
+      now - longestPeriodMs,
+    )
+  }
+  return job
+}

@@ -1,0 +1,80 @@
+// Which turns of flows start: one algorithm for all engines, as a script of SQL statements that each engine runs in one transaction, under a
+// lock that no other claim has.
+//
+// flow_keys has a row for each key with unfinished jobs. Its rank is the moment since when the key waits for a turn, less its head start:
+//
+//   idle ──▶ later ──▶ ready ──▶ (a turn starts) ──▶ ready, behind the others
+//             ▲ retry    │ ▲
+//             └──────────┤ │ the blocker has room
+//                        ▼ │
+//                      blocked
+//
+// A line is the set of keys that share mapping, limits, labels and head start. A line that has no room is left out as a whole, and a blocked
+// key is not read again before its blocker has room. So a claim reads some rows for each line, each running job and each free slot, however
+// many jobs wait.
+import { countRunning, unblockKeys } from './flow-rooms.ts'
+import type { FlowClaim, FlowClaimed, Script } from './flow-script.ts'
+import { run } from './flow-script.ts'
+import { expireJobs } from './flow-ends.ts'
+import { sortJobs } from './flow-sort.ts'
+import { gatheredReason, startTurns } from './flow-turns.ts'
+import type { Row } from './rows.ts'
+
+const openedAtOnce = 200
+const noJobs: FlowClaimed = { started: new Map(), isSorted: true }
+
+const has = (rows: string, name: string) => `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
+
+// not EXISTS: while its statistics are old, Postgres would read the table in place of the index
+const isDue = (first: string, now: string, name: string) =>
+  `CASE WHEN (SELECT ${first}) <= ${now} THEN 1 ELSE 0 END AS ${name}`
+
+/** What there is to do for a claim, as columns with 0 or 1. Each reads the first row of an index. `now`: an SQL expression. */
+export const hintColumns = (now: string) =>
+  [
+    has('jobs WHERE flow = 0 AND ended_at IS NULL', 'unsorted'),
+    has('flow_cancels', 'cancels'),
+    isDue('min(expires_at) FROM job_flow WHERE expires_at IS NOT NULL', now, 'expired'),
+    isDue(`min(due_at) FROM flow_keys WHERE state = 'later'`, now, 'due'),
+    has(`flow_keys WHERE state = 'ready'`, 'ready'),
+    has(`flow_keys WHERE state = 'blocked'`, 'blocked'),
+    has(`flow_keys WHERE state = 'idle'`, 'idle'),
+  ].join(', ')
+
+/** The milliseconds since the epoch when a claim may find something to do; null if it will not. */
+export const selectNextFlow = `SELECT min(at) AS at FROM (
+  SELECT 0 AS at WHERE EXISTS (SELECT 1 FROM jobs WHERE flow = 0 AND ended_at IS NULL) OR EXISTS (SELECT 1 FROM flow_cancels)
+    OR EXISTS (SELECT 1 FROM flow_keys WHERE state = 'ready') OR EXISTS (SELECT 1 FROM flow_keys WHERE state = 'blocked')
+  UNION ALL SELECT * FROM (SELECT due_at FROM flow_keys WHERE state = 'later' ORDER BY due_at LIMIT 1) l
+  UNION ALL SELECT * FROM (SELECT expires_at FROM job_flow WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1) e) n`
+
+/** Starts the turns that are due and have room. `hints`: the `hintColumns`, and `plain`: whether a job without a flow is queued. */
+export function* claimFlows(claim: FlowClaim, hints: Row): Script<FlowClaimed> {
+  const { now, dialect } = claim
+  const { plain, ...own } = hints
+  if (Object.values(own).every((hint) => hint === 0)) return noJobs
+  const hasCancels = own['cancels'] === 1
+  const isSorted = (own['unsorted'] === 0 && !hasCancels) || (yield* sortJobs(claim, hasCancels))
+  // a cancel that waits for a job to be sorted comes first
+  if (own['expired'] === 1 && isSorted) yield* expireJobs(claim)
+  if (own['due'] === 1) yield* run(openDue, now, openedAtOnce)
+  const rooms = yield* countRunning(claim.held)
+  if (own['blocked'] === 1) yield* unblockKeys(rooms, dialect)
+  if (own['idle'] === 1) yield* run(deleteIdle)
+  // a job that is not sorted yet may replace one that would start
+  if (!isSorted || claim.limit <= 0) return { ...noJobs, isSorted }
+  return { started: yield* startTurns(rooms, claim, plain === 1), isSorted }
+}
+
+const openDue = `UPDATE flow_keys SET state = 'ready' WHERE id IN
+  (SELECT id FROM flow_keys WHERE state = 'later' AND due_at <= $1 ORDER BY due_at LIMIT $2)`
+const deleteIdle = `DELETE FROM flow_keys WHERE id IN (SELECT k.id FROM flow_keys k WHERE k.state = 'idle'
+  AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.flow = k.id AND j.ended_at IS NULL) ORDER BY k.id LIMIT 16)`
+
+/** After a job of the key `$2` was queued again, due at `$1`. An older one, which was dead, does not wait for its time. */
+export const reopenKey = `UPDATE flow_keys SET state = 'later', blocker = NULL,
+  due_at = CASE WHEN state = 'later' AND due_at < $1 THEN due_at ELSE coalesce((SELECT CASE WHEN run_at < $1 THEN run_at END
+    FROM jobs WHERE flow = $2 AND ended_at IS NULL AND state = 'queued' ORDER BY seq LIMIT 1), $1) END WHERE id = $2`
+
+/** The seqs of the jobs whose messages the job `$1` reads. */
+export const gathered = `SELECT j.seq FROM jobs j WHERE j.ended_by = $1 AND j.last_error = '${gatheredReason}'`

@@ -1,0 +1,122 @@
+// The tables of flows, how Postgres runs their scripts, and the lock that orders what changes them.
+import type { Dialect, Script } from '../flow-script.ts'
+import type { Param, Query } from './pool.ts'
+
+/**
+ * jobs.gate: 0 = may be claimed, 3 = waits in a flow, 4 = kept back by a hold. jobs.flow: null if the job has no flow; 0 until a claim has
+ * sorted it; then the id of its row in flow_keys. A queued job with a flow has no lane: it enters its lane when it is claimed. jobs.labels: a
+ * JSON array of the names by which `holds` find the job. jobs.ended_by: the id of the job that superseded it.
+ *
+ * endings: running jobs that must end in a state, and why. flow_keys has the keys with unfinished jobs, and is made from jobs and job_flow.
+ * job_flow.settings is JSON. flow_counts: the starts that rate limits count.
+ */
+export const flowSchema = `
+ALTER TABLE jobs ADD COLUMN gate smallint NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN flow bigint;
+ALTER TABLE jobs ADD COLUMN ended_by text COLLATE "C";
+ALTER TABLE jobs ADD COLUMN labels text;
+DROP INDEX jobs_queued;
+CREATE INDEX jobs_queued ON jobs (seq) WHERE state = 'queued' AND gate = 0;
+DROP INDEX jobs_unlaned;
+CREATE INDEX jobs_unlaned ON jobs (seq) WHERE lane IS NULL AND state = 'queued' AND gate = 0;
+CREATE INDEX jobs_held ON jobs (seq) WHERE state = 'queued' AND gate = 4;
+CREATE INDEX jobs_flow ON jobs (flow, seq) WHERE flow IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_ended_by ON jobs (ended_by, seq) WHERE ended_by IS NOT NULL;
+CREATE TABLE holds (
+  label text COLLATE "C" NOT NULL,
+  kind text COLLATE "C" NOT NULL,
+  at bigint NOT NULL,
+  until bigint,
+  author text,
+  reason text NOT NULL,
+  PRIMARY KEY (label, kind)
+);
+CREATE TABLE endings (
+  job_seq bigint PRIMARY KEY REFERENCES jobs (seq) ON DELETE CASCADE,
+  at bigint NOT NULL,
+  state text NOT NULL,
+  ended_by text,
+  reason text NOT NULL
+);
+CREATE TABLE job_flow (
+  job_seq bigint PRIMARY KEY REFERENCES jobs (seq) ON DELETE CASCADE,
+  delivery_seq bigint NOT NULL,
+  ring text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  lane text COLLATE "C",
+  expires_at bigint,
+  settings text NOT NULL
+);
+CREATE INDEX job_flow_expires ON job_flow (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE flow_keys (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  ring text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  line text COLLATE "C" NOT NULL,
+  state text COLLATE "C" NOT NULL,
+  rank bigint NOT NULL,
+  due_at bigint NOT NULL,
+  first_at bigint NOT NULL,
+  blocker text COLLATE "C",
+  UNIQUE (ring, key)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX flow_keys_ready ON flow_keys (line, rank, id) WHERE state = 'ready';
+CREATE INDEX flow_keys_later ON flow_keys (due_at) WHERE state = 'later';
+CREATE INDEX flow_keys_blocked ON flow_keys (blocker, rank, id) WHERE state = 'blocked';
+CREATE INDEX flow_keys_idle ON flow_keys (id) WHERE state = 'idle';
+CREATE TABLE flow_lines (line text COLLATE "C" PRIMARY KEY, served_at bigint NOT NULL) WITH (fillfactor = 70);
+CREATE TABLE flow_counts (
+  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  name text COLLATE "C" NOT NULL,
+  at bigint NOT NULL
+);
+CREATE INDEX flow_counts_name ON flow_counts (name, at);
+CREATE INDEX flow_counts_at ON flow_counts (at);
+CREATE TABLE flow_cancels (
+  delivery_seq bigint PRIMARY KEY,
+  ring text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  reason text NOT NULL
+);
+`
+
+/** 52 random bits, and never 0, which no claim has. */
+export const newFence = '1 + floor(random() * 4503599627370496)::bigint'
+
+const toElements = (param: string) => `json_array_elements(CAST(${param} AS json)) AS listed (value)`
+
+export const dialect: Dialect = {
+  list: (param) => `SELECT CAST(value #>> '{}' AS bigint) FROM ${toElements(param)}`,
+  rows: (param, columns) => {
+    const values = Object.entries(columns).map(
+      ([name, type], place) => `CAST(value ->> ${place} AS ${type}) AS ${name}`,
+    )
+    return `SELECT ${values.join(', ')} FROM ${toElements(param)}`
+  },
+  newFence,
+  isUntouched: `j.attempts = 0 AND EXISTS (SELECT 1 FROM job_parts p WHERE p.job_seq = j.seq AND p.steps = '[]')`,
+}
+
+export async function runScript<Result>(query: Query, script: Script<Result>): Promise<Result> {
+  for (let step = script.next([]); ;) {
+    if (step.done === true) return step.value
+    step = script.next(await query(step.value.sql, ...step.value.params))
+  }
+}
+
+/**
+ * Everything that changes queued jobs of flows takes this lock before it locks a job: claims, and what ends, drops or wakes jobs. A report
+ * does not: it has locked only its own job, which runs, before it waits for the key of this job.
+ */
+const lock = `pg_advisory_xact_lock(hashtextextended('hookloom flow ' || current_schema(), 0))::text`
+
+/** `which`: a condition with its parameters. Takes the lock only if an unfinished job of a flow fulfils it. */
+export async function lockFlows(query: Query, which: string, ...params: readonly Param[]): Promise<void> {
+  const jobs = `SELECT 1 FROM jobs WHERE flow IS NOT NULL AND ended_at IS NULL AND ${which}`
+  await query(`SELECT CASE WHEN EXISTS (${jobs}) THEN ${lock} END AS locked`, ...params)
+}
+
+const hasFlows = 'EXISTS (SELECT 1 FROM jobs WHERE flow IS NOT NULL AND ended_at IS NULL)'
+/** Takes the lock if there are jobs of flows. `flows`: whether there are. */
+export const lockIfFlows = `(${hasFlows})::int AS flows, CASE WHEN ${hasFlows} THEN ${lock} END AS locked`

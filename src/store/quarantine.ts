@@ -1,0 +1,61 @@
+// Refused requests that are kept, sealed. The store sees how many there are and whose they may be, and nothing of what they contain.
+
+/** A refused request, as lists show it. `place`: in the order of arrival. */
+export type QuarantinedRequest = {
+  readonly place: number
+  readonly requestId: string
+  /** Milliseconds since the epoch, by the clock of the gateway that refused it. */
+  readonly receivedAt: number
+  readonly hook: string
+  /** Why it was refused, as JSON. Nothing in it comes from its headers, its query or its body. */
+  readonly refusal: string
+  /** Names the key that opens `sealed`. */
+  readonly keyId: string
+}
+
+/** `sealed`: its head and its body, encrypted. */
+export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
+  /** With `network`, the key of a share of the space. A configured name, so that strangers cannot create many shares. */
+  readonly hookLabel: string
+  readonly network: string
+  /** Whether the hook let in a request of this network before. Those of other networks are deleted first. */
+  readonly isKnown: boolean
+  readonly sealed: Uint8Array
+}
+
+/** `olderThan`: requests that arrived before this moment are deleted too. Milliseconds since the epoch. */
+export type QuarantineBounds = {
+  readonly maxRequests: number
+  readonly maxBytes: number
+  readonly olderThan: number
+}
+
+export type QuarantineQuery = {
+  readonly limit: number
+  /** A place: those that follow it. 0: from the oldest on. */
+  readonly after?: number | undefined
+  readonly hook?: string | undefined
+  /** Milliseconds since the epoch: only those that arrived then or later. */
+  readonly since?: number | undefined
+}
+
+export const quarantineColumns = 'id, received_at, hook, label, network, known, bytes, key_id, refusal, sealed'.split(
+  ', ',
+)
+
+/**
+ * The requests beyond the bounds, as SQL: the oldest ones of the largest sender of the largest hook, until the others fit. So a
+ * flood from one network, or to one hook, deletes its own requests. Requests of networks that the hook knows are deleted last.
+ *
+ * `larger`: the name of the function that returns the larger of two numbers. `rows` and `bytes`: the parameters of the bounds.
+ */
+export function selectBeyond({ larger, rows, bytes }: { larger: string; rows: string; bytes: string }): string {
+  const share = (window: string) =>
+    `${larger}(1.0 * row_number() OVER ${window} / ${rows}, 1.0 * sum(bytes) OVER ${window} / ${bytes})`
+  const ofSender = `SELECT seq, label, known, bytes, ${share('sender')} AS share FROM quarantine
+    WINDOW sender AS (PARTITION BY label, network ORDER BY seq DESC)`
+  const ofHook = `SELECT seq, known, bytes, ${share('hooks')} AS share FROM (${ofSender}) s
+    WINDOW hooks AS (PARTITION BY label ORDER BY known DESC, share, seq DESC)`
+  return `SELECT seq FROM (SELECT seq, row_number() OVER everything AS place, sum(bytes) OVER everything AS total FROM (${ofHook}) h
+    WINDOW everything AS (ORDER BY known DESC, share, seq DESC)) ranked WHERE place > ${rows} OR total > ${bytes}`
+}

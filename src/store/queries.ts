@@ -1,0 +1,40 @@
+// What the store is asked for: filters of deliveries, and the steps of a search.
+import type { DeliveryState } from '../model/delivery.ts'
+import type { Row } from './rows.ts'
+
+/** A search looks into the beginning of a payload, a message or a reply, up to so many bytes or characters. */
+export const searchedBytes = 32_768
+
+/** Where a step of a search ends. `receivedAt`: milliseconds since the epoch. */
+export type SearchStep = { readonly id: string; readonly receivedAt: number }
+
+export function toStep({ id, received_at: receivedAt }: Row): SearchStep {
+  return { id: String(id), receivedAt: Number(receivedAt) }
+}
+
+/** Filters of `deliveries`. A delivery must match every filter that is given. `since` and `until` are milliseconds since the epoch. */
+export type DeliveriesQuery = {
+  readonly limit: number
+  readonly state?: DeliveryState | undefined
+  readonly hook?: string | undefined
+  readonly source?: string | undefined
+  readonly text?: string | undefined
+  readonly since?: number | undefined
+  /** Exclusive. */
+  readonly until?: number | undefined
+  readonly before?: string | undefined
+  readonly from?: string | undefined
+}
+
+/** Filters of `kept`. */
+export type KeptQuery = {
+  readonly limit: number
+  /** The id of a delivery: only those that arrived before it; none if the store has no such id. */
+  readonly before?: string | undefined
+  readonly hook?: string | undefined
+  readonly source?: string | undefined
+  /** Only those that were received then or later. */
+  readonly since?: number | undefined
+  /** Ids of mappings: only deliveries that one of them took. */
+  readonly mappings?: readonly string[] | undefined
+}

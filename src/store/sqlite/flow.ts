@@ -1,0 +1,138 @@
+// The tables of flows, and how SQLite runs their scripts.
+import { reopenKey as reopenAnyKey } from '../flow.ts'
+import { type Dialect, reviewKeys, type Script } from '../flow-script.ts'
+import type { Database, Row, SqlValue } from './driver.ts'
+import type { JobValues } from './operations.ts'
+
+/**
+ * jobs.flow: null if the job has no flow; 0 until a claim has sorted it; then the id of its row in flow_keys. A queued job with a flow has
+ * gate 3 and no lane: it enters its lane when it is claimed. jobs.labels: a JSON array of the names by which `holds` find the job. Gate 4: a
+ * hold keeps the job back. jobs.ended_by: the id of the job that superseded it.
+ *
+ * endings: running jobs that must end in a state, and why. flow_keys has the keys with unfinished jobs, and is made from jobs and job_flow.
+ * job_flow.settings is JSON. flow_counts: the starts that rate limits count.
+ */
+export const flowSchema = `
+ALTER TABLE jobs ADD COLUMN flow INTEGER;
+ALTER TABLE jobs ADD COLUMN ended_by TEXT;
+ALTER TABLE jobs ADD COLUMN labels TEXT;
+CREATE INDEX jobs_flow ON jobs (flow, seq) WHERE flow IS NOT NULL AND ended_at IS NULL;
+CREATE INDEX jobs_ended_by ON jobs (ended_by, seq) WHERE ended_by IS NOT NULL;
+CREATE INDEX jobs_ended_early ON jobs (state) WHERE state IN ('superseded', 'cancelled', 'expired', 'skipped');
+CREATE TABLE holds (
+  label TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  until INTEGER,
+  author TEXT,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (label, kind)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE endings (
+  job_seq INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  ended_by TEXT,
+  reason TEXT NOT NULL
+) STRICT;
+CREATE TABLE job_flow (
+  job_seq INTEGER PRIMARY KEY,
+  delivery_seq INTEGER NOT NULL,
+  ring TEXT NOT NULL,
+  key TEXT NOT NULL,
+  lane TEXT,
+  expires_at INTEGER,
+  settings TEXT NOT NULL
+) STRICT;
+CREATE INDEX job_flow_expires ON job_flow (expires_at) WHERE expires_at IS NOT NULL;
+CREATE TABLE flow_keys (
+  id INTEGER PRIMARY KEY,
+  ring TEXT NOT NULL,
+  key TEXT NOT NULL,
+  line TEXT NOT NULL,
+  state TEXT NOT NULL,
+  rank INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  first_at INTEGER NOT NULL,
+  blocker TEXT,
+  UNIQUE (ring, key)
+) STRICT;
+CREATE INDEX flow_keys_ready ON flow_keys (line, rank, id) WHERE state = 'ready';
+CREATE INDEX flow_keys_later ON flow_keys (due_at) WHERE state = 'later';
+CREATE INDEX flow_keys_blocked ON flow_keys (blocker, rank, id) WHERE state = 'blocked';
+CREATE INDEX flow_keys_idle ON flow_keys (id) WHERE state = 'idle';
+CREATE TABLE flow_lines (line TEXT PRIMARY KEY, served_at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE flow_counts (seq INTEGER PRIMARY KEY, name TEXT NOT NULL, at INTEGER NOT NULL) STRICT;
+CREATE INDEX flow_counts_name ON flow_counts (name, at);
+CREATE INDEX flow_counts_at ON flow_counts (at);
+CREATE TABLE flow_cancels (
+  delivery_seq INTEGER PRIMARY KEY,
+  ring TEXT NOT NULL,
+  key TEXT NOT NULL,
+  reason TEXT NOT NULL
+) STRICT;
+CREATE TRIGGER jobs_flow_deleted AFTER DELETE ON jobs WHEN old.flow IS NOT NULL BEGIN
+  DELETE FROM job_flow WHERE job_seq = old.seq;
+END;
+`
+
+const reopenKey = reopenAnyKey.replaceAll('$', '?')
+
+/** 53 random bits, and never 0, which no claim has. */
+export const newFence = '(random() & 9007199254740991) | 1'
+
+type FlowRow = { flow: NonNullable<JobValues['flow']>; seq: number; deliverySeq: number; at: number }
+
+export function insertFlow(db: Database, { flow, seq, deliverySeq, at }: FlowRow): void {
+  const [ring, key, lane, expiresMs, settings] = flow
+  const sql = `INSERT INTO job_flow (job_seq, delivery_seq, ring, key, lane, expires_at, settings) VALUES (?, ?, ?, ?, ?, ?, ?)`
+  db.run(sql, seq, deliverySeq, ring, key, lane, expiresMs === null ? null : at + expiresMs, settings)
+}
+
+export const dialect: Dialect = {
+  list: (param) => `SELECT value FROM json_each(${param})`,
+  rows: (param, columns) => {
+    const values = Object.keys(columns).map((name, place) => `value ->> ${place} AS ${name}`)
+    return `SELECT ${values.join(', ')} FROM json_each(${param})`
+  },
+  newFence,
+  isUntouched: `j.attempts = 0 AND j.steps = '[]'`,
+}
+
+export const selectPlain = `SELECT run_at FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL ORDER BY seq LIMIT $1`
+
+/** The statements of scripts with the placeholders of SQLite. There are about fifty. */
+const statements = new Map<string, string>()
+
+function translateForSqlite(sql: string): string {
+  const known = statements.get(sql) ?? sql.replaceAll(/\$(\d)/g, '?$1')
+  statements.set(sql, known)
+  return known
+}
+
+export function runScript<Result>(db: Database, script: Script<Result>): Result {
+  for (let step = script.next([]); ;) {
+    if (step.done === true) return step.value
+    const { sql, params } = step.value
+    step = script.next(db.all(translateForSqlite(sql), ...params))
+  }
+}
+
+/** A queued job with a flow waits outside of its lane, and its key is looked at again when the job is due. */
+export function returnToFlow(db: Database, seq: SqlValue): void {
+  const [job] = db.all(
+    'UPDATE jobs SET gate = 3, lane = NULL WHERE seq = ? AND flow IS NOT NULL RETURNING flow, run_at',
+    seq,
+  )
+  if (job !== undefined) reopenFlow(db, job)
+}
+
+/** The keys of queued jobs that were ended: see `reviewKeys`. */
+export function reviewFlows(db: Database, ended: readonly Row[]): void {
+  runScript(db, reviewKeys(ended, dialect))
+}
+
+/** The key of a queued job is looked at again when the job is due. */
+export function reopenFlow(db: Database, { flow = null, run_at: runAt = null }: Row): void {
+  if (flow !== null) db.run(reopenKey, runAt, flow)
+}

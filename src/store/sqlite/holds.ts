@@ -1,0 +1,55 @@
+// Holds, which keep jobs back by their labels.
+import type { Hold, NewHold } from '../records.ts'
+import { toHold } from '../rows.ts'
+import type { Database } from './driver.ts'
+
+/** The labels of the holds that apply now. The usual case reads one empty table. */
+export function findHeldLabels(db: Database, at: number): string[] {
+  return db.all('SELECT label FROM holds WHERE until IS NULL OR until > ?', at).map(({ label }) => String(label))
+}
+
+const closeGates = `UPDATE jobs SET gate = 4 WHERE seq IN (
+    SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 AND ended_at IS NULL ORDER BY seq LIMIT ?2)
+  AND EXISTS (SELECT 1 FROM json_each(?1) held WHERE held.value IN (SELECT value FROM json_each(labels))
+    OR (held.value = 'all' AND delivery_seq IS NOT NULL))`
+
+/** Closes the gates of due jobs that a hold keeps back. Each job is visited once, until its hold ends. */
+export function holdBack(db: Database, held: readonly string[], limit: number): void {
+  while (db.run(closeGates, JSON.stringify(held), limit).changes > 0);
+}
+
+/** Lets the jobs run whose holds have ended by themselves. */
+export function endHolds(db: Database, at: number): void {
+  if (db.run('DELETE FROM holds WHERE until <= ?', at).changes > 0) openHeld(db)
+}
+
+/** A job that another hold still keeps back is found again at the next claim. */
+function openHeld(db: Database): void {
+  db.run(`UPDATE jobs SET gate = 0 WHERE state = 'queued' AND gate = 4 AND ended_at IS NULL`)
+}
+
+export function hold(db: Database, { hold: given, at }: { hold: NewHold; at: number }): undefined {
+  const { label, kind, reason, author, forMs } = given
+  db.run(
+    `INSERT INTO holds (label, kind, at, until, author, reason) VALUES (?, ?, ?, ?, ?, ?)
+      ON CONFLICT (label, kind) DO UPDATE SET at = excluded.at, until = excluded.until, author = excluded.author, reason = excluded.reason`,
+    label,
+    kind,
+    at,
+    forMs === undefined ? null : at + forMs,
+    author ?? null,
+    reason,
+  )
+}
+
+export function unhold(db: Database, { label, kind }: Pick<Hold, 'label' | 'kind'>): boolean {
+  const { changes } = db.run('DELETE FROM holds WHERE label = ? AND kind = ?', label, kind)
+  if (changes > 0) openHeld(db)
+  return changes > 0
+}
+
+export function readHolds(db: Database, at: number): Hold[] {
+  return db
+    .all('SELECT * FROM holds WHERE until IS NULL OR until > ? ORDER BY label, kind', at)
+    .map((row) => toHold(row, at))
+}

@@ -1,0 +1,251 @@
+// Why queued jobs wait: the facts, read by one script for all engines. deliveries/waits.ts makes a sentence of them.
+import type { SharedLimits } from '../model/config/flow.ts'
+import { countRunning, findBlocker, type Place, type Rooms } from './flow-rooms.ts'
+import { type LineFacts, readFlowSettings, run, type Script } from './flow-script.ts'
+import type { Hold } from './records.ts'
+import { type Row, toHold } from './rows.ts'
+
+/** The position of a job among the jobs that wait for the same thing. `place`: 1 is next; undefined beyond 1,000. */
+type Queue = { readonly place: number | undefined; readonly oldestForMs: number }
+
+/** The first thing that keeps a queued job back. Moments are milliseconds from now, by the clock of the store. */
+export type Wait = { readonly jobId: string } & (
+  | { readonly kind: 'hold'; readonly hold: Hold; readonly agoMs: number }
+  | { readonly kind: 'budget'; readonly name: string; readonly forMs: number }
+  | { readonly kind: 'retry'; readonly forMs: number; readonly attempts: number }
+  | { readonly kind: 'quiet'; readonly forMs: number }
+  /** Jobs of its key that come first. */
+  | { readonly kind: 'behind'; readonly jobs: number }
+  /** `most`: running turns of its key. `endingId`: the run that it replaces, and that has not ended yet. */
+  | { readonly kind: 'key'; readonly most: number; readonly endingId: string | undefined }
+  /** Another job of its session: `runningId` runs, or `jobs` come first. */
+  | { readonly kind: 'session'; readonly runningId: string | undefined; readonly jobs: number }
+  /** The share of its key in a concurrency limit is used up. */
+  | { readonly kind: 'share'; readonly limit: string; readonly most: number }
+  /** The concurrency limit `name`, or that of the mapping of the job, is reached. */
+  | ({
+      readonly kind: 'limit' | 'mapping'
+      readonly name: string
+      readonly used: number
+      readonly most: number
+    } & Queue)
+  /** A rate limit is reached: no more turns may start in this period. */
+  | ({ readonly kind: 'starts'; readonly name: string; readonly most: number; readonly periodMs: number } & Queue)
+  /** Nothing but a free slot. `running`: the jobs that run, on all gateways. */
+  | { readonly kind: 'slot'; readonly running: number }
+)
+
+/** The part of the store that says why jobs wait. */
+export interface WaitReader {
+  /** What keeps these jobs back, in no order. Jobs that are not queued are left out. */
+  waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
+  /** The number of queued jobs of a key; `most` if there are more. It reads as many, and all jobs that no claim has sorted yet. */
+  queuedOf(query: FlowQueue): Promise<number>
+  /** Counts entries of indexes, two for each key. */
+  waitCounts(): Promise<WaitCounts>
+}
+
+/**
+ * How many wait, by reason. Keys of flows: `quiet` until a moment, `blocked` by a turn of their key or session, or by their share of a limit;
+ * `ready` for a limit or a slot. Jobs: `paused` by a hold, without a flow; `budget`.
+ */
+export type WaitCounts = { readonly [Reason in 'quiet' | 'blocked' | 'ready' | 'paused' | 'budget']: number }
+
+/** `ring` and `key`: as a job has them in its flow. */
+export type FlowQueue = { readonly ring: string; readonly key: string; readonly most: number }
+
+type WaitsQuery = {
+  readonly ids: readonly string[]
+  readonly limits: SharedLimits
+  readonly now: number
+  /** The texts of a JSON array, which is a parameter, as a subquery. */
+  readonly texts: (param: string) => string
+}
+
+const mostCounted = 1_000
+const countFirst = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${mostCounted}) first)`
+const inLane = (lane: string) => `SELECT e.id FROM jobs e WHERE e.lane = ${lane} AND e.ended_at IS NULL
+  AND e.state = 'running' LIMIT 1`
+
+const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failing_since, j.run_at, j.created_at,
+    j.labels, j.lane, j.budget, j.delivery_seq, j.flow, f.ring, f.key, f.settings, f.lane AS flow_lane, k.id AS key_id,
+    k.state AS key_state, k.rank, k.due_at, k.line,
+    ${countFirst(`jobs e WHERE e.flow = k.id AND e.ended_at IS NULL AND e.state = 'queued' AND e.seq < j.seq`)} AS before,
+    ${countFirst('jobs e WHERE e.lane = j.lane AND e.ended_at IS NULL AND e.seq < j.seq')} AS lane_before,
+    (${inLane('coalesce(j.lane, f.lane)')}) AS lane_running,
+    CASE WHEN EXISTS (SELECT 1 FROM jobs o WHERE o.lane = f.lane AND o.ended_at IS NULL) THEN 1 ELSE 0 END AS lane_used,
+    (SELECT r.id FROM jobs r JOIN endings e ON e.job_seq = r.seq WHERE r.flow = k.id AND r.ended_at IS NULL
+      AND r.state = 'running' LIMIT 1) AS ending_id
+  FROM jobs j LEFT JOIN job_flow f ON f.job_seq = j.seq LEFT JOIN flow_keys k ON k.id = j.flow
+  WHERE j.state = 'queued' AND j.ended_at IS NULL AND j.id IN (${ids})`
+
+/** What is read once for all jobs. */
+type Shared = {
+  readonly query: WaitsQuery
+  readonly holds: readonly Hold[]
+  readonly rooms: Rooms
+  readonly running: number
+  readonly lines: readonly Line[]
+}
+
+export function* readWaits(query: WaitsQuery): Script<Wait[]> {
+  const jobs = query.ids.length === 0 ? [] : yield* run(selectWaiting(query.texts('$1')), JSON.stringify(query.ids))
+  if (jobs.length === 0) return []
+  const { now } = query
+  const holds = yield* run('SELECT * FROM holds WHERE until IS NULL OR until > $1', now)
+  const [counted] = yield* run(`SELECT count(*) AS count FROM jobs WHERE state = 'running' AND ended_at IS NULL`)
+  const hasFlow = jobs.some(({ key_id: keyId }) => keyId !== null)
+  const shared: Shared = {
+    query,
+    holds: holds.map((row) => toHold(row, now)),
+    rooms: hasFlow ? yield* countRunning([]) : new Map(),
+    running: Number(counted?.['count']),
+    lines: hasFlow ? yield* readLines() : [],
+  }
+  const waits: Wait[] = []
+  for (const job of jobs) waits.push({ jobId: String(job['id']), ...(yield* findWait(job, shared)) })
+  return waits
+}
+
+type Found = Wait extends infer Each ? (Each extends Wait ? Omit<Each, 'jobId'> : never) : never
+
+function* findWait(job: Row, shared: Shared): Script<Found> {
+  const { now } = shared.query
+  const settings = job['settings'] === null ? undefined : readFlowSettings(job)
+  const held = findHold(job, settings?.limits ?? [], shared.holds)
+  if (held !== undefined) return { kind: 'hold', hold: held, agoMs: now - held.at }
+  const runAt = Number(job['run_at'])
+  const isLater = runAt > now && job['run_at'] !== job['created_at']
+  if (isLater && job['budget'] !== null) return { kind: 'budget', name: String(job['budget']), forMs: runAt - now }
+  if (isLater) return { kind: 'retry', forMs: runAt - now, attempts: Number(job['attempts']) }
+  if (settings !== undefined && job['key_id'] !== null) return yield* findFlowWait(job, shared)
+  const runningId = readId(job['lane'] === null ? null : job['lane_running'])
+  const jobs = Number(job['lane_before'])
+  if (runningId !== undefined || jobs > 0) return { kind: 'session', runningId, jobs }
+  return { kind: 'slot', running: shared.running }
+}
+
+function readId(value: Row[string] | undefined): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/** An operator's pause is named first. */
+function findHold(job: Row, limits: readonly string[], holds: readonly Hold[]): Hold | undefined {
+  // as: labels are texts
+  const labels = JSON.parse(String(job['labels'] ?? '[]')) as string[]
+  const all = new Set([
+    ...labels,
+    ...limits.map((name) => `limit:${name}`),
+    ...(job['delivery_seq'] === null ? [] : ['all']),
+  ])
+  const found = holds.filter(({ label }) => all.has(label))
+  return found.find(({ kind }) => kind === 'pause') ?? found[0]
+}
+
+function* findFlowWait(job: Row, { query, rooms, running, lines }: Shared): Script<Found> {
+  const { now, limits } = query
+  const settings = readFlowSettings(job)
+  const jobs = Number(job['before'])
+  if (jobs > 0 && settings.onNew !== 'gather') return { kind: 'behind', jobs }
+  const dueAt = Number(job['due_at'])
+  if (job['key_state'] === 'later' && dueAt > now) return { kind: 'quiet', forMs: dueAt - now }
+  const id = Number(job['key_id'])
+  const place: Place = { id, ring: String(job['ring']), key: String(job['key']), limits: settings.limits }
+  const usedLane = job['lane_used'] === 1 ? (job['flow_lane'] ?? null) : null
+  const blocker = findBlocker(place, { settings, usedLane, rooms, limits })
+  if (blocker !== undefined) return toBlocked(blocker, job)
+  const { ring, total } = { ring: place.ring, total: settings.total }
+  const used = rooms.get(`mapping:${ring}`) ?? 0
+  if (total !== undefined && used >= total) {
+    const ofMapping = lines.filter((line) => line.ring === ring)
+    return { kind: 'mapping', name: ring, used, most: total, ...(yield* findPlace(job, ofMapping, now)) }
+  }
+  for (const name of settings.limits) {
+    const limit = Object.hasOwn(limits, name) ? limits[name] : undefined
+    if (limit === undefined) continue
+    const ofLimit = lines.filter((line) => line.limits.includes(name))
+    const running = rooms.get(`limit:${name}`) ?? 0
+    if (limit.total !== undefined && running >= limit.total) {
+      return { kind: 'limit', name, used: running, most: limit.total, ...(yield* findPlace(job, ofLimit, now)) }
+    }
+    const { starts } = limit
+    if (starts === undefined) continue
+    const { period, burst = starts.limit } = starts
+    const share = Math.floor((period * burst) / starts.limit)
+    for (const [most, periodMs] of [[starts.limit, period] as const, [burst, share] as const]) {
+      if ((yield* countStarts(name, now - periodMs)) < most) continue
+      return { kind: 'starts', name, most, periodMs, ...(yield* findPlace(job, ofLimit, now)) }
+    }
+  }
+  return { kind: 'slot', running }
+}
+
+function* countStarts(limit: string, after: number): Script<number> {
+  const sql = 'SELECT count(*) AS count FROM flow_counts WHERE name = $1 AND at > $2'
+  return Number((yield* run(sql, `start:${limit}`, after))[0]?.['count'])
+}
+
+/** What `findBlocker` found: `<most> <name>`. */
+function toBlocked(blocker: string, job: Row): Found {
+  const [, count, kind, rest = ''] = /^(\d+) (\w+):([^]*)$/.exec(blocker) ?? []
+  const most = Number(count)
+  if (kind === 'lane') return { kind: 'session', runningId: readId(job['lane_running']), jobs: 0 }
+  if (kind !== 'slot') return { kind: 'key', most, endingId: readId(job['ending_id']) }
+  // as: `listRooms` makes it
+  const [limit] = JSON.parse(rest) as [string, string]
+  return { kind: 'share', limit, most }
+}
+
+type Line = LineFacts & { readonly text: string; readonly rank: number }
+
+/** The lines whose keys are due, each with the rank of its first key. */
+function* readLines(): Script<Line[]> {
+  const rows = yield* run(`SELECT line, min(rank) AS rank FROM flow_keys WHERE state = 'ready' GROUP BY line`)
+  // as: `toLine` makes it
+  return rows.map((row) => ({
+    ...(JSON.parse(String(row['line'])) as LineFacts),
+    text: String(row['line']),
+    rank: Number(row['rank']),
+  }))
+}
+
+function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue> {
+  let before = 0
+  for (const { text } of lines) {
+    const rows = `flow_keys WHERE state = 'ready' AND line = $1 AND (rank < $2 OR (rank = $2 AND id < $3))`
+    const sql = `SELECT ${countFirst(rows)} AS count`
+    before += Number((yield* run(sql, text, Number(job['rank']), Number(job['key_id'])))[0]?.['count'])
+  }
+  const since = Math.min(now, ...lines.map(({ rank, headStartMs }) => rank + headStartMs))
+  return { place: before >= mostCounted ? undefined : before + 1, oldestForMs: now - since }
+}
+
+export function* countQueued({ ring, key, most }: FlowQueue): Script<number> {
+  const queued = (rows: string) =>
+    `(SELECT count(*) FROM (SELECT 1 FROM jobs j JOIN ${rows} AND j.ended_at IS NULL AND j.state = 'queued' LIMIT $3) q)`
+  const sorted = queued('flow_keys k ON k.id = j.flow WHERE k.ring = $1 AND k.key = $2')
+  const unsorted = queued('job_flow f ON f.job_seq = j.seq WHERE j.flow = 0 AND f.ring = $1 AND f.key = $2')
+  const [row] = yield* run(`SELECT ${sorted} + ${unsorted} AS count`, ring, key, most)
+  return Math.min(most, Number(row?.['count']))
+}
+
+export const noWaits: WaitCounts = { quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 }
+
+export function* countWaits(): Script<WaitCounts> {
+  const count = (rows: string) => `(SELECT count(*) FROM ${rows})`
+  // a key whose only turn runs is not idle before the next claim
+  const keys = (state: string) =>
+    count(`flow_keys k WHERE k.state = '${state}'
+      AND EXISTS (SELECT 1 FROM jobs j WHERE j.flow = k.id AND j.ended_at IS NULL AND j.state = 'queued')`)
+  const [row] = yield* run(`SELECT ${keys('later')} AS quiet, ${keys('blocked')} AS blocked, ${keys('ready')} AS ready,
+    ${count("jobs WHERE state = 'queued' AND gate = 4 AND ended_at IS NULL")} AS paused,
+    ${count("jobs WHERE state = 'queued' AND budget IS NOT NULL")} AS budget`)
+  const read = (reason: string) => Number(row?.[reason] ?? 0)
+  return {
+    quiet: read('quiet'),
+    blocked: read('blocked'),
+    ready: read('ready'),
+    paused: read('paused'),
+    budget: read('budget'),
+  }
+}

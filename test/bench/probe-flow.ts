@@ -1,0 +1,130 @@
+// What flows cost: a claim while many jobs wait, the acceptance of a job, and how soon a quiet mapping has its turn.
+import { mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { Flow, toFlowSettings } from '../../src/model/config/flow.ts'
+import type { ClaimedJob } from '../../src/model/job.ts'
+import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
+import { newJob } from '../contract/stage.ts'
+import { flowJobs, flowKeys } from './figures.ts'
+import type { ProbeOptions, RunningProbe } from './probe.ts'
+import { createSchema, toDelivery } from './probe-postgres.ts'
+import { toQuantile } from './statistics.ts'
+
+/** Turns that run at the same time: each claim starts the next one after one of them ended. */
+const slots = 16
+const claims = 1_000
+const quietTurns = 20
+const leaseMs = 3_600_000
+const limits = { model: { total: 64 } }
+/** Deliveries that are stored at the same time. */
+const storedAtOnce = 500
+const comparedRounds = 30
+const comparedJobs = 64
+
+export async function createFlowProbe({ folder }: ProbeOptions): Promise<RunningProbe> {
+  const database = process.env['HOOKLOOM_TEST_POSTGRES']
+  if (database === undefined) {
+    throw new Error('--only flow needs a database: set HOOKLOOM_TEST_POSTGRES=postgres://user:password@host/database.')
+  }
+  return async () => {
+    const file = join(mkdtempSync(join(folder, 'store-')), 'hookloom.db')
+    const sqlite = await measure(createSqliteStore({ file, clock: Date.now }))
+    const schema = await createSchema(database)
+    try {
+      const postgres = await measure(createPostgresStore({ url: schema.url }), () => schema.query('ANALYZE'))
+      return { ...named('sqlite', sqlite), ...named('postgres', postgres) }
+    } finally {
+      await schema.drop()
+    }
+  }
+}
+
+const named = (engine: string, figures: object) =>
+  Object.fromEntries(Object.entries(figures).map(([key, value]) => [`${engine} ${key}`, Number(value)]))
+
+type Figures = Record<'p50' | 'p99' | 'processor' | 'turns' | 'accept' | 'hot', number>
+
+async function measure(store: Store, prepare = async () => {}): Promise<Figures> {
+  try {
+    const accepted = await compareAccepting(store)
+    const alone = await countTurns(store)
+    await fill(store)
+    await prepare()
+    const running = await store.claim({ limit: slots, leaseMs, limits })
+    // the turn of one key never ends
+    running.shift()
+    const times: number[] = []
+    let processorUs = 0
+    for (let count = 0; count < claims; count += 1) {
+      await end(store, running.splice(0, 1))
+      const [startedAt, used] = [performance.now(), process.cpuUsage()]
+      running.push(...(await store.claim({ limit: 1, leaseMs, limits })))
+      times.push(performance.now() - startedAt)
+      const { user, system } = process.cpuUsage(used)
+      processorUs += user + system
+    }
+    if (running.length !== slots - 1) throw new Error(`${running.length} turns run, expected ${slots - 1}`)
+    await end(store, running)
+    const beside = await countTurns(store)
+    const processor = processorUs / 1_000 / claims
+    const claimed = { p50: toQuantile(times, 0.5), p99: toQuantile(times, 0.99), processor }
+    return { ...accepted, ...claimed, turns: beside / alone }
+  } finally {
+    await store.close()
+  }
+}
+
+/** The time of commits with jobs of a flow, and with jobs of one key, divided by that of jobs without a flow, in turn. */
+async function compareAccepting(store: Store): Promise<Record<'accept' | 'hot', number>> {
+  const kinds = ['plain', 'flow', 'hot'] as const
+  const times = { plain: [] as number[], flow: [] as number[], hot: [] as number[] }
+  for (let round = 0; round < comparedRounds; round += 1) {
+    for (const kind of kinds) {
+      const jobs = Array.from({ length: comparedJobs }, (_, index) => {
+        const job = toJob(kind, kind === 'hot' ? 'one key' : `key ${index}`)
+        return kind === 'plain' ? { ...job, flow: undefined } : job
+      })
+      const startedAt = performance.now()
+      await Promise.all(jobs.map((job) => store.append(toDelivery(job))))
+      times[kind].push(performance.now() - startedAt)
+      for (const { id } of jobs) await store.end(id, { state: 'cancelled', reason: 'It was measured.' })
+    }
+  }
+  const [plain, flow, hot] = kinds.map((kind) => toQuantile(times[kind], 0.5))
+  return { accept: Number(flow) / Number(plain), hot: Number(hot) / Number(plain) }
+}
+
+async function end(store: Store, jobs: readonly ClaimedJob[]): Promise<void> {
+  for (const job of jobs) await store.report(job, { outcome: { kind: 'done' } })
+}
+
+async function fill(store: Store): Promise<void> {
+  for (let stored = 0; stored < flowJobs; stored += storedAtOnce) {
+    const jobs = Array.from({ length: storedAtOnce }, (_, index) => toJob('busy', `key ${(stored + index) % flowKeys}`))
+    await Promise.all(jobs.map((job) => store.append(toDelivery(job))))
+    await store.claim({ limit: 0, leaseMs, limits })
+  }
+}
+
+/** With one slot, the turns of all mappings until the quiet one has had all of its own. */
+async function countTurns(store: Store): Promise<number> {
+  const quiet = Array.from({ length: quietTurns }, (_, index) => toJob('quiet', `key ${index % 4}`))
+  for (const job of quiet) await store.append(toDelivery(job))
+  const left = new Set(quiet.map(({ id }) => id))
+  let turns = 0
+  for (; left.size > 0; turns += 1) {
+    const jobs = await store.claim({ limit: 1, leaseMs, limits })
+    for (const { id } of jobs) left.delete(id)
+    await end(store, jobs)
+  }
+  return turns
+}
+
+function toJob(ring: string, key: string) {
+  const settings = toFlowSettings(Flow.parse({ key, limits: ['model'] }), { ring, rateKey: '' })
+  const lane = `main/hook:${ring}:${key}`
+  const labels = [`session:${lane}`, `mapping:${ring}`, 'agent:main']
+  return newJob({ lane, labels, flow: { ring, key, expiresMs: undefined, settings } })
+}

@@ -1,0 +1,210 @@
+// What an operator sees and does while runs wait, senders are refused and turns run: in a real browser, against a real gateway.
+import { createHmac } from 'node:crypto'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { gatewayToken, writeConfig } from '../e2e/gateway.ts'
+import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage } from './stage.ts'
+
+const wait = { timeout: 15_000 }
+const reply = String.raw`# The build
+
+It **failed** in billing:
+
+- three tests
+- [the log](https://ci.example/log/7) and [https://bank.example](https://evil.example/x)
+- [press](javascript:alert(1)) <img src=x onerror="window.owned=1"> ![pixel](https://evil.example/p.png)
+
+| step | took |
+|---|---|
+| test | 4 s |
+`
+
+const mappings = (secret: string) => [
+  { id: 'plain', match: { path: 'plain' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true },
+  {
+    id: 'report',
+    match: { path: 'report' },
+    messageTemplate: '{{text}}',
+    agentId: 'writer',
+    sessionKey: 'hook:report',
+    deliver: false,
+    retain: true,
+  },
+  {
+    id: 'signed',
+    match: { path: 'signed' },
+    verify: { scheme: 'github', secret },
+    messageTemplate: '{{text}}',
+    deliver: false,
+  },
+]
+const makeConfig = (secret: string) => ({
+  hooks: { mappings: mappings(secret) },
+  budgets: { daily: { turns: 40, period: '1d', timezone: 'UTC' } },
+  runners: {
+    slow: { kind: 'command', command: 'sh', args: ['-c', 'cat > /dev/null; sleep 2; cat "$1"', 'sh', 'reply.md'] },
+  },
+  agents: {
+    defaults: { budgets: ['daily'] },
+    list: [
+      { id: 'main', default: true },
+      { id: 'writer', runner: 'slow', workspace: '.' },
+    ],
+  },
+})
+
+describe.skipIf(!hasBrowser)('the page of an operator in Chromium', { timeout: 60_000 }, () => {
+  let stage: Stage
+  let page: Page
+  const row = (id: string) => page.locator(`#row-${id}`)
+
+  async function change(path: string, body: object): Promise<void> {
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    const answer = await fetch(`${stage.gateway.adminUrl}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    })
+    expect(answer.status).toBe(200)
+  }
+
+  beforeAll(async () => {
+    stage = await startStage({
+      config: makeConfig('a secret that the sender does not have'),
+      files: { 'reply.md': reply },
+    })
+    page = await stage.open()
+  }, 60_000)
+  afterAll(() => stage.close())
+
+  test('a pause is shown above the list with who, until when and why, its run says why it waits, and a button resumes it', async () => {
+    const until = new Date(Date.now() + 3_600_000).toISOString()
+    await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'The repository moves.', until })
+    const id = await stage.post('plain', { text: 'later' })
+    await row(id).getByText(/waits/).waitFor(wait)
+    await page.reload()
+    const paused = page.getByRole('region', { name: 'Paused' })
+    await paused.getByText('mapping:plain').waitFor(wait)
+    const text = (await paused.innerText()).replaceAll(/\s+/g, ' ')
+    for (const part of ['by ada', 'until', 'The repository moves.']) expect(text).toContain(part)
+    await show(page, `id=${id}`)
+    await openTab(page, 'Trace')
+    await page
+      .locator('#detail .pipe')
+      .getByText(/waits .*ada/)
+      .waitFor(wait)
+    await shoot(page, 'paused')
+    await paused.getByRole('button', { name: 'Resume mapping:plain' }).click()
+    await expect.poll(() => paused.count(), wait).toBe(0)
+    await row(id).getByText('done').waitFor(wait)
+    expect((await stage.ask('/api/pauses'))['pauses']).toEqual([])
+  })
+
+  test('health shows what a budget has spent of its limit, and each sender with its last request and its usual gap', async () => {
+    await show(page, 'view=health')
+    const budgets = page.getByRole('region', { name: 'Budgets' })
+    await budgets.getByText(/\d+ of 40 turns/).waitFor(wait)
+    expect(await budgets.innerText()).toMatch(/daily each 1d, until /)
+    const senders = page.getByRole('region', { name: 'Senders', exact: true })
+    await expect
+      .poll(async () => (await senders.count()) > 0 && (await senders.innerText()), { timeout: 40_000 })
+      .toMatch(/plain[^]*not known yet/)
+    expect(await findBarriers(page)).toEqual([])
+  })
+
+  test('health has the rates and failures of each hook, and a plot says the values of the minute under the pointer', async () => {
+    const rates = page.getByRole('region', { name: 'Hooks in the last hour' })
+    await rates.getByRole('button', { name: 'plain' }).waitFor(wait)
+    expect(await rates.locator('tbody td').nth(2).innerText()).toMatch(/^[1-9]/)
+    const plot = page.locator('.plot').first()
+    expect(await plot.locator('.axes').innerText()).toMatch(/60 min ago/)
+    // the sections above it may still grow
+    const said = plot.locator('figcaption').getByText(/^\d\d:\d\d: /)
+    await expect
+      .poll(async () => {
+        await plot.locator('svg').hover({ position: { x: 5, y: 20 } })
+        return said.count()
+      }, wait)
+      .toBe(1)
+    await shoot(page, 'health-operate')
+  })
+
+  test('health shows each model and channel with its last success, and what doctor finds', async () => {
+    const outlets = page.getByRole('region', { name: 'Models and channels', exact: true })
+    const echo = outlets.locator('tbody tr', { hasText: 'echo' })
+    await echo.waitFor(wait)
+    expect(await echo.locator('td').nth(2).innerText()).toMatch(/^\d+ (s|min)$/)
+    expect(await outlets.locator('tbody tr', { hasText: 'slow' }).locator('td').nth(2).innerText()).toBe('none')
+    const doctor = page.getByRole('region', { name: 'What doctor finds' })
+    await doctor.getByRole('button', { name: 'run doctor' }).click()
+    await doctor.getByRole('button', { name: 'run doctor again' }).waitFor({ timeout: 60_000 })
+    await doctor.getByText('runner-echo').waitFor(wait)
+    await doctor.getByText(/^\d+ checks passed$/).click()
+    await doctor.getByText('store-integrity').waitFor(wait)
+    expect(await findBarriers(page)).toEqual([])
+  })
+
+  test('a turn that runs grows on the time line, and its reply is drawn as elements in which nothing is active but safe links', async () => {
+    await show(page, `id=${await stage.post('report', { text: 'Which build failed?' })}`)
+    await openTab(page, 'Trace')
+    const bar = page.locator('#detail .bar .running')
+    await bar.waitFor(wait)
+    const first = await page.locator('#detail .steps').innerText()
+    await expect.poll(() => page.locator('#detail .steps').innerText(), wait).not.toBe(first)
+    await page.locator('#detail').getByText('It said').waitFor(wait)
+    expect(await page.locator('#detail .reply').innerText()).toContain('The build')
+    await page.getByRole('button', { name: 'prompt and whole reply' }).click()
+    const drawn = page.getByRole('region', { name: 'Reply' })
+    await drawn.locator('strong', { hasText: 'failed' }).waitFor(wait)
+    expect(await drawn.locator('li').count()).toBe(3)
+    expect(await drawn.locator('td').allInnerTexts()).toEqual(['test', '4 s'])
+    const links = await drawn
+      .locator('a')
+      .evaluateAll((all) => all.map((each) => [each.getAttribute('href'), each.getAttribute('rel')]))
+    expect(links.map(([href]) => href)).toEqual([
+      'https://ci.example/log/7',
+      'https://evil.example/x',
+      'https://evil.example/p.png',
+    ])
+    expect(links.every(([, rel]) => rel === 'noopener noreferrer nofollow')).toBe(true)
+    const text = await drawn.innerText()
+    expect(text).toContain('https://bank.example (https://evil.example/x)')
+    expect(text).toContain('<img src=x onerror=')
+    expect(await drawn.locator('img, script').count()).toBe(0)
+    expect(await page.evaluate('window.owned')).toBeUndefined()
+    expect(await findBarriers(page)).toEqual([])
+    await shoot(page, 'reply')
+    await page.getByRole('button', { name: 'as it was written' }).click()
+    expect(await page.getByLabel('Reply', { exact: true }).innerText()).toContain('**failed**')
+    await openTab(page, 'Trace')
+  })
+
+  test('a kept refused request says whether it would work now, and runs once the secret is right', async () => {
+    const body = JSON.stringify({ text: 'signed' })
+    const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+    const answer = await fetch(`${stage.gateway.url}/signed`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-hub-signature-256': sign('the right secret of 32 characters') },
+      body,
+    })
+    expect(answer.status).toBe(401)
+    const requestId = answer.headers.get('x-request-id') ?? ''
+    await show(page, 'state=refused')
+    await row(requestId).click()
+    await page.getByText('Its request is kept, sealed.').waitFor(wait)
+    await page.getByRole('button', { name: 'would they work now?' }).click()
+    await page.getByText(/^0 would run, 0 repeat a delivery, 1 would be still refused/).waitFor(wait)
+    expect(await findBarriers(page)).toEqual([])
+    const before = (await stage.ask('/api/health'))['generation']
+    writeConfig(stage.gateway.dir, makeConfig('the right secret of 32 characters'))
+    await expect.poll(async () => (await stage.ask('/api/health'))['generation'], wait).not.toBe(before)
+    await page.getByRole('button', { name: 'retry all kept ones of this hook' }).click()
+    await page.getByText(/^1 ran, 0 repeat a delivery, 0 are still refused\.$/).waitFor(wait)
+    await show(page, 'hook=signed')
+    await page.locator('.rows .row', { hasText: 'done' }).first().waitFor(wait)
+  })
+
+  test('nothing wrote an error to the console', () => {
+    expect(stage.errors).toEqual([])
+  })
+})

@@ -1,0 +1,596 @@
+import { describe, expect, test } from 'vitest'
+import { Flow, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
+import type { ClaimedJob } from '../../src/model/job.ts'
+import type { NewJob } from '../../src/store/records.ts'
+import type { Stage } from './store.ts'
+import { newDelivery, newJob } from './stage.ts'
+
+/** A job of a mapping with a flow. */
+export function flowJob(flow: object, over: Partial<NewJob> & { ring?: string } = {}): NewJob {
+  const { ring = 'pr', ...job } = over
+  const parsed = Flow.parse({ key: 'k', ...flow })
+  const settings = toFlowSettings(parsed, { ring, rateKey: '' })
+  const planned = { ring, key: parsed.key ?? '', expiresMs: parsed.expires, settings }
+  return newJob({ labels: [`mapping:${ring}`, 'agent:main'], flow: planned, ...job })
+}
+
+const leaseMs = 30_000
+
+function sure<Value>(value: Value | undefined): Value {
+  if (value === undefined) throw new Error('nothing is there')
+  return value
+}
+
+export function describeFlow(stage: () => Stage): void {
+  describe('flow', () => {
+    const add = async (...jobs: NewJob[]) => {
+      const { store, clock } = stage()
+      for (const job of jobs) {
+        await store.append(newDelivery({ at: clock(), jobs: [job] }))
+        clock.advance(1)
+      }
+      return jobs.map(({ id }) => id)
+    }
+    const claim = (limit = 9, limits: SharedLimits = {}) => stage().store.claim({ limit, leaseMs, limits })
+    const due = async (limit = 9, limits: SharedLimits = {}) => (await claim(limit, limits)).map(({ id }) => id)
+    const done = async (...jobs: ClaimedJob[]) => {
+      for (const job of jobs) expect(await stage().store.report(job, { outcome: { kind: 'done' } })).toBe(true)
+    }
+    const states = async (ids: readonly (string | undefined)[]) =>
+      (await Promise.all(ids.map((id) => stage().store.job(id ?? '')))).map((job) => job?.state)
+
+    test('jobs of one key run one at a time in order of arrival, and those of another key do not wait', async () => {
+      const [a, b, other] = await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }))
+      const [first, second] = await claim()
+      expect([first?.id, second?.id]).toEqual([a, other])
+      expect(await due()).toEqual([])
+      if (first) await done(first)
+      expect(await due()).toEqual([b])
+      expect(await stage().store.nextDueInMs()).toBeUndefined()
+    })
+
+    test('a dead job that an operator retries does not wait for the retry of a newer one', async () => {
+      const { store } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken' } })
+      const [second] = await claim()
+      expect([first?.id, second?.id]).toEqual([a, b])
+      expect(await store.requeue(sure(a))).toBe(true)
+      expect(await due()).toEqual([])
+      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
+      expect(await due()).toEqual([a])
+    })
+
+    test('a turn that gathers is not tried again before its time, even if an operator retries an older one', async () => {
+      const { store, clock } = stage()
+      const [a] = await add(flowJob({ onNew: 'gather' }))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken' } })
+      const [b] = await add(flowJob({ onNew: 'gather' }))
+      const [second] = await claim()
+      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy', counted: false } })
+      expect(await store.requeue(sure(a))).toBe(true)
+      expect(await due()).toEqual([])
+      clock.advance(20_000)
+      expect(await due()).toEqual([b])
+    })
+
+    test('gather: a new request does not wait for the retry of a newer one than the oldest, which an operator retried', async () => {
+      const { store, clock } = stage()
+      const flow = { onNew: 'gather' }
+      const [a] = await add(flowJob(flow))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken', counted: false } })
+      await add(flowJob(flow))
+      const [second] = await claim()
+      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 10_000, error: 'busy', counted: false } })
+      clock.advance(1)
+      expect(await store.requeue(sure(a))).toBe(true)
+      expect(await due()).toEqual([])
+      const [newest] = await add(flowJob(flow))
+      expect(await due()).toEqual([newest])
+    })
+
+    test('a turn that waits for a budget holds back its key, and runs when the budget is raised', async () => {
+      const { store, clock } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}))
+      const [first] = await claim()
+      const turn = { nanos: 0, tokens: 0, turns: 1 }
+      const account = { name: 'daily', startsAt: clock() - 1_000 }
+      const asked = { ...account, endsAt: clock() + 86_400_000, limits: { turns: 1 }, most: turn }
+      const [other] = await add(flowJob({ key: 'other' }))
+      const [spender] = await claim()
+      expect(await store.reserve(sure(spender), [asked])).toEqual({ kind: 'reserved' })
+      expect(await store.reserve(sure(first), [asked])).toMatchObject({ kind: 'waits', budget: 'daily' })
+      expect([spender?.id, await due()]).toEqual([other, []])
+      await store.raiseBudget(account, turn)
+      const [again] = await claim()
+      expect(again?.id).toBe(a)
+      expect(await store.reserve(sure(again), [asked])).toEqual({ kind: 'reserved' })
+      await done(sure(again))
+      expect(await due()).toEqual([b])
+    })
+
+    test('a retry of a job holds back its key, and no other, until it ran', async () => {
+      const { store, clock } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 5_000, error: 'busy' } })
+      const [other] = await add(flowJob({ key: 'other' }))
+      expect(await due()).toEqual([other])
+      expect(await store.nextDueInMs()).toBe(4_999)
+      clock.advance(5_000)
+      const [again] = await claim()
+      expect(again).toMatchObject({ id: a, attempts: 1 })
+      await done(sure(again))
+      expect(await due()).toEqual([b])
+    })
+
+    test('a job whose gateway died starts again after its lease, and has its slot alone', async () => {
+      const { clock } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}))
+      const [first] = await claim()
+      clock.advance(leaseMs)
+      const [again, ...others] = await claim()
+      expect(again).toMatchObject({ id: a, attempts: 1, lapsed: first?.fence })
+      expect(others).toEqual([])
+      expect(await stage().store.report(sure(first), { outcome: { kind: 'done' } })).toBe(false)
+      await done(sure(again))
+      expect(await due()).toEqual([b])
+    })
+
+    test('replace: the newest of a key wins, waiting ones end at once, and the running one first has to stop', async () => {
+      const { store } = stage()
+      const flow = { onNew: 'replace' }
+      const [a] = await add(flowJob(flow))
+      const [running] = await claim()
+      const [b, c, d] = await add(flowJob(flow), flowJob(flow), flowJob(flow))
+      expect(await due(0)).toEqual([])
+      expect(await states([a, b, c, d])).toEqual(['running', 'superseded', 'superseded', 'queued'])
+      expect(await store.job(sure(b))).toMatchObject({
+        endedBy: d,
+        lastError: expect.stringContaining('newer request'),
+      })
+      expect(await store.endings()).toEqual([{ id: a, fence: running?.fence }])
+      expect(await due()).toEqual([])
+      expect(await store.report(sure(running), { outcome: { kind: 'release' } })).toBe(false)
+      expect(await store.job(sure(a))).toMatchObject({ state: 'superseded', endedBy: d })
+      expect(await due()).toEqual([d])
+    })
+
+    test('replace: a job that waits for a retry does not post later', async () => {
+      const { store, clock } = stage()
+      const [a] = await add(flowJob({ onNew: 'replace' }))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 5_000, error: 'busy' } })
+      const [b] = await add(flowJob({ onNew: 'replace' }))
+      expect(await due()).toEqual([b])
+      clock.advance(60_000)
+      expect(await states([a])).toEqual(['superseded'])
+    })
+
+    test('skip: a request of a key that waits or runs makes no turn, and one after it does', async () => {
+      const flow = { onNew: 'skip' }
+      const [a, b] = await add(flowJob(flow), flowJob(flow))
+      const [first] = await claim()
+      const [c] = await add(flowJob(flow))
+      expect(await due()).toEqual([])
+      await done(sure(first))
+      expect(await states([a, b, c])).toEqual(['done', 'skipped', 'skipped'])
+      const [d] = await add(flowJob(flow))
+      expect(await due()).toEqual([d])
+    })
+
+    test('gather: one turn reads all messages that wait, also after a retry', async () => {
+      const { store, clock } = stage()
+      const flow = { onNew: 'gather', delay: '10s' }
+      const [a, b, c] = await add(flowJob(flow), flowJob(flow), flowJob(flow))
+      expect(await due()).toEqual([])
+      clock.advance(10_000)
+      const [turn, ...others] = await claim()
+      expect([turn?.id, others]).toEqual([c, []])
+      const read = async () => {
+        const { jobs, count } = await store.gathered(sure(c), 9)
+        return [jobs.map(({ id }) => id), count]
+      }
+      expect(await read()).toEqual([[a, b], 2])
+      await store.report(sure(turn), { outcome: { kind: 'retry', afterMs: 1, error: 'busy' } })
+      const [d] = await add(flowJob(flow))
+      clock.advance(20_000)
+      const [again] = await claim()
+      expect(again?.id).toBe(c)
+      expect(await read()).toEqual([[a, b], 2])
+      await done(sure(again))
+      expect(await due()).toEqual([d])
+      expect(await store.gathered(sure(d), 9)).toEqual({ jobs: [], count: 0 })
+    })
+
+    test('delay: each newer request begins the quiet period again, but not beyond maxDelay', async () => {
+      const { store, clock } = stage()
+      const flow = { delay: '10s', maxDelay: '25s', onNew: 'replace' }
+      await add(flowJob(flow))
+      for (let seconds = 0; seconds < 24; seconds += 8) {
+        expect(await due()).toEqual([])
+        clock.advance(8_000)
+        await add(flowJob(flow))
+      }
+      expect(await due()).toEqual([])
+      expect(await store.nextDueInMs()).toBe(996)
+      const [last] = await add(flowJob(flow))
+      clock.advance(1_000)
+      expect(await due()).toEqual([last])
+    })
+
+    test('total and shared limits are never exceeded, and a key that is blocked holds up no other', async () => {
+      const jobs = ['a', 'b', 'c', 'd'].map((key) => flowJob({ key, total: 2, limits: ['llm'] }))
+      const ids = await add(...jobs, flowJob({ key: 'e', limits: ['llm'] }, { ring: 'other' }))
+      const limits: SharedLimits = { llm: { total: 3 } }
+      const running = await claim(9, limits)
+      expect(running.map(({ id }) => id)).toEqual([ids[0], ids[1], ids[4]])
+      expect(await due(9, limits)).toEqual([])
+      await done(sure(running[0]))
+      expect(await due(9, limits)).toEqual([ids[2]])
+      await done(sure(running[2]))
+      expect(await due(9, limits)).toEqual([])
+    })
+
+    test('a limit counts the turns of one key over all mappings that use it', async () => {
+      const limits: SharedLimits = { customer: { perKey: 2 } }
+      const flow = { key: 'c1', perKey: 9, limits: ['customer'] }
+      const [a, b, c, other] = await add(
+        flowJob(flow),
+        flowJob(flow, { ring: 'two' }),
+        flowJob(flow, { ring: 'three' }),
+        flowJob({ ...flow, key: 'c2' }),
+      )
+      const running = await claim(9, limits)
+      expect(running.map(({ id }) => id).toSorted()).toEqual([a, b, other].toSorted())
+      expect(await due(9, limits)).toEqual([])
+      await done(sure(running[0]))
+      expect(await due(9, limits)).toEqual([c])
+    })
+
+    test('starts are spread over the period, retries count, and a new period has room again', async () => {
+      const { store, clock } = stage()
+      const limits: SharedLimits = { llm: { starts: { limit: 3, period: 15_000, burst: 2 } } }
+      const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, limits: ['llm'] })))
+      const [first, second] = await claim(9, limits)
+      expect([first?.id, second?.id]).toEqual([ids[0], ids[1]])
+      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 0, error: 'busy' } })
+      expect(await due(9, limits)).toEqual([])
+      clock.advance(9_999)
+      expect(await due(9, limits)).toEqual([])
+      clock.advance(1)
+      expect(await due(9, limits)).toEqual([ids[2]])
+      clock.advance(4_999)
+      expect(await due(9, limits)).toEqual([])
+      clock.advance(1)
+      expect(await due(1, limits)).toEqual([ids[3]])
+      clock.advance(10_000)
+      expect(await due(1, limits)).toEqual([ids[0]])
+    })
+
+    test('a rate limit skips the turns beyond it, with the reason', async () => {
+      const { store, clock } = stage()
+      const flow = (key: string) => flowJob({ key, rateLimit: { limit: 2, period: '1h' } })
+      const ids = await add(flow('a'), flow('b'), flow('c'))
+      expect(await due()).toEqual(ids.slice(0, 2))
+      expect(await store.job(sure(ids[2]))).toMatchObject({
+        state: 'skipped',
+        lastError: expect.stringContaining('rateLimit'),
+      })
+      clock.advance(3_600_000)
+      const [next] = await add(flow('d'))
+      expect(await due()).toContain(next)
+    })
+
+    test('a head start puts a turn before older ones of other keys, and keys and mappings take turns', async () => {
+      const { clock } = stage()
+      const [a1, a2] = await add(flowJob({ key: 'a' }), flowJob({ key: 'a' }))
+      clock.advance(1)
+      const [b1] = await add(flowJob({ key: 'b' }))
+      clock.advance(1)
+      const [quiet] = await add(flowJob({ key: 'q' }, { ring: 'quiet' }))
+      clock.advance(1)
+      const [urgent] = await add(flowJob({ key: 'u', priority: 'high' }, { ring: 'urgent' }))
+      const order: string[] = []
+      for (let count = 0; count < 5; count += 1) {
+        clock.advance(1)
+        const [job] = await claim(1)
+        order.push(sure(job).id)
+        await done(sure(job))
+      }
+      expect(order).toEqual([urgent, a1, quiet, b1, a2])
+    })
+
+    test('jobs without a flow and those of flows take turns', async () => {
+      const { clock } = stage()
+      const plain = await add(newJob(), newJob(), newJob())
+      clock.advance(1)
+      const [quiet] = await add(flowJob({}))
+      const order: string[] = []
+      for (let count = 0; count < 4; count += 1) {
+        clock.advance(1)
+        const [job] = await claim(1)
+        order.push(sure(job).id)
+        await done(sure(job))
+      }
+      expect(order).toEqual([plain[0], quiet, plain[1], plain[2]])
+    })
+
+    test('a turn of a flow has its session alone, and jobs without a flow wait for it', async () => {
+      const [a, b, plain] = await add(
+        flowJob({ key: 'a' }, { lane: 's' }),
+        flowJob({ key: 'b' }, { lane: 's' }),
+        newJob({ lane: 's' }),
+      )
+      const order: string[] = []
+      for (let count = 0; count < 3; count += 1) {
+        const jobs = await claim()
+        expect(jobs.length).toBe(1)
+        order.push(sure(jobs[0]).id)
+        await done(sure(jobs[0]))
+      }
+      expect(order.toSorted()).toEqual([a, b, plain].toSorted())
+    })
+
+    test('a turn that did not start in time expires, and the next one of its key runs', async () => {
+      const { store, clock } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({ expires: '1m' }))
+      const [first] = await claim()
+      clock.advance(20_000)
+      await store.extend([sure(first)], leaseMs)
+      const [c] = await add(flowJob({}))
+      clock.advance(29_000)
+      await store.extend([sure(first)], 60_000)
+      clock.advance(11_000)
+      expect(await due()).toEqual([])
+      expect(await states([a, b, c])).toEqual(['running', 'expired', 'queued'])
+      await done(sure(first))
+      expect(await due()).toEqual([c])
+    })
+
+    test('queued turns of a key are counted up to a limit, also those that no claim has seen', async () => {
+      const { store } = stage()
+      const count = (key: string, most = 9) => store.queuedOf({ ring: 'pr', key, most })
+      expect(await count('k')).toBe(0)
+      await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }), flowJob({}, { ring: 'two' }))
+      expect([await count('k'), await count('other'), await count('k', 1)]).toEqual([2, 1, 1])
+      await claim()
+      expect([await count('k'), await count('other')]).toEqual([1, 0])
+      await add(flowJob({}))
+      expect(await count('k')).toBe(2)
+    })
+
+    test('a full key drops its oldest turn', async () => {
+      const flow = { maxQueued: 2 }
+      const ids = await add(flowJob(flow), flowJob(flow), flowJob(flow))
+      const [first] = await claim()
+      expect(first?.id).toBe(ids[1])
+      const more = await add(flowJob(flow), flowJob(flow))
+      expect(await due(0)).toEqual([])
+      expect(await states([...ids, ...more])).toEqual(['dropped', 'running', 'dropped', 'queued', 'queued'])
+    })
+
+    test('a request that cancels ends what its key has, and not what comes later', async () => {
+      const { store, clock } = stage()
+      const [a, b, other] = await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }))
+      const [running] = await claim(1)
+      expect(running?.id).toBe(a)
+      const cancel = { ring: 'pr', key: 'k', reason: 'It was closed.' }
+      await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
+      const [later] = await add(flowJob({}))
+      expect(await due()).toEqual([other])
+      expect(await states([a, b, later])).toEqual(['running', 'cancelled', 'queued'])
+      expect((await store.endings()).map(({ id }) => id)).toEqual([a])
+      await store.report(sure(running), { outcome: { kind: 'release' } })
+      expect(await store.job(sure(a))).toMatchObject({ state: 'cancelled', lastError: 'It was closed.' })
+      expect(await due()).toEqual([later])
+    })
+
+    test('a hold on a mapping keeps back its turns, and no others', async () => {
+      const { store } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}, { ring: 'other' }))
+      await store.hold({ label: 'mapping:pr', kind: 'pause', reason: 'x', author: undefined, forMs: undefined })
+      expect(await due()).toEqual([b])
+      await store.unhold({ label: 'mapping:pr', kind: 'pause' })
+      expect(await due()).toEqual([a])
+    })
+
+    test('a dead turn that is queued again waits for its turn', async () => {
+      const { store } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'dead', error: 'no' } })
+      const [second] = await claim()
+      expect(second?.id).toBe(b)
+      expect(await store.requeue(sure(a))).toBe(true)
+      expect(await due()).toEqual([])
+      await done(sure(second))
+      expect(await due()).toEqual([a])
+    })
+
+    test('a mapping whose keys have a session each takes turns with a quiet mapping, as one mapping', async () => {
+      const { clock } = stage()
+      const inSession = (key: string, ring: string) =>
+        flowJob({ key }, { ring, labels: [`session:main/${key}`, `mapping:${ring}`, 'agent:main'] })
+      await add(...Array.from({ length: 20 }, (_, index) => inSession(`key ${index}`, 'busy')))
+      expect((await due(1)).length).toBe(1)
+      clock.advance(1)
+      const [quiet] = await add(inSession('one', 'quiet'))
+      expect([...(await due(1)), ...(await due(1))]).toContain(quiet)
+    })
+
+    test('a hold on a session keeps back its turns, and no others of the mapping', async () => {
+      const { store } = stage()
+      const inSession = (key: string) =>
+        flowJob({ key }, { labels: [`session:main/${key}`, 'mapping:pr', 'agent:main'] })
+      const [a, b, c] = await add(inSession('a'), inSession('b'), inSession('a'))
+      const label = 'session:main/a'
+      await store.hold({ label, kind: 'turns', reason: 'x', author: undefined, forMs: undefined })
+      const [other] = await claim()
+      expect([other?.id, await due()]).toEqual([b, []])
+      await store.unhold({ label, kind: 'turns' })
+      const [first] = await claim()
+      await done(sure(first))
+      expect([first?.id, await due()]).toEqual([a, [c]])
+    })
+
+    test('gather: a turn that was queued again before it did anything hands on the messages that it read', async () => {
+      const { store } = stage()
+      const flow = { onNew: 'gather' }
+      const ids = await add(flowJob(flow), flowJob(flow))
+      const [turn] = await claim()
+      await store.report(sure(turn), { outcome: { kind: 'release' } })
+      const [late] = await add(flowJob(flow))
+      const [next] = await claim()
+      expect(next?.id).toBe(late)
+      expect((await store.gathered(sure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
+    })
+
+    test('gather: a turn that recorded a step ends by itself, also after its gateway stopped', async () => {
+      const { store } = stage()
+      const flow = { onNew: 'gather' }
+      const [a] = await add(flowJob(flow))
+      const [turn] = await claim()
+      await store.report(sure(turn), { steps: [{ name: 'run', state: 'done', at: 1 }], outcome: { kind: 'release' } })
+      const [b] = await add(flowJob(flow))
+      const [again] = await claim()
+      expect(again?.id).toBe(a)
+      await done(sure(again))
+      expect(await due()).toEqual([b])
+    })
+
+    test('a turn that was queued again counts once under its rate limit', async () => {
+      const { store } = stage()
+      const [a] = await add(flowJob({ rateLimit: { limit: 1, period: '1h' } }))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'release' } })
+      expect(await due()).toEqual([a])
+    })
+
+    test('a turn with a recorded step does not expire, and one that did nothing does', async () => {
+      const { store, clock } = stage()
+      const ids = await add(flowJob({ key: 'a', expires: '1m' }), flowJob({ key: 'b', expires: '1m' }))
+      const [first, second] = await claim()
+      const steps = [{ name: 'run', state: 'done', at: 1 }] as const
+      await store.report(sure(first), { steps, outcome: { kind: 'release' } })
+      await store.report(sure(second), { outcome: { kind: 'release' } })
+      clock.advance(60_000)
+      expect(await due()).toEqual([ids[0]])
+      expect(await states(ids)).toEqual(['running', 'expired'])
+    })
+
+    test('delay: a request after the turn of its key started begins a new quiet period', async () => {
+      const { clock } = stage()
+      const flow = { delay: '10s' }
+      const [a] = await add(flowJob(flow))
+      clock.advance(10_000)
+      const [first] = await claim(1)
+      expect(first?.id).toBe(a)
+      const [b] = await add(flowJob(flow))
+      await done(sure(first))
+      clock.advance(9_998)
+      expect(await due()).toEqual([])
+      clock.advance(1)
+      expect(await due()).toEqual([b])
+    })
+
+    test('delay: a request that arrived after the quiet period does not begin it again, even if no claim has looked since', async () => {
+      const { clock } = stage()
+      const flow = { delay: '10s' }
+      const [a] = await add(flowJob(flow))
+      expect(await due()).toEqual([])
+      clock.advance(10_000)
+      const [b] = await add(flowJob(flow))
+      expect(await due()).toEqual([a])
+      expect(await stage().store.job(b ?? '')).toMatchObject({ state: 'queued' })
+    })
+
+    test('a request that cancels ends what arrived before it, although a newer one would have replaced that', async () => {
+      const { store, clock } = stage()
+      const flow = { onNew: 'replace' }
+      const [a] = await add(flowJob(flow, { ring: 'other' }), flowJob(flow))
+      await store.claim({ limit: 0, leaseMs })
+      const cancel = { ring: 'other', key: 'k', reason: 'It was closed.' }
+      await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
+      const [b] = await add(flowJob(flow, { ring: 'other' }))
+      expect((await due()).includes(sure(b))).toBe(true)
+      expect(await states([a])).toEqual(['cancelled'])
+    })
+
+    test('a request that cancels comes before the moment at which a turn expires, also while new ones are not sorted yet', async () => {
+      const { store, clock } = stage()
+      const [a] = await add(flowJob({ expires: '20s' }))
+      await store.claim({ limit: 0, leaseMs })
+      await add(flowJob({ key: 'other' }))
+      const cancel = { ring: 'pr', key: 'k', reason: 'It was closed.' }
+      await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
+      clock.advance(20_000)
+      expect(await due()).toHaveLength(1)
+      expect(await states([a])).toEqual(['cancelled'])
+    })
+
+    test('delay: a new request does not delay the retry of an older one', async () => {
+      const { store, clock } = stage()
+      const flow = { delay: '10s', maxDelay: '1h' }
+      const [a] = await add(flowJob(flow))
+      clock.advance(10_000)
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 1_000, error: 'busy' } })
+      await add(flowJob(flow))
+      clock.advance(1_000)
+      expect(await due()).toEqual([a])
+    })
+
+    test('a key that waits for a busy session looks again when its next turn has another session', async () => {
+      const { store } = stage()
+      await add(newJob({ lane: 'busy' }))
+      expect((await due()).length).toBe(1)
+      const [ended] = await add(flowJob({ key: 'a' }, { lane: 'busy' }))
+      const [replaced] = await add(flowJob({ key: 'b', onNew: 'replace' }, { lane: 'busy' }))
+      const [dead] = await add(flowJob({ key: 'c' }))
+      const [started] = await claim()
+      expect(started?.id).toBe(dead)
+      await store.report(sure(started), { outcome: { kind: 'dead', error: 'no' } })
+      await add(flowJob({ key: 'c' }, { lane: 'busy' }))
+      expect(await due()).toEqual([])
+      const [next, newest] = await add(flowJob({ key: 'a' }), flowJob({ key: 'b', onNew: 'replace' }))
+      await store.end(sure(ended), { state: 'cancelled', reason: 'no' })
+      await store.requeue(sure(dead))
+      expect((await due()).toSorted()).toEqual([next, newest, dead].toSorted())
+      expect(await states([ended, replaced])).toEqual(['cancelled', 'superseded'])
+    })
+
+    test('a turn does not wait for the retry of an older one that was ended', async () => {
+      const { store } = stage()
+      const [a, b] = await add(flowJob({}), flowJob({}))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 60_000, error: 'busy' } })
+      expect(await due()).toEqual([])
+      await store.end(sure(a), { state: 'cancelled', reason: 'no' })
+      expect(await due()).toEqual([b])
+    })
+
+    test('keys of a paused mapping do not take the place of others when their session is free', async () => {
+      const { store, clock } = stage()
+      await add(newJob({ lane: 's' }))
+      const [busy] = await claim()
+      await add(...['a', 'b', 'c'].map((key) => flowJob({ key }, { lane: 's' })))
+      const [other] = await add(flowJob({}, { lane: 's', ring: 'other' }))
+      expect(await due()).toEqual([])
+      await store.hold({ label: 'mapping:pr', kind: 'pause', reason: 'x', author: undefined, forMs: undefined })
+      await done(sure(busy))
+      clock.advance(1)
+      expect(await due()).toEqual([other])
+    })
+
+    test('more new jobs than one step sorts are all seen by one claim', async () => {
+      await add(...Array.from({ length: 230 }, (_, index) => flowJob({ key: `key ${index}`, onNew: 'replace' })))
+      const [last] = await add(flowJob({ key: 'key 1', onNew: 'replace' }))
+      expect((await due(300)).length).toBe(230)
+      expect(await states([last])).toEqual(['running'])
+    })
+  })
+}

@@ -1,0 +1,148 @@
+import { describe, expect, test } from 'vitest'
+import { newId } from '../../src/base/id.ts'
+import type { SealedRequest } from '../../src/store/quarantine.ts'
+import { newDelivery } from './stage.ts'
+import type { Stage } from './store.ts'
+
+export function describeQuarantine(stage: () => Stage): void {
+  const wide = { maxRequests: 1_000, maxBytes: 1_000_000, olderThan: 0 }
+  const sealedRequest = (over: Partial<SealedRequest> = {}): SealedRequest => ({
+    requestId: newId(),
+    receivedAt: stage().clock(),
+    hook: 'github',
+    hookLabel: over.hook ?? 'github',
+    network: '192.0.2.0/24',
+    isKnown: false,
+    refusal: '{"code":"unauthorized"}',
+    keyId: 'key-1',
+    sealed: new Uint8Array([0, 1, 255]),
+    ...over,
+  })
+  const several = (count: number, over: Partial<SealedRequest> = {}) =>
+    Array.from({ length: count }, () => sealedRequest(over))
+  const idsOf = (requests: readonly { requestId: string }[]) => requests.map(({ requestId }) => requestId)
+  const keptIds = async () => idsOf(await stage().store.quarantined({ limit: 1_000 }))
+
+  describe('quarantine', () => {
+    test('a sealed request keeps its fields and its bytes, and is not a delivery', async () => {
+      const { store } = stage()
+      const request = sealedRequest()
+      await store.quarantine([request], wide)
+      const { requestId, receivedAt, hook, refusal, keyId } = request
+      expect(await store.quarantined({ limit: 9 })).toEqual([
+        { place: expect.any(Number), requestId, receivedAt, hook, refusal, keyId },
+      ])
+      expect([...((await store.sealed(requestId)) ?? [])]).toEqual([0, 1, 255])
+      expect(await store.sealed(newId())).toBeUndefined()
+      expect(await store.deliveries({ limit: 9 })).toEqual([])
+      expect(await store.delivery(requestId)).toBeUndefined()
+      expect(await store.idsFrom({ prefix: '', limit: 9 })).toEqual([])
+      expect(await store.waitingBytes()).toBe(0)
+    })
+
+    test('sealed requests are read in order of arrival: the newest ones, or those that follow one', async () => {
+      const { store } = stage()
+      const requests = several(5)
+      const ids = idsOf(requests)
+      await store.quarantine(requests.slice(0, 2), wide)
+      await store.quarantine(requests.slice(2), wide)
+      expect(idsOf(await store.quarantined({ limit: 2 }))).toEqual(ids.slice(3))
+      expect(idsOf(await store.quarantined({ limit: 2, after: 0 }))).toEqual(ids.slice(0, 2))
+      const [, second] = await store.quarantined({ limit: 2, after: 0 })
+      await store.release([second?.requestId ?? ''])
+      expect(idsOf(await store.quarantined({ limit: 9, after: second?.place }))).toEqual(ids.slice(2))
+    })
+
+    test('a query finds the sealed requests of one hook, and those that arrived since a moment', async () => {
+      const { store, clock } = stage()
+      const [old, other] = [sealedRequest(), sealedRequest({ hook: 'stripe' })]
+      clock.advance(1_000)
+      const late = sealedRequest()
+      await store.quarantine([old, other, late], wide)
+      expect(idsOf(await store.quarantined({ limit: 9, hook: 'github', after: 0 }))).toEqual(idsOf([old, late]))
+      expect(idsOf(await store.quarantined({ limit: 9, since: clock() }))).toEqual(idsOf([late]))
+    })
+
+    test('a request that is stored already is not changed, and release deletes it once', async () => {
+      const { store } = stage()
+      const [one, two] = [sealedRequest(), sealedRequest()]
+      await store.quarantine([one, two], wide)
+      await store.quarantine([{ ...one, refusal: '{}' }], wide)
+      expect((await store.quarantined({ limit: 1, after: 0 }))[0]?.refusal).toBe(one.refusal)
+      expect(await store.release([one.requestId, newId()])).toBe(1)
+      expect(await store.release([one.requestId])).toBe(0)
+      expect(await keptIds()).toEqual([two.requestId])
+    })
+
+    test('noteRefusals replaces the reasons of the requests that it names, and of no others', async () => {
+      const { store } = stage()
+      const [one, two] = [sealedRequest(), sealedRequest()]
+      await store.quarantine([one, two], wide)
+      await store.noteRefusals([
+        { requestId: one.requestId, refusal: '{"code":"body-invalid"}' },
+        { requestId: newId(), refusal: '{}' },
+      ])
+      const reasons = (await store.quarantined({ limit: 9 })).map(({ refusal }) => refusal)
+      expect(reasons).toEqual(['{"code":"body-invalid"}', two.refusal])
+    })
+
+    test('requests that arrived before the oldest moment are deleted, also without new ones', async () => {
+      const { store, clock } = stage()
+      const old = sealedRequest()
+      clock.advance(1_000)
+      const late = sealedRequest()
+      await store.quarantine([old, late], wide)
+      await store.quarantine([], { ...wide, olderThan: clock() })
+      expect(await keptIds()).toEqual([late.requestId])
+    })
+
+    test('a flood from one network deletes its own oldest requests, and none of a quieter network', async () => {
+      const { store } = stage()
+      const quiet = several(10)
+      await store.quarantine(quiet, { ...wide, maxRequests: 20 })
+      const flood = several(100, { network: '198.51.100.0/24' })
+      await store.quarantine(flood, { ...wide, maxRequests: 20 })
+      expect(await keptIds()).toEqual(idsOf([...quiet, ...flood.slice(-10)]))
+    })
+
+    test('large requests of one network do not delete small ones of another', async () => {
+      const { store } = stage()
+      const quiet = several(40)
+      const bounds = { ...wide, maxBytes: 10_000 }
+      await store.quarantine(quiet, bounds)
+      await store.quarantine(several(30, { network: '198.51.100.0/24', sealed: new Uint8Array(4_000) }), bounds)
+      const kept = await keptIds()
+      expect(kept.slice(0, 40)).toEqual(idsOf(quiet))
+      expect(kept).toHaveLength(42)
+    })
+
+    test('a flood of many networks to one hook leaves the other hook its half', async () => {
+      const { store } = stage()
+      const quiet = several(10, { hook: 'stripe' })
+      const flood = Array.from({ length: 100 }, (_, index) => sealedRequest({ network: `10.0.${index}.0/24` }))
+      await store.quarantine([...quiet, ...flood], { ...wide, maxRequests: 20 })
+      const kept = await store.quarantined({ limit: 1_000 })
+      expect(kept.filter(({ hook }) => hook === 'stripe')).toHaveLength(10)
+      expect(kept).toHaveLength(20)
+    })
+
+    test('requests of networks that the hook knows are deleted last', async () => {
+      const { store } = stage()
+      const known = several(15, { isKnown: true })
+      const flood = Array.from({ length: 100 }, (_, index) => sealedRequest({ network: `10.0.${index}.0/24` }))
+      await store.quarantine([...known, ...flood], { ...wide, maxRequests: 20 })
+      expect((await keptIds()).slice(0, 15)).toEqual(idsOf(known))
+      await store.quarantine([], { ...wide, maxRequests: 5 })
+      expect(await keptIds()).toEqual(idsOf(known.slice(-5)))
+    })
+
+    test('the retention of deliveries deletes no sealed request', async () => {
+      const { store, clock } = stage()
+      const request = sealedRequest()
+      await store.quarantine([request], wide)
+      await store.append(newDelivery({ at: clock() }))
+      expect(await store.sweep(-1)).toBe(1)
+      expect(await keptIds()).toEqual([request.requestId])
+    })
+  })
+}

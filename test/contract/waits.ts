@@ -1,0 +1,195 @@
+// Why jobs wait: the sentence of each reason, from each engine.
+import { describe, expect, test } from 'vitest'
+import { readWaits } from '../../src/deliveries/waits.ts'
+import { Config } from '../../src/model/config/config.ts'
+import type { ClaimedJob } from '../../src/model/job.ts'
+import type { Hold, NewJob } from '../../src/store/records.ts'
+import { flowJob } from './flow.ts'
+import type { Stage } from './store.ts'
+import { newDelivery, newJob } from './stage.ts'
+
+const config = Config.parse({
+  limits: {
+    openai: { total: 2, perKey: 1 },
+    slow: { starts: { limit: 6, period: '1h', burst: 2 } },
+  },
+  agents: { defaults: { maxConcurrent: 3 } },
+})
+const leaseMs = 30_000
+/** Of the machine that shows the sentence. Its clock need not be that of the store. */
+const now = Date.parse('2026-05-04T14:00:00.500Z')
+const pause = { kind: 'pause', author: 'ada@host', reason: '', forMs: undefined } as const
+
+export function describeWaits(stage: () => Stage): void {
+  describe('why a job waits', () => {
+    const add = async (...jobs: NewJob[]) => {
+      const { store, clock } = stage()
+      await store.join({ id: 'one', version: '1', generation: 'g', address: '127.0.0.1' })
+      for (const job of jobs) {
+        await store.append(newDelivery({ at: clock(), jobs: [job] }))
+        clock.advance(1)
+      }
+      return jobs.map(({ id }) => id)
+    }
+    const claim = (limit = 9) => stage().store.claim({ limit, leaseMs, limits: config.limits })
+    const read = async (id: string | undefined) => {
+      const { store } = stage()
+      const job = await store.job(id ?? '')
+      return job && (await readWaits([job], { store, config, now })).get(job.id)
+    }
+    const hold = (over: Partial<Hold> & Pick<Hold, 'label'>) => stage().store.hold({ ...pause, ...over })
+    const first = async () => {
+      const [job] = await claim()
+      return job as ClaimedJob
+    }
+
+    test('a job that is in progress or has ended waits for nothing', async () => {
+      const [a] = await add(newJob())
+      const job = await first()
+      expect(await read(a)).toBeUndefined()
+      await stage().store.report(job, { outcome: { kind: 'done' } })
+      expect(await read(a)).toBeUndefined()
+    })
+
+    test('a job that waits for a shared limit has its place, and the age of the oldest one', async () => {
+      const { clock } = stage()
+      const flow = { limits: ['openai'] }
+      const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, ...flow })))
+      const [urgent] = await add(flowJob({ key: 'u', priority: 'high', ...flow }, { ring: 'urgent' }))
+      await claim(2)
+      clock.advance(180_000)
+      expect(await read(urgent)).toBeUndefined()
+      expect(await read(ids[1])).toBe('waits for the limit openai (2 of 2), place 1; the oldest has waited for 3 min')
+      expect(await read(ids[3])).toBe('waits for the limit openai (2 of 2), place 3; the oldest has waited for 3 min')
+    })
+
+    test('a job waits for the share of its key in a limit, for its mapping, and for the starts of a limit', async () => {
+      const [, mine] = await add(
+        flowJob({ key: 'c1', limits: ['openai'] }),
+        flowJob({ key: 'c1', limits: ['openai'] }, { ring: 'two' }),
+      )
+      const [, second] = await add(
+        flowJob({ key: 'm1', total: 1 }, { ring: 'm' }),
+        flowJob({ key: 'm2', total: 1 }, { ring: 'm' }),
+      )
+      const slow = ['s1', 's2', 's3'].map((key) => flowJob({ key, limits: ['slow'] }, { ring: 's' }))
+      const ids = await add(...slow)
+      await claim()
+      expect(await read(mine)).toBe('waits for the limit openai (1 of 1 with its key)')
+      expect(await read(second)).toBe('waits for its mapping (1 of 1), place 1; the oldest has waited for 0 s')
+      expect(await read(ids[2])).toBe(
+        'waits for the limit slow (2 starts in 20 min), place 1; the oldest has waited for 0 s',
+      )
+    })
+
+    test('a job waits for its quiet period, and a failed one for its retry', async () => {
+      const { store } = stage()
+      const [a, retried] = await add(flowJob({ key: 'a', delay: '190s' }), flowJob({ key: 'b' }))
+      const job = await first()
+      expect(job.id).toBe(retried)
+      await store.report(job, { outcome: { kind: 'retry', afterMs: 11 * 3_600_000, error: 'busy' } })
+      expect(await read(a)).toBe('waits until 14:03:10Z for a quiet period')
+      expect(await read(retried)).toBe('waits until 2026-05-05 01:00:00Z for its next attempt, after 1 attempt')
+    })
+
+    test('a job waits for earlier runs of its key, and for the end of a run that it replaces', async () => {
+      const [, b, c] = await add(flowJob({}), flowJob({}), flowJob({}))
+      await claim()
+      expect(await read(b)).toBe('waits for the run of its key that is in progress')
+      expect(await read(c)).toBe('waits for 1 earlier run of its key')
+      const flow = { key: 'r', onNew: 'replace' }
+      const [old] = await add(flowJob(flow))
+      await claim()
+      const [next] = await add(flowJob(flow))
+      await claim()
+      expect(await read(next)).toBe(`waits for the end of run ${old}, which it replaces`)
+    })
+
+    test('a job waits for its session, with a flow and without one', async () => {
+      const [a, b, c] = await add(newJob({ lane: 's' }), newJob({ lane: 's' }), newJob({ lane: 's' }))
+      expect(await read(b)).toBe('waits for 1 earlier run of its session')
+      await claim()
+      const [d] = await add(flowJob({}, { lane: 's' }))
+      await claim()
+      expect(await read(b)).toBe(`waits for its session, in which run ${a} runs`)
+      expect(await read(c)).toBe(`waits for its session, in which run ${a} runs`)
+      expect(await read(d)).toBe(`waits for its session, in which run ${a} runs`)
+    })
+
+    test.each([
+      [{ label: 'mapping:pr' }, 'waits until somebody resumes it, because ada@host paused its mapping at 14:00:00Z'],
+      [
+        { label: 'all', reason: 'The disk is full.', forMs: 7_200_000 },
+        'waits until 16:00:00Z, because ada@host paused everything at 14:00:00Z: The disk is full',
+      ],
+      [
+        { label: 'limit:openai', kind: 'provider', author: undefined, reason: 'openai answered 429', forMs: 60_000 },
+        'waits until 14:01:00Z for the limit openai: openai answered 429',
+      ],
+      [
+        { label: 'agent:main', kind: 'turns', author: undefined, reason: '20 turns in an hour', forMs: 60_000 },
+        'waits until 14:01:00Z for its agent: 20 turns in an hour',
+      ],
+    ] as const)('a hold %j', async (given, sentence) => {
+      await hold(given)
+      const [a] = await add(flowJob({ limits: ['openai'] }))
+      expect(await claim()).toEqual([])
+      expect(await read(a)).toBe(sentence)
+    })
+
+    test('a hold of a job without a flow, and none of another label', async () => {
+      await hold({ label: 'agent:main' })
+      const [a, b] = await add(newJob({ labels: ['agent:main'] }), newJob({ labels: ['agent:other'] }))
+      await claim()
+      expect(await read(a)).toBe('waits until somebody resumes it, because ada@host paused its agent at 14:00:00Z')
+      expect(await read(b)).toBeUndefined()
+    })
+
+    test('a job waits for a spent budget until its period ends', async () => {
+      const { store, clock } = stage()
+      const [, a] = await add(newJob(), newJob())
+      const [spender, job] = await claim()
+      const turn = { nanos: 0, tokens: 0, turns: 1 }
+      const account = { name: 'daily', startsAt: clock() }
+      const asked = { ...account, endsAt: clock() + 3_600_000, limits: { turns: 1 }, most: turn }
+      expect(await store.reserve(spender as ClaimedJob, [asked])).toEqual({ kind: 'reserved' })
+      await store.report(spender as ClaimedJob, { outcome: { kind: 'done' }, settled: [{ ...account, used: turn }] })
+      expect(await store.reserve(job as ClaimedJob, [asked])).toMatchObject({ kind: 'waits' })
+      expect(await read(a)).toBe(
+        'waits until 15:00:00Z at the latest for the budget daily, which is used up or reserved',
+      )
+    })
+
+    test('waiting keys and jobs are counted by reason', async () => {
+      const { store } = stage()
+      expect(await store.waitCounts()).toEqual({ quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 })
+      await hold({ label: 'agent:other' })
+      await add(
+        newJob({ labels: ['agent:other'] }),
+        flowJob({ key: 'quiet', delay: '1h' }, { ring: 'q' }),
+        flowJob({}, { ring: 'x' }),
+        flowJob({}, { ring: 'x' }),
+        flowJob({ key: 'a', limits: ['openai'] }),
+        flowJob({ key: 'b', limits: ['openai'] }),
+        flowJob({ key: 'c', limits: ['openai'] }),
+      )
+      await claim()
+      await claim()
+      expect(await store.waitCounts()).toEqual({ quiet: 1, blocked: 1, ready: 1, paused: 1, budget: 0 })
+    })
+
+    test('a job waits for a free slot, for a gateway to look, or for a gateway at all', async () => {
+      const { store } = stage()
+      await add(newJob(), newJob(), newJob())
+      const [next] = await add(newJob())
+      expect(await read(next)).toBe('waits for a gateway to start it')
+      await claim(3)
+      const [late] = await add(flowJob({}))
+      expect(await read(next)).toBe('waits for a free slot of the gateway (3 runs, agents.defaults.maxConcurrent is 3)')
+      await claim(0)
+      expect(await read(late)).toMatch(/^waits for a free slot of the gateway/)
+      await store.leave('one')
+      expect(await read(next)).toBe('waits for a gateway: none is running on this store')
+    })
+  })
+}

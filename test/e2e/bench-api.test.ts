@@ -1,0 +1,232 @@
+// The bench of the admin API: what would become of a typed request, and what can be done with it.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { gatewayToken, hookToken, post, writeFiles } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+
+const code = `export default ({ payload }, { log, replay }) => {
+  log('seen ' + payload.title)
+  if (payload.bad) throw new TypeError('no title')
+  return payload.skip ? null : { message: (replay ? 'tried ' : 'served ') + payload.title }
+}\n`
+const secret = 'it-is-a-long-secret-of-github'
+const mappings = [
+  { id: 'closed', match: { path: 'review', payload: { action: 'closed' } }, messageTemplate: 'never' },
+  { id: 'review', match: { path: 'review' }, transform: { module: 'review.ts' }, deliver: false },
+  {
+    id: 'plain',
+    match: { path: 'plain', headers: { 'x-kind': 'hidden-word' } },
+    instructions: 'Say it.',
+    messageTemplate: 'Say {{text}}',
+    deliver: false,
+  },
+  {
+    id: 'github',
+    match: { path: 'github' },
+    verify: { scheme: 'github', secret },
+    messageTemplate: '{{action}} {{n}}',
+    deliver: false,
+  },
+]
+
+describe('the bench of the admin API', { timeout: 60_000 }, () => {
+  let gateway: Inside
+
+  async function call(path: string, body?: unknown, url = gateway.adminUrl): Promise<Record<string, unknown>> {
+    const answer = await fetch(`${url}${path}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { authorization: `Bearer ${gatewayToken}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    // as: the answers of the admin port
+    return { ...((await answer.json()) as Record<string, unknown>), answered: answer.status }
+  }
+  const tryIt = (hook: string, payload: unknown, others: object = {}) =>
+    call('/api/try', { hook, body: typeof payload === 'string' ? payload : JSON.stringify(payload), ...others })
+  const configFile = () => join(gateway.dir, 'hookloom.jsonc')
+
+  beforeAll(async () => {
+    gateway = await startInside({
+      config: { hooks: { mappings } },
+      files: { 'hooks/transforms/review.ts': code },
+      development: true,
+    })
+  })
+
+  test('a request entered in the bench shows each mapping that was tried, the action, the prompt and the log', async () => {
+    const tried = await tryIt('review', { title: 'Fix it', action: 'opened' })
+    expect(tried).toMatchObject({ answered: 200, isLive: true, decision: 'accept', mappingId: 'review', count: 1 })
+    expect(tried).toMatchObject({
+      trace: [
+        { mappingId: 'closed', matched: false },
+        { mappingId: 'review', matched: true },
+      ],
+      log: ['seen Fix it'],
+      actions: [{ fields: { kind: 'agent', message: 'tried Fix it' } }],
+      problem: null,
+    })
+    const { actions } = await tryIt('plain', { text: 'hello' }, { headers: { 'X-Kind': 'hidden-word' } })
+    expect(actions).toMatchObject([{ prompt: expect.stringMatching(/^Say it\.\n\n[^]*Say hello/) }])
+  })
+
+  test('nothing that is tried is stored', async () => {
+    await tryIt('review', { title: 'Fix it' })
+    await tryIt('review', { bad: true })
+    expect(await call('/api/deliveries')).toMatchObject({ deliveries: [] })
+  })
+
+  test('a transform that throws shows its code frame; a skip and a refusal show their reason', async () => {
+    const thrown = await tryIt('review', { bad: true, title: 'x' })
+    expect(thrown).toMatchObject({
+      decision: 'park',
+      problem: { code: 'transform-failed', frame: expect.stringContaining('review.ts:3') },
+      log: ['seen x'],
+    })
+    expect(await tryIt('review', { skip: true })).toMatchObject({
+      decision: 'skip',
+      why: expect.stringContaining('null'),
+    })
+    expect(await tryIt('review', '{"title":')).toMatchObject({
+      decision: 'refuse',
+      problem: { code: 'body-invalid', status: 400 },
+    })
+    expect(await tryIt('nobody', {})).toMatchObject({ decision: 'refuse', problem: { code: 'hook-unknown' } })
+    expect(await tryIt('plain', { text: 'x' })).toMatchObject({ decision: 'skip', why: 'no mapping matched' })
+    expect(await tryIt('agent', { text: 'x' })).toMatchObject({
+      decision: 'refuse',
+      problem: { code: 'payload-invalid' },
+    })
+  })
+
+  test('a saved file counts at once, and a save that does not build shows why', async () => {
+    writeFiles(gateway.dir, { 'hooks/transforms/review.ts': code.replace("'tried '", "'edited '") })
+    await expect
+      .poll(() => tryIt('review', { title: 'x' }))
+      .toMatchObject({ actions: [{ fields: { message: 'edited x' } }] })
+    writeFiles(gateway.dir, { 'hooks/transforms/review.ts': 'export default ({' })
+    await expect
+      .poll(() => tryIt('review', { title: 'x' }))
+      .toMatchObject({ isLive: false, decision: 'park', problem: { code: 'transform-build-failed' } })
+    writeFiles(gateway.dir, { 'hooks/transforms/review.ts': code })
+    await expect.poll(() => tryIt('review', { title: 'x' })).toMatchObject({ isLive: true, decision: 'accept' })
+  })
+
+  test('a draft of a template is tried in its mapping, and in a new mapping of an unknown hook', async () => {
+    const draft = { mappingId: 'github', template: 'Now {{n}}' }
+    expect(await tryIt('github', { n: 7 }, { draft })).toMatchObject({ actions: [{ fields: { message: 'Now 7' } }] })
+    expect(await tryIt('github', { n: 7, action: 'a' })).toMatchObject({ actions: [{ fields: { message: 'a 7' } }] })
+    const news = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n}}' } })
+    expect(news).toMatchObject({ mappingId: 'fresh', actions: [{ fields: { message: 'New 7' } }] })
+    const wrong = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n' } })
+    expect(wrong).toMatchObject({ answered: 500, code: 'config-invalid', error: expect.stringContaining('"fresh"') })
+  })
+
+  test('a sent request carries the proof of its sender or the hook token, and its numbers as typed', async () => {
+    const signed = await call('/api/send', { hook: 'github', body: '{"action":"opened","n":1.50}' })
+    expect(signed).toMatchObject({ status: 200, note: null })
+    const request = await call(`/api/deliveries/${String(signed['deliveryId'])}/request`)
+    expect(request).toMatchObject({ verifiedBy: 'github', body: '{"action":"opened","n":1.50}' })
+    const plain = await call('/api/send', {
+      hook: 'review',
+      body: '{"title":"sent"}',
+      headers: { Host: 'x', 'X-A': 'b' },
+    })
+    expect(plain).toMatchObject({ status: 200, deliveryId: expect.any(String) })
+    expect(await call('/api/send', { hook: 'nobody', body: '{}' })).toMatchObject({ answered: 200, status: 404 })
+    // the same request again is another delivery
+    const again = await call('/api/send', { hook: 'review', body: '{"title":"sent"}' })
+    expect(again['deliveryId']).not.toBe(plain['deliveryId'])
+  })
+
+  test('a typed request becomes a fixture, without the secrets of the configuration', async () => {
+    const body = JSON.stringify({ title: `see ${hookToken}`, action: 'opened' })
+    const made = await call('/api/fixtures', { hook: 'review', body, name: 'typed', headers: { cookie: 'a=b' } })
+    expect(made).toMatchObject({ answered: 200, module: 'review.ts', decision: 'accept', removed: ['payload.title'] })
+    const file = join(gateway.dir, 'hooks/transforms/review.fixtures/typed.json')
+    expect(made['file']).toBe(file)
+    expect(readFileSync(file, 'utf8')).not.toMatch(/hook-secret|a=b/)
+    expect(await call('/api/fixtures', { hook: 'review', body, name: 'typed' })).toMatchObject({ answered: 409 })
+    const out = await call('/api/fixtures', { hook: 'review', body, name: '../out' })
+    expect(out).toMatchObject({ answered: 400, code: 'usage-invalid' })
+    expect(await call('/api/fixtures', { hook: 'plain', body: '{}', module: 'other.ts' })).toMatchObject({
+      answered: 400,
+    })
+    expect(existsSync(join(gateway.dir, 'hooks/transforms/other.fixtures'))).toBe(false)
+  })
+
+  test('the hooks are listed with their proof and their mappings, without the words of headers, and with the last hour', async () => {
+    const { deliveryId } = await post({ url: gateway.url, token: hookToken }, 'review', { bad: true })
+    const listed = await call('/api/hooks')
+    expect(listed).toMatchObject({ answered: 200, canEdit: true, hooksUrl: gateway.url })
+    expect(JSON.stringify(listed)).not.toMatch(/hidden-word|it-is-a-long-secret/)
+    const hooks = new Map((listed['hooks'] as { name: string }[]).map((hook) => [hook.name, hook]))
+    expect([...hooks.keys()]).toEqual(['review', 'plain', 'github', 'agent', 'wake'])
+    expect(hooks.get('review')).toMatchObject({
+      proof: { token: true, schemes: [] },
+      mappings: [
+        { id: 'closed', conditions: '{"payload":{"action":"closed"}}', isEditable: true },
+        { id: 'review', conditions: null, isEditable: false, transform: { module: 'review.ts', problem: null } },
+      ],
+      lastHour: { parked: 1 },
+      lastFailure: { kind: 'parked', id: deliveryId },
+    })
+    expect(hooks.get('github')).toMatchObject({ proof: { token: false, schemes: ['github'] } })
+  })
+
+  test('samples are the fixtures of the transform, the bundled requests of the sender, and the kept requests', async () => {
+    const kinds = async (hook: string) => {
+      const { samples } = await call(`/api/samples?hook=${hook}`)
+      return (samples as { kind: string; name: string }[]).map(({ kind, name }) => `${kind} ${name}`)
+    }
+    expect(await kinds('review')).toEqual(expect.arrayContaining(['fixture typed', 'kept delivery']))
+    expect(await kinds('github')).toEqual(expect.arrayContaining(['bundled pull-request-opened', 'kept delivery']))
+    expect(await kinds('wake')).toEqual(['bundled example'])
+    expect(await kinds('plain')).toEqual([])
+    expect(await call('/api/samples')).toMatchObject({ answered: 400 })
+  })
+
+  test('a template is saved into hookloom.jsonc with every comment, and only by a gateway for development', async () => {
+    writeFileSync(configFile(), readFileSync(configFile(), 'utf8').replace('"mappings":', '// the rules\n"mappings":'))
+    const saved = await call('/api/mappings', { hook: 'plain', mappingId: 'plain', template: 'Tell {{text}}' })
+    expect(saved).toMatchObject({ answered: 200, mappingId: 'plain', file: configFile(), shadowedBy: null })
+    const added = await call('/api/mappings', { hook: 'fresh', template: 'Fresh {{n}}' })
+    expect(added).toMatchObject({ answered: 200, mappingId: 'fresh', shadowedBy: null })
+    const text = readFileSync(configFile(), 'utf8')
+    expect(text).toContain('// the rules')
+    expect(text).toContain('Tell {{text}}')
+    await expect
+      .poll(() => tryIt('fresh', { n: 1 }))
+      .toMatchObject({ isLive: true, actions: [{ fields: { message: 'Fresh 1' } }] })
+    // an earlier mapping takes the same requests
+    expect(await call('/api/mappings', { hook: 'github', template: 'x' })).toMatchObject({ shadowedBy: 'github' })
+
+    const before = readFileSync(configFile(), 'utf8')
+    const code409 = await call('/api/mappings', { hook: 'review', mappingId: 'review', template: 'x' })
+    expect(code409).toMatchObject({ answered: 409, error: expect.stringContaining('review.ts') })
+    expect(await call('/api/mappings', { hook: 'plain', mappingId: 'plain', template: '{{' })).toMatchObject({
+      answered: 500,
+    })
+    expect(await call('/api/mappings', { hook: 'x', mappingId: 'none', template: 'x' })).toMatchObject({
+      answered: 404,
+    })
+    expect(await call('/api/mappings', { hook: 'x', template: 'x', agentId: 'root' })).toMatchObject({ answered: 400 })
+    expect(readFileSync(configFile(), 'utf8')).toBe(before)
+
+    const production = await startInside({
+      config: { hooks: { mappings } },
+      files: { 'hooks/transforms/review.ts': code },
+    })
+    const refused = await call('/api/mappings', { hook: 'fresh', template: 'x' }, production.adminUrl)
+    expect(refused).toMatchObject({ answered: 409, error: expect.stringContaining('hookloom dev') })
+    expect(readFileSync(join(production.dir, 'hookloom.jsonc'), 'utf8')).not.toContain('fresh')
+  })
+
+  test('a request of a wrong form is refused with the name of the field', async () => {
+    expect(await call('/api/try', { hook: 'review', body: 7 })).toMatchObject({
+      answered: 400,
+      error: expect.stringContaining('Wrong: body'),
+    })
+    expect(await call('/api/try', { hook: '', body: '' })).toMatchObject({ answered: 400 })
+  })
+})

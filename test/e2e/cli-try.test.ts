@@ -1,0 +1,113 @@
+// A template and conditions that are not saved, tried with kept requests: the command, and the admin port that it asks.
+import { beforeAll, describe, expect, test } from 'vitest'
+import { signRequest } from '../../src/pipeline/verifiers/sign.ts'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
+
+const secret = 'it-is-a-long-secret-of-github'
+const mappings = [
+  { id: 'orders', match: { path: 'orders' }, messageTemplate: 'old', deliver: false },
+  { id: 'notes', match: { path: 'notes' }, accept: ['text'], messageTemplate: '{{body}}', deliver: false },
+  {
+    id: 'github',
+    match: { path: 'github' },
+    verify: { scheme: 'github', secret },
+    messageTemplate: 'x',
+    deliver: false,
+  },
+]
+
+describe('hookloom try', { timeout: 60_000 }, () => {
+  let gateway: Inside
+  const tryIt = (...args: string[]) => runCommand(['try', ...args], gateway)
+
+  beforeAll(async () => {
+    gateway = await startInside({ config: { hooks: { retain: 50, mappings } } })
+    const to = { url: gateway.url, token: hookToken }
+    await post(to, 'orders', { id: 1, total: 5, state: 'open', name: 'Ada\u202E' })
+    await post(to, 'orders', { id: 2, total: 500, state: 'open', name: 'Bob', list: ['{{id}}'] })
+    await post(to, 'orders', { id: 3, total: 500, state: 'closed' }, { 'x-kind': 'late' })
+    const body = JSON.stringify({ action: 'opened', number: 7 })
+    const signed = { 'content-type': 'application/json', 'x-github-event': 'pull_request' }
+    const request = { body: Buffer.from(body), now: Date.now(), method: 'POST', url: '/hooks/github', headers: signed }
+    const headers = { ...signed, ...signRequest({ scheme: 'github', secret }, request) }
+    await fetch(`${gateway.url}/github`, { method: 'POST', headers, body })
+    const text = { authorization: `Bearer ${hookToken}`, 'content-type': 'text/plain' }
+    await fetch(`${gateway.url}/notes`, { method: 'POST', headers: text, body: 'plain' })
+  })
+
+  test('it shows which kept requests match, the message of each, and why the others do not match', async () => {
+    const ran = await tryIt('{{name | default: "nobody"}}: {{id}} {{list}}', '--match', 'payload.total=500', '--json')
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    expect(ran.json().filter(({ hook }) => hook === 'orders')).toMatchObject([
+      { matches: true, message: 'nobody: 3 ', takenBy: 'orders', problem: null },
+      { matches: true, message: 'Bob: 2 ["{{id}}"]' },
+      { matches: false, message: null, why: expect.stringContaining('total') },
+    ])
+    const shown = await tryIt('{{name}}', '--match', 'payload.state=open', '--hook', 'orders')
+    expect(shown.stdout).toContain('2 of 3 kept requests match.')
+    expect(shown.stdout).toContain(
+      '{"match":{"path":"orders","payload":{"state":"open"}},"messageTemplate":"{{name}}"}',
+    )
+    expect(shown.stdout).not.toContain('\u202E')
+  })
+
+  test('--match takes the same conditions as a mapping: all of them must be true, and JSON allows every test', async () => {
+    const ids = async (...match: string[]) => {
+      const ran = await tryIt('{{id}}', ...match.flatMap((one) => ['--match', one]), '--json')
+      return ran.json().flatMap(({ matches, message }) => (matches === true ? [message] : []))
+    }
+    expect(await ids('payload.total=500', 'payload.state=open')).toEqual(['2'])
+    expect(await ids('{"payload": {"total": {"lt": 100}}}')).toEqual(['1'])
+    expect(await ids('headers.x-kind=late')).toEqual(['3'])
+    expect(await ids('path=orders', '{"payload": {"state": {"not": "closed"}}}')).toEqual(['2', '1'])
+  })
+
+  test('a signed request and a text are tried as they came, with their sender and event', async () => {
+    const signed = await tryIt(
+      '{{event}} {{number}} {{source}}',
+      '--match',
+      'event=pull_request',
+      '--last',
+      '2',
+      '--json',
+    )
+    expect(signed.json()).toMatchObject([
+      { hook: 'notes', matches: false },
+      { hook: 'github', source: 'github', matches: true, message: 'pull_request 7 github' },
+    ])
+    expect((await tryIt('{{body}}', '--hook', 'notes', '--json')).json()).toMatchObject([{ message: 'plain' }])
+  })
+
+  test('it warns of a path that matching requests do not have, and names a similar one', async () => {
+    const ran = await tryIt('{{nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
+    expect(ran.stderr).toMatch(/\{\{nmae\}\} is empty in 2 of them\. Did you mean name\?/)
+    expect(ran.stderr).not.toContain('total')
+  })
+
+  test('a wrong template or condition is refused with its place', async () => {
+    expect(await tryIt('{{#if x}}')).toMatchObject({ code: 78, stderr: expect.stringContaining('column 3') })
+    expect(await tryIt('x', '--match', 'payload.a')).toMatchObject({
+      code: 64,
+      stderr: expect.stringContaining('--match'),
+    })
+    expect(await tryIt('x', '--match', '{"evnt": "x"}')).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining('evnt'),
+    })
+    expect(await tryIt('x', '--match', '{event')).toMatchObject({ code: 64 })
+    const url = `${gateway.adminUrl}/api/try`
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    const answer = await fetch(url, { method: 'POST', headers, body: '{"last": 5000, "draft": {"template": "x"}}' })
+    expect(answer.status).toBe(400)
+  })
+
+  test('nothing is stored, and without a gateway the command says so', async () => {
+    const count = () => readStore(gateway.dir, async (store) => (await store.deliveries({ limit: 99 })).length)
+    const before = await count()
+    await tryIt('{{id}}')
+    expect(await count()).toBe(before)
+    expect(await runCommand(['try', 'x'], { dir: makeConfigDir() })).toMatchObject({ code: 69 })
+  })
+})

@@ -1,0 +1,91 @@
+// hookloom test --coverage: which code of a transform its fixtures run, which only kept requests run, and which nothing runs.
+import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
+import { hookToken, makeConfigDir, post } from './gateway.ts'
+import { startInside } from './inside.ts'
+
+const module = `import { shout } from './lib/words.ts'
+type Order = { kind: string; note?: string | null }
+
+enum Level { low, high }
+
+export default async ({ payload }: { payload: Order }) => {
+  debugger
+  if (payload.kind === 'skip') {
+    return null
+  }
+  if (payload.kind === 'seen') return { message: shout('seen') }
+  await Promise.resolve()
+  const label = payload.kind === 'never' ? 'unreachable so far' : 'usual'
+  return { message: label + Level.low }
+}
+`
+const helper = `export const shout = (text: string) => text.toUpperCase()
+export function unused(text: string) {
+  return text.toLowerCase()
+}
+export const useBoth = { shout, unused }
+`
+const fixture = (kind: string, decision: string) =>
+  JSON.stringify({ request: { path: 'x', payload: { kind } }, expect: { decision } })
+const files = {
+  'hooks/transforms/x.ts': module
+    .replace('import { shout }', 'import { shout, useBoth }')
+    .replace('debugger', 'debugger; void useBoth'),
+  'hooks/transforms/lib/words.ts': helper,
+  'hooks/transforms/x.fixtures/usual.json': fixture('usual', 'accept'),
+  'hooks/transforms/x.fixtures/skip.json': fixture('skip', 'skip'),
+}
+const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
+
+describe('hookloom test --coverage', { timeout: 120_000 }, () => {
+  test('it shows the branches that nothing reaches, and those that only kept requests reach, in the files of the author', async () => {
+    const { dir, url, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
+    const to = { url, token: hookToken }
+    await post(to, 'x', { kind: 'usual' })
+    const { deliveryId } = await post(to, 'x', { kind: 'seen' }, { 'x-github-event': 'push' })
+    await stop()
+    const ran = await runCommand(['test', '--coverage', '--json'], { dir })
+    expect(ran.code).toBe(0)
+    expect(ran.json().at(-1)).toEqual({
+      module: 'x.ts',
+      coverage: {
+        files: expect.arrayContaining([
+          {
+            file: 'x.ts',
+            lines: expect.any(Number),
+            covered: expect.any(Number),
+            unreached: [{ line: 13, endLine: 13, text: expect.stringContaining("'unreachable so far'") }],
+            onlyKept: [{ line: 11, endLine: 11, text: expect.stringContaining("message: shout('seen') }") }],
+          },
+          {
+            file: 'lib/words.ts',
+            lines: expect.any(Number),
+            covered: expect.any(Number),
+            unreached: [expect.objectContaining({ line: 2, endLine: 3 })],
+            onlyKept: [expect.objectContaining({ line: 1 })],
+          },
+        ]),
+        requests: {
+          total: 2,
+          covered: 1,
+          uncovered: [{ source: 'github', event: 'push', count: 1, example: deliveryId }],
+        },
+      },
+    })
+    const shown = await runCommand(['test', '--coverage'], { dir })
+    expect(shown.stdout).toMatch(/x\.ts:13 {2}'unreachable so far'.* reached by nothing/)
+    expect(shown.stdout).toContain(`"hookloom capture ${String(deliveryId)}" makes a fixture`)
+    expect(shown.stdout).toContain('2 passed, 0 failed')
+  })
+
+  test('the results are the same with and without coverage, and without it nothing is measured', async () => {
+    const dir = makeConfigDir({ config: { hooks: { mappings } }, files })
+    const [plain, measured] = [await runCommand(['test'], { dir }), await runCommand(['test', '--coverage'], { dir })]
+    expect(measured.stdout).toContain('No request of it is kept.')
+    expect(plain.stdout).not.toContain('lines')
+    for (const { stdout, code } of [plain, measured])
+      expect([code, stdout]).toEqual([0, expect.stringContaining('2 passed, 0 failed')])
+    expect((await runCommand(['test', '--coverage', '--watch'], { dir })).code).toBe(64)
+  })
+})

@@ -1,0 +1,103 @@
+// The action `deliver` through a whole gateway: stored, sent without a model, and visible like a run.
+import { describe, expect, test } from 'vitest'
+import { startFakeReceiver } from './fakes/webhook.ts'
+import { gatewayToken, hookToken } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+import { post, send } from './wire.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+
+async function start(over: object = {}) {
+  const receivers = { ops: await startFakeReceiver({ secret }), devs: await startFakeReceiver({ secret }) }
+  const endpoints = Object.fromEntries(Object.entries(receivers).map(([name, { url }]) => [name, { url, secret }]))
+  const to = [
+    { channel: 'webhook', to: 'ops' },
+    { channel: 'webhook', to: 'devs' },
+  ]
+  const message = { action: 'deliver', messageTemplate: '{{text}}', name: 'Deploys' }
+  const mappings = [
+    { match: { path: 'both' }, ...message, to },
+    { id: 'one', match: { path: 'one' }, ...message, channel: 'webhook', to: 'ops', ...over },
+  ]
+  const runners = { gone: { kind: 'command', command: 'no-such-program' } }
+  // a turn of an agent would fail
+  const agents = { defaults: { runner: 'gone' } }
+  const gateway = await startInside({
+    config: { hooks: { mappings }, channels: { webhook: { endpoints } }, runners, agents },
+  })
+  return { gateway, ...receivers }
+}
+
+const wait: [string, string][] = [['prefer', 'wait=30']]
+const readRun = async ({ port }: Pick<Inside, 'port'>, runId: string) => {
+  const headers: [string, string][] = [['authorization', `Bearer ${hookToken}`]]
+  const { body } = await send(port, { method: 'GET', target: `/hooks/runs/${runId}`, headers, length: false })
+  return JSON.parse(body) as Record<string, unknown>
+}
+
+describe('a message', { timeout: 60_000 }, () => {
+  test('goes to each recipient without a model, and the caller can wait for it', async () => {
+    const { gateway, ops, devs } = await start()
+    const { status, body, headers } = await post(gateway.port, '/hooks/both', { text: 'Up: **api**' }, wait)
+    const receipt = JSON.parse(body) as { runIds: string[] }
+    expect([status, headers['preference-applied']]).toEqual([200, 'wait=30'])
+    expect(receipt).toEqual({
+      ok: true,
+      deliveryId: expect.any(String),
+      runIds: [expect.any(String), expect.any(String)],
+      wakes: 0,
+    })
+    expect([ops, devs].map(({ posted }) => posted)).toEqual(
+      receipt.runIds.map((runId) => [{ runId, agentId: 'main', name: 'Deploys', text: 'Up: **api**' }]),
+    )
+    expect(await readRun(gateway, receipt.runIds[0] ?? '')).toMatchObject({
+      state: 'done',
+      steps: [{ name: 'deliver', state: 'done' }],
+      receipts: [{ channel: 'webhook', state: 'sent' }],
+      usage: null,
+    })
+  })
+
+  test('to a receiver that is down holds up no other, and arrives when it is back, once', async () => {
+    const { gateway, ops, devs } = await start()
+    ops.plays({ status: 503 })
+    const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' }, wait)
+    const { runIds } = JSON.parse(body) as { runIds: string[] }
+    expect(devs.posted).toHaveLength(1)
+    await expect.poll(() => readRun(gateway, runIds[0] ?? ''), { timeout: 30_000 }).toMatchObject({ state: 'done' })
+    expect(ops.posted).toHaveLength(1)
+    expect(ops.received).toHaveLength(2)
+  })
+
+  test('waits while its mapping is paused', async () => {
+    const { gateway, ops } = await start()
+    const operate = async (path: string) => {
+      const headers = { authorization: `Bearer ${gatewayToken}` }
+      const answer = await fetch(`${gateway.adminUrl}${path}`, {
+        method: 'POST',
+        headers,
+        body: '{"what":"mapping:one"}',
+      })
+      expect(answer.status).toBe(200)
+    }
+    await operate('/api/pauses')
+    const { runId } = JSON.parse((await post(gateway.port, '/hooks/one', { text: 'Up' })).body) as { runId: string }
+    expect(await readRun(gateway, runId)).toMatchObject({ state: 'queued', waits: expect.stringContaining('paused') })
+    await operate('/api/resume')
+    await expect.poll(() => readRun(gateway, runId), { timeout: 30_000 }).toMatchObject({ state: 'done' })
+    expect(ops.posted).toHaveLength(1)
+  })
+
+  test('is replaced by a newer one of its key where the flow says so', async () => {
+    const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '2s' }
+    const { gateway, ops } = await start({ flow })
+    const ids: string[] = []
+    for (const text of ['Building', 'Testing', 'Up']) {
+      const { body } = await post(gateway.port, '/hooks/one', { text, service: 'api' })
+      ids.push((JSON.parse(body) as { runId: string }).runId)
+    }
+    await expect.poll(() => readRun(gateway, ids[2] ?? ''), { timeout: 30_000 }).toMatchObject({ state: 'done' })
+    expect(ops.posted.map(({ text }) => text)).toEqual(['Up'])
+    expect(await readRun(gateway, ids[0] ?? '')).toMatchObject({ state: 'superseded' })
+  })
+})

@@ -1,0 +1,132 @@
+// Replies where the event happened: the presets of forges find the issue or the pull request, and no reply starts a run.
+import { createHmac } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { githubApiToken, startFakeGitHub } from './fakes/github.ts'
+import { hookToken } from './gateway.ts'
+import { readStore, startInside } from './inside.ts'
+import { drain } from './aftermath.ts'
+
+type Request = { readonly headers: Readonly<Record<string, string>>; readonly payload: object }
+
+function readFixture(preset: string, name: string): Request {
+  const file = join(import.meta.dirname, `../../presets/${preset}/fixtures/${name}.json`)
+  // as: fixtures have this form
+  return (JSON.parse(readFileSync(file, 'utf8')) as { request: Request }).request
+}
+
+const secret = 'a-secret-of-the-webhook'
+
+/** Signed, if the request is one of GitHub. */
+async function send(url: string, { headers, payload }: Request): Promise<number> {
+  const body = JSON.stringify(payload)
+  const signature = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+  const proof = headers['x-github-event'] === undefined ? {} : { 'x-hub-signature-256': signature }
+  const response = await fetch(url, {
+    method: 'POST',
+    headers: { ...headers, ...proof, 'content-type': 'application/json', authorization: `Bearer ${hookToken}` },
+    body,
+  })
+  return response.status
+}
+
+async function startWithGitHub(preset: object = {}, channels: object = {}) {
+  const fake = await startFakeGitHub({ issues: ['harbour-works/loom#32', 'harbour-works/loom#31'] })
+  const gateway = await startInside({
+    config: {
+      hooks: { presets: [{ name: 'github', secret, ...preset }] },
+      channels: { github: { token: githubApiToken, baseUrl: fake.url }, ...channels },
+    },
+  })
+  return { fake, gateway }
+}
+
+test.each([
+  ['the channel of the preset', { channel: 'github' }, {}],
+  ['the default channel', {}, { default: { channel: 'github' } }],
+])('a reply goes to the pull request or the issue of the event, if github is %s', async (_, preset, channels) => {
+  const { fake, gateway } = await startWithGitHub(preset, channels)
+  expect(await send(`${gateway.url}/github`, readFixture('github', 'pull-request-opened'))).toBe(200)
+  expect(await send(`${gateway.url}/github`, readFixture('github', 'comment-created'))).toBe(200)
+  await drain(gateway.dir)
+  expect(fake.comments.map(({ issue }) => issue).toSorted()).toEqual(['harbour-works/loom#31', 'harbour-works/loom#32'])
+  expect(fake.comments[0]?.body).toContain('<!-- hookloom:')
+})
+
+test('a reply to an event without an issue has no recipient, and the job says so', async () => {
+  const { fake, gateway } = await startWithGitHub({ channel: 'github' })
+  expect(await send(`${gateway.url}/github`, readFixture('github', 'release-published'))).toBe(200)
+  await drain(gateway.dir)
+  const [record] = await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))
+  expect(record?.jobs).toMatchObject([{ state: 'dead', lastError: expect.stringContaining('set channels.github.to') }])
+  expect(fake.comments).toEqual([])
+})
+
+test('the comment of an agent starts no run, even if a person’s token posted it', async () => {
+  const { fake, gateway } = await startWithGitHub({ channel: 'github' })
+  const asked = readFixture('github', 'comment-created')
+  expect(await send(`${gateway.url}/github`, asked)).toBe(200)
+  await drain(gateway.dir)
+  const posted = fake.comments[0]?.body ?? ''
+  const payload = { ...asked.payload, comment: { id: 89, body: posted } }
+  const headers = { ...asked.headers, 'x-github-delivery': 'a-second-delivery' }
+  expect(await send(`${gateway.url}/github`, { headers, payload })).toBe(204)
+  const people = { headers: { ...headers, 'x-github-delivery': 'a-third-delivery' }, payload: asked.payload }
+  expect(await send(`${gateway.url}/github`, people)).toBe(200)
+  const records = await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))
+  expect(records.map(({ state }) => state)).toEqual(['accepted', 'skipped', 'accepted'])
+  expect(records[1]?.log).toEqual(['The request is about a comment that Hookloom posted.'])
+})
+
+test('a request whose payload only claims to be of GitHub chooses no recipient', async () => {
+  const { fake, gateway } = await startWithGitHub({}, { default: { channel: 'github' } })
+  const { payload } = readFixture('github', 'pull-request-opened')
+  const claims = { ...payload, source: 'github', message: 'Hello.' }
+  expect(await send(`${gateway.url}/agent`, { headers: {}, payload: { ...claims, channel: 'github' } })).toBe(200)
+  await drain(gateway.dir)
+  expect(fake.comments).toEqual([])
+})
+
+const sha = '0123456789abcdef0123456789abcdef01234567'
+
+async function startWithStatus() {
+  const fake = await startFakeGitHub({ issues: ['harbour-works/loom#32'], commits: [`harbour-works/loom@${sha}`] })
+  const gateway = await startInside({
+    config: {
+      hooks: { presets: [{ name: 'github', secret, channel: 'github', status: 'review' }] },
+      channels: { github: { token: githubApiToken, baseUrl: fake.url } },
+    },
+  })
+  const opened = readFixture('github', 'pull-request-opened')
+  // as: the fixture has this form
+  const { pull_request: pull } = opened.payload as { pull_request: object }
+  const request = { ...opened, payload: { ...opened.payload, pull_request: { ...pull, head: { ref: 'fix', sha } } } }
+  return { fake, gateway, request }
+}
+
+test('a commit status is pending and then success, and its receipt has one run', async () => {
+  const { fake, gateway, request } = await startWithStatus()
+  expect(await send(`${gateway.url}/github`, request)).toBe(200)
+  await drain(gateway.dir)
+  const [record] = await readStore(gateway.dir, (store) => store.deliveries({ limit: 9 }))
+  const [run] = record?.jobs ?? []
+  expect(record?.jobs).toHaveLength(1)
+  expect(fake.statuses.map(({ commit, context, state, description }) => [commit, context, state, description])).toEqual(
+    [
+      [`harbour-works/loom@${sha}`, 'review', 'pending', `Run ${run?.id} has not ended.`],
+      [`harbour-works/loom@${sha}`, 'review', 'success', `Run ${run?.id} is done.`],
+    ],
+  )
+  expect(fake.comments).toHaveLength(1)
+})
+
+test('a run whose reply cannot be delivered ends with the status error', async () => {
+  const { fake, gateway, request } = await startWithStatus()
+  const elsewhere = { ...request.payload, number: 99, repository: { full_name: 'harbour-works/loom' } }
+  // as: the fixture has this form
+  const { pull_request: pull } = request.payload as unknown as { pull_request: object }
+  const unknown = { ...elsewhere, pull_request: { ...pull, number: 99 } }
+  expect(await send(`${gateway.url}/github`, { ...request, payload: unknown })).toBe(200)
+  await expect.poll(() => fake.statuses.map(({ state }) => state), { timeout: 30_000 }).toEqual(['pending', 'error'])
+})

@@ -1,0 +1,170 @@
+// What a gateway learns about payloads, over its ports and commands.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { silentLog } from '../../src/model/log.ts'
+import { runCommand } from './command.ts'
+import { gatewayToken, hookToken, startGateway, writeConfig } from './gateway.ts'
+import { type Inside, startInside } from './inside.ts'
+
+const config = {
+  hooks: { mappings: [{ id: 'orders', match: { path: 'orders' }, messageTemplate: '{{id}}', deliver: false }] },
+}
+
+async function send(gateway: Pick<Inside, 'url'>, payload: object): Promise<void> {
+  const headers = { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' }
+  const reply = await fetch(`${gateway.url}/orders`, { method: 'POST', headers, body: JSON.stringify(payload) })
+  expect(reply.status).toBe(200)
+}
+
+test(
+  'types come from the requests of a gateway, and no value of a request is in them',
+  { timeout: 30_000 },
+  async () => {
+    const gateway = await startInside({ config })
+    for (let id = 0; id < 25; id += 1)
+      await send(gateway, { id, status: 'paid', customer: { email: 'ada@example.org' } })
+    await gateway.stop()
+    const ran = await runCommand(['types', 'orders', '--zod'], { dir: gateway.dir })
+    expect(ran).toMatchObject({ code: 0, stderr: '' })
+    const folder = join(gateway.dir, 'hooks/transforms/payloads')
+    const types = readFileSync(join(folder, 'orders.d.ts'), 'utf8')
+    expect(types).toContain('export type OrdersPayload = {\n  id: number\n')
+    expect(types).toContain("status: 'paid' | (string & {})")
+    expect(types).not.toContain('ada')
+    expect(readFileSync(join(folder, 'orders.zod.ts'), 'utf8')).toContain(
+      'export const ordersPayload = z.looseObject({',
+    )
+    const again = await runCommand(['types', '--json'], { dir: gateway.dir })
+    expect(again.json()).toMatchObject([{ hook: 'orders', types: ['OrdersPayload'], isNew: false }])
+  },
+)
+
+test('shapes lists the events, and what changed in them since a time', { timeout: 30_000 }, async () => {
+  let now = Date.UTC(2026, 0, 2)
+  const gateway = await startInside({ config, clock: () => now })
+  for (let id = 0; id < 30; id += 1) {
+    now += 60_000
+    await send(gateway, { id, note: 'x' })
+  }
+  const changedAt = now
+  for (let id = 0; id < 30; id += 1) {
+    now += 60_000
+    await send(gateway, { id: `${id}`, total: { amount: 1 } })
+  }
+  await gateway.stop()
+  const { dir } = gateway
+  const [all] = (await runCommand(['shapes', '--json'], { dir })).json()
+  expect(all).toMatchObject({ hook: 'orders', source: null, event: null, requests: 60 })
+  const since = new Date(changedAt + 1).toISOString()
+  const changed = await runCommand(['shapes', 'orders', '--since', since], { dir })
+  expect(changed.stdout).toContain('id is now sometimes string')
+  expect(changed.stdout).toContain('total is new: object')
+  expect(changed.stdout).not.toContain('total.amount')
+  const before = new Date(changedAt - 60_000).toISOString()
+  expect((await runCommand(['shapes', '--since', before], { dir })).stdout).toContain(
+    'note came last then; it was in 30 of 60',
+  )
+  expect((await runCommand(['shapes', '--since', '2027-01-01T00:00:00Z'], { dir })).stdout).toContain(
+    'Nothing changed.',
+  )
+})
+
+test('types names a similar hook for an unknown one, and reports that no request is known yet', async () => {
+  const gateway = await startInside({ config })
+  const { dir } = gateway
+  expect(await runCommand(['types', 'order'], { dir })).toMatchObject({
+    code: 65,
+    stderr: expect.stringContaining('Did you mean "orders"?'),
+  })
+  expect((await runCommand(['types'], { dir })).stderr).toContain('No request is known yet')
+})
+
+test(
+  'new makes a transform with the types of a stored delivery, and the compiler accepts both',
+  { timeout: 60_000 },
+  async () => {
+    const gateway = await startInside({ config: { hooks: { ...config.hooks, retain: 10 } } })
+    await send(gateway, { id: 1, order: { title: 'Three lamps', 'no name': 1 }, at: '2026-01-02T03:04:05Z' })
+    await gateway.stop()
+    const { dir } = gateway
+    expect(await runCommand(['new', 'lamps', '--from', 'last'], { dir })).toMatchObject({ code: 0, stderr: '' })
+    const root = join(dir, 'hooks/transforms')
+    expect(readFileSync(join(root, 'lamps.ts'), 'utf8')).toContain(
+      "import type { LampsPayload } from './payloads/lamps.ts'",
+    )
+    expect(readFileSync(join(root, 'payloads/lamps.d.ts'), 'utf8')).toContain('title?: string | null')
+    expect(readFileSync(join(root, 'payloads/lamps.d.ts'), 'utf8')).not.toContain('Three')
+    expect(await runCommand(['check', '--types'], { dir })).toMatchObject({ code: 0 })
+    expect(await runCommand(['test', 'lamps'], { dir })).toMatchObject({ code: 0 })
+  },
+)
+
+test('dev writes the types of a hook when its payloads change, and start does not', { timeout: 60_000 }, async () => {
+  const dev = await startGateway({ command: 'dev', config })
+  const file = join(dev.dir, 'hooks/transforms/payloads/orders.d.ts')
+  const read = () => (existsSync(file) ? readFileSync(file, 'utf8') : '')
+  await send(dev, { id: 1 })
+  await vi.waitUntil(() => read().includes('id?: number | null'), { timeout: 30_000 })
+  await send(dev, { id: 'x', total: 1 })
+  await vi.waitUntil(() => read().includes('id?: number | string | null'), { timeout: 30_000 })
+  expect(read()).toContain('total?: number | null')
+  expect(dev.output()).toContain('hooks/transforms/payloads/orders.d.ts is written: OrdersPayload')
+  expect(dev.output()).not.toMatch(/d\.ts is live|could not be written/)
+  await dev.stop()
+  const start = await startGateway({ config })
+  await send(start, { id: 1 })
+  await start.stop()
+  expect(existsSync(join(start.dir, 'hooks/transforms/payloads'))).toBe(false)
+  expect((await runCommand(['shapes', '--json'], { dir: start.dir })).json()).toMatchObject([{ requests: 1 }])
+})
+
+test(
+  'check, a reload and the API name a path that no request has, and the one that was meant',
+  { timeout: 60_000 },
+  async () => {
+    const lines: string[] = []
+    const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
+    const gateway = await startInside({ config, log })
+    await send(gateway, { id: 1, customer: { address: 'x' } })
+    await vi.waitUntil(async () => (await runCommand(['shapes', '--json'], { dir: gateway.dir })).stdout !== '', {
+      timeout: 30_000,
+    })
+    const misspelt = { id: 'orders', match: { path: 'orders' }, messageTemplate: '{{id}} {{customer.adress}}' }
+    writeConfig(gateway.dir, { hooks: { mappings: [misspelt] } })
+    const warning =
+      'messageTemplate reads "customer.adress", which is in 0 of 1 known requests. Did you mean "customer.address"?'
+    await vi.waitUntil(() => lines.some((line) => line.includes(warning)), { timeout: 30_000 })
+    const reply = await fetch(`${gateway.adminUrl}/api/hooks`, { headers: { authorization: `Bearer ${gatewayToken}` } })
+    expect(await reply.json()).toMatchObject({
+      hooks: [{ name: 'orders', mappings: [{ warnings: [warning] }] }, {}, {}],
+    })
+    const checked = await runCommand(['check'], { dir: gateway.dir })
+    expect(checked).toMatchObject({ code: 0, stdout: expect.stringContaining(`mapping orders: ${warning}`) })
+  },
+)
+
+test(
+  'the operator is told of a field that a template reads and that requests do not have any more',
+  { timeout: 60_000 },
+  async () => {
+    const printed: string[] = []
+    const watched = {
+      hooks: {
+        ...config.hooks,
+        alerts: { channel: 'console' },
+        mappings: [
+          { id: 'orders', match: { path: 'orders' }, messageTemplate: 'An order: {{customer.name}}', deliver: false },
+        ],
+      },
+    }
+    const gateway = await startInside({ config: watched, write: ({ text }) => void printed.push(text) })
+    for (let id = 0; id < 25; id += 1) await send(gateway, { id, customer: { name: 'Ada' } })
+    for (let id = 25; id < 33; id += 1) await send(gateway, { id, customer: { fullName: 'Ada' } })
+    const listAlerts = () => printed.filter((text) => text.includes('Hookloom: the hook'))
+    await vi.waitUntil(() => listAlerts().length > 0, { timeout: 30_000 })
+    expect(listAlerts()).toHaveLength(1)
+    expect(listAlerts()[0]).toContain('the hook "orders": "customer.name" is missing in the last')
+    expect(listAlerts()[0]).not.toContain('Ada')
+  },
+)

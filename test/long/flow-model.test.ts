@@ -1,0 +1,61 @@
+// Walks over flows on both engines: see flow-model.ts.
+import { expect, test } from 'vitest'
+import { createMemoryStore } from '../../src/store/sqlite/sqlite.ts'
+import { openStores, whyNoPostgres } from '../contract/postgres-stage.ts'
+import { createClock } from '../contract/stage.ts'
+import { type Seen, type Walk, walkFlows } from './flow-model.ts'
+
+const seed = Number(process.env['HOOKLOOM_SEED'] ?? Date.now() % 1_000_000)
+const [sqliteSteps = 200_000, postgresSteps = 3_000] = (process.env['HOOKLOOM_FLOW_STEPS'] ?? '')
+  .split(',')
+  .filter((text) => text !== '')
+  .map(Number)
+const timeout = 7_200_000
+
+type Engine = {
+  readonly open: (clock: Walk['clock']) => Promise<Walk['stores']>
+  readonly steps: number
+  /** A store that grows makes a walk slower, and its failure harder to understand. */
+  readonly stepsOfWalk: number
+}
+
+/** Makes walks with one seed after the other, each on an empty store. Returns how often things happened in all of them. */
+async function walk({ open, steps, stepsOfWalk }: Engine): Promise<[name: string, count: number][]> {
+  const seen: Seen[] = []
+  for (let done = 0; done < steps; done += stepsOfWalk) {
+    const clock = createClock()
+    const stores = await open(clock)
+    try {
+      seen.push(await walkFlows({ stores, clock, seed: seed + done, steps: Math.min(stepsOfWalk, steps - done) }))
+    } catch (error) {
+      throw new Error(`It failed with HOOKLOOM_SEED=${seed + done}.`, { cause: error })
+    } finally {
+      await Promise.all([...new Set(stores)].map((store) => store.close()))
+    }
+  }
+  const names = Object.keys(seen[0] ?? {}) as (keyof Seen)[] // the keys of a walk
+  return names.map((name) => [name, seen.reduce((sum, each) => sum + each[name], 0)])
+}
+
+test('flows keep their promises in SQLite, whatever three owners do', { timeout }, async () => {
+  const open = async (clock: Walk['clock']) => {
+    const store = createMemoryStore({ clock })
+    return [store, store, store] as const
+  }
+  for (const [name, count] of await walk({ open, steps: sqliteSteps, stepsOfWalk: 5_000 }))
+    expect({ name, count }).not.toEqual({ name, count: 0 })
+})
+
+test.skipIf(whyNoPostgres)(
+  'flows keep their promises in Postgres, whatever three gateways do',
+  { timeout },
+  async () => {
+    const open = async (clock: Walk['clock']) => {
+      const [one, two, three] = await openStores(3, clock)
+      if (one === undefined || two === undefined || three === undefined) throw new Error('three stores were asked for')
+      return [one, two, three] as const
+    }
+    for (const [name, count] of await walk({ open, steps: postgresSteps, stepsOfWalk: 1_000 }))
+      expect({ name, count }).not.toEqual({ name, count: 0 })
+  },
+)

@@ -1,0 +1,757 @@
+// Random calls of three owners on jobs of flows, checked after each call against a model that knows only what the documentation promises:
+// arrays of jobs, and loops over them. A clock that the walk moves decides about delays, leases, periods and holds.
+import { expect } from 'vitest'
+import { newId } from '../../src/base/id.ts'
+import { Flow, type FlowSettings, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
+import type { JobState } from '../../src/model/api/answers.ts'
+import type { ClaimedJob } from '../../src/model/job.ts'
+import { noSpending, type Spending } from '../../src/model/spending.ts'
+import type { JobReport } from '../../src/store/records.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createRandom } from '../contract/interleaved.ts'
+import { type Moved, newDelivery, newJob } from '../contract/stage.ts'
+
+const leaseMs = 30_000
+const periodMs = 600_000
+const keys = ['a', 'b', 'c'] as const
+/** The sessions of all mappings. Few jobs have one, because each key would soon wait for the same two sessions. */
+const sharedSessions = ['s1', 's2'] as const
+/** More unfinished jobs make a walk slower, and find nothing new. */
+const mostUnfinished = 50
+
+const limits = {
+  llm: { total: 4, starts: { limit: 12, period: 60_000, burst: 5 } },
+  customer: { total: 5, perKey: 2 },
+} satisfies SharedLimits
+const budget = { name: 'daily', limits: { turns: 4, tokens: 500 } } as const
+
+/** The mappings of a walk: each kind of `flow`, with some values by chance. */
+const createRings = (pick: <Item>(items: readonly [Item, ...Item[]]) => Item) =>
+  [
+    { name: 'queue', perKey: pick([1, 2, 3]), total: pick([2, 4]), limits: ['llm'], maxQueued: pick([2, 5, 50]) },
+    { name: 'replace', onNew: 'replace', delay: '10s', maxDelay: pick(['15s', '40s']), limits: ['llm'] },
+    { name: 'hasty', onNew: 'replace', priority: pick(['high', 'normal'] as const), limits: ['customer'] },
+    { name: 'gather', onNew: 'gather', delay: pick(['5s', '0s']), limits: ['customer'] },
+    { name: 'skip', onNew: 'skip', limits: ['llm', 'customer'] },
+    { name: 'rated', rateLimit: { limit: 3, period: '2m' }, delay: pick(['0s', '3s']) },
+    { name: 'brief', expires: '20s', total: 1, priority: pick(['low', 'normal'] as const) },
+    { name: 'costly', limits: ['llm'], perKey: 2 },
+  ].map(({ name, ...flow }) => {
+    const parsed = Flow.parse(flow)
+    return { name, expiresMs: parsed.expires, settings: toFlowSettings(parsed, { ring: name, rateKey: '' }) }
+  })
+type Ring = ReturnType<typeof createRings>[number]
+
+type Work = {
+  readonly id: string
+  /** Undefined: a job without a flow. */
+  readonly ring: Ring | undefined
+  readonly key: string
+  /** Of the mapping and the key. */
+  readonly name: string
+  readonly lane: string | undefined
+  readonly labels: readonly string[]
+  /** The place of its delivery in the order of arrival. */
+  readonly place: number
+  readonly createdAt: number
+  expiresAt: number | undefined
+  /** new: no claim has seen it yet. */
+  state: 'new' | 'queued' | 'running' | 'ended'
+  /** Of an ended job; for one under a rate limit undefined until it is read from the store. */
+  end: { state: JobState; by?: string | undefined } | undefined
+  attempts: number
+  runAt: number
+  /** The end of the period of the budget that it waits for. */
+  budgetUntil: number | undefined
+  hasStep: boolean
+  isCounted: boolean
+  fence: number
+  until: number
+  mustEnd: Work['end']
+  /** The ids of the jobs whose messages it reads. */
+  gathered: readonly string[]
+}
+
+/** The wait of a key: since when, until when, and whether it is over. */
+type Wait = { firstAt: number; dueAt: number; isOver: boolean }
+type Held = { readonly job: ClaimedJob; readonly work: Work }
+type Cancel = { readonly ring: string; readonly key: string; readonly place: number }
+
+function check(isTrue: boolean, describe: () => string): void {
+  if (!isTrue) throw new Error(describe())
+}
+
+function checkMost(used: number, most: number | undefined, describe: () => string): void {
+  check(used <= (most ?? Infinity), () => `${describe()}: ${used} of ${most}`)
+}
+
+export type Walk = {
+  readonly stores: readonly [Store, Store, Store]
+  readonly clock: Moved
+  readonly seed: number
+  readonly steps: number
+}
+
+/** How often the things happened that the walk is about. `fullLimits`, `fullMappings`: nothing but a `total` kept a turn back. */
+const nothingSeen = {
+  starts: 0,
+  kills: 0,
+  stale: 0,
+  superseded: 0,
+  cancelled: 0,
+  expired: 0,
+  waits: 0,
+  gathered: 0,
+  fullLimits: 0,
+  fullMappings: 0,
+}
+export type Seen = typeof nothingSeen
+
+export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<Seen> {
+  const random = createRandom(seed)
+  const below = (count: number) => Math.floor(random() * count)
+  const pick = <Item>(items: readonly [Item, ...Item[]]): Item => items[below(items.length)] ?? items[0]
+  const any = <Item>(items: readonly Item[]): Item | undefined => items[below(items.length)]
+  const rings = createRings(pick)
+  const seen = { ...nothingSeen }
+
+  let count = 0
+  const works = new Map<string, Work>()
+  let unfinished: Work[] = []
+  let expiring: Work[] = []
+  let cancels: Cancel[] = []
+  const waits = new Map<string, Wait>()
+  const holds = new Map<string, number | undefined>()
+  const starts: { name: string; at: number }[] = []
+  let held: Held[] = []
+  let stale: Held[] = []
+  const reserved = new Map<string, { fence: number; startsAt: number; most: Spending }>()
+  const accounts = new Map<number, { spent: Spending; raised: Spending }>()
+  const passed = new Map<string, number>()
+  let place = 0
+
+  const ofKey = (work: Work) => unfinished.filter((other) => other.name === work.name)
+  const inOrder = (given: readonly Work[]) => given.toSorted((one, other) => one.place - other.place)
+  const running = () => unfinished.filter(({ state }) => state === 'running')
+  const countRunning = (test: (work: Work) => boolean) =>
+    running().filter((work) => work.ring !== undefined && test(work)).length
+  const usesLimit = ({ ring }: Work, name: string) => ring?.settings.limits.includes(name) === true
+  const countStarts = (name: string, withinMs: number) =>
+    starts.filter((start) => start.name === name && start.at > clock() - withinMs).length
+  const isUntouched = ({ attempts, hasStep }: Work) => attempts === 0 && !hasStep
+
+  function end(work: Work, state: JobState, by?: string): void {
+    work.state = 'ended'
+    work.end = { state, by }
+    unfinished = unfinished.filter((other) => other !== work)
+    if (state === 'superseded' || state === 'cancelled' || state === 'expired') seen[state] += 1
+  }
+
+  function endEarly(work: Work, state: JobState, by?: string): void {
+    if (work.state === 'running') work.mustEnd ??= { state, by }
+    else end(work, state, by)
+  }
+
+  function endAsAsked(work: Work): void {
+    if (work.mustEnd !== undefined) end(work, work.mustEnd.state, work.mustEnd.by)
+  }
+
+  /** Its key looks again when it is due, and then the later jobs of the key do not wait for a quiet period any more. */
+  function queueAgain(work: Work, runAt: number): void {
+    Object.assign(work, { state: 'queued', runAt, until: 0 })
+    const wait = waits.get(work.name)
+    if (wait !== undefined) wait.isOver = true
+  }
+
+  // ---- what a claim does before it starts anything
+
+  function loseLeases(): void {
+    for (const work of running()) {
+      if (work.until > clock()) continue
+      if (work.mustEnd !== undefined) {
+        endAsAsked(work)
+        continue
+      }
+      work.attempts += 1
+      queueAgain(work, clock())
+    }
+  }
+
+  function sort(): void {
+    const fresh = unfinished.filter(({ state, ring }) => state === 'new' && ring !== undefined)
+    for (const name of new Set(fresh.map(({ name }) => name)))
+      sortKey(inOrder(fresh.filter((work) => work.name === name)))
+  }
+
+  function sortKey(group: readonly Work[]): void {
+    const newest = group.at(-1)
+    if (newest?.ring === undefined) return
+    const { onNew, maxQueued = Infinity } = newest.ring.settings
+    const older = ofKey(newest).filter(({ state }) => state === 'queued' || state === 'running')
+    const queued = inOrder(older.filter(({ state }) => state === 'queued'))
+    let kept: readonly Work[] = group
+    if (onNew === 'replace') {
+      for (const work of group.slice(0, -1)) end(work, 'superseded', newest.id)
+      for (const work of older) if (work.place < newest.place) endEarly(work, 'superseded', newest.id)
+      kept = [newest]
+    } else if (onNew === 'skip') {
+      kept = older.length > 0 ? [] : group.slice(0, 1)
+      for (const work of group.slice(kept.length)) end(work, 'skipped')
+    }
+    for (const work of kept) work.state = 'queued'
+    if (kept[0] !== undefined) wait(kept[0], group, newest, queued[0])
+    const all = ofKey(newest).filter(({ state }) => state === 'queued')
+    for (const work of inOrder(all).slice(0, -maxQueued)) end(work, 'dropped')
+  }
+
+  /** The quiet period of a key that got jobs. A retry of an older one waits for its own time. */
+  function wait(first: Work, group: readonly Work[], newest: Work, head: Work | undefined): void {
+    const { delayMs, maxDelayMs, onNew } = newest.ring?.settings ?? ({} as FlowSettings)
+    const known = waits.get(newest.name)
+    const isRetry = head !== undefined && head.runAt !== head.createdAt && onNew !== 'replace'
+    const isNew = head !== undefined && head.runAt === head.createdAt
+    if (isRetry || (isNew && known?.isOver === true)) return
+    const firstAt = isNew && known !== undefined ? known.firstAt : first.createdAt
+    let dueAt = isNew && known !== undefined ? known.dueAt : Infinity
+    // a request that arrived after the quiet period ended does not begin it anew
+    for (const { createdAt } of group)
+      if (createdAt < dueAt) dueAt = Math.min(createdAt + delayMs, firstAt + maxDelayMs)
+    waits.set(newest.name, { firstAt, dueAt, isOver: dueAt <= clock() })
+  }
+
+  function cancelBefore(first: number): void {
+    for (const cancel of cancels.filter((each) => each.place < first)) {
+      const those = unfinished.filter(({ ring, key }) => ring?.name === cancel.ring && key === cancel.key)
+      for (const work of those) if (work.place < cancel.place) endEarly(work, 'cancelled')
+    }
+    cancels = cancels.filter((each) => each.place >= first)
+  }
+
+  function beforeStarts(): void {
+    for (const [label, until] of holds) if (until !== undefined && until <= clock()) holds.delete(label)
+    loseLeases()
+    // what arrived before all new jobs cancels before they replace anything
+    const fresh = unfinished.filter(({ state, ring }) => state === 'new' && ring !== undefined)
+    const first = Math.min(...fresh.map((work) => work.place))
+    cancelBefore(first)
+    sort()
+    cancelBefore(Infinity)
+    for (const work of expiring) {
+      if (work.expiresAt === undefined || work.expiresAt > clock()) continue
+      work.expiresAt = undefined
+      if (work.state === 'queued' && isUntouched(work)) end(work, 'expired')
+    }
+    expiring = expiring.filter(({ expiresAt }) => expiresAt !== undefined)
+    for (const each of waits.values()) if (each.dueAt <= clock()) each.isOver = true
+  }
+
+  // ---- what may start
+
+  const isHeld = ({ labels, ring }: Work) =>
+    [...labels, ...(ring?.settings.limits.map((name) => `limit:${name}`) ?? []), 'all'].some((label) =>
+      holds.has(label),
+    )
+
+  /** The job of its key whose turn is next. */
+  function findHead(work: Work): Work | undefined {
+    const queued = ofKey(work).filter(({ state }) => state === 'queued')
+    const [oldest] = inOrder(queued)
+    if (oldest?.ring?.settings.onNew !== 'gather' || !isUntouched(oldest) || oldest.runAt > clock()) return oldest
+    return inOrder(queued.filter(isUntouched)).at(-1)
+  }
+
+  const hasRoomInLimit = (name: keyof typeof limits, work: Work, total: number) => {
+    const limit: SharedLimits[string] = limits[name]
+    const used = countRunning((other) => usesLimit(other, name))
+    const ofThisKey = countRunning((other) => usesLimit(other, name) && other.key === work.key)
+    if (used >= total || ofThisKey >= (limit.perKey ?? Infinity)) return false
+    return limit.starts === undefined || hasStart(name, limit.starts)
+  }
+  const hasStart = (name: string, given: { limit: number; period: number; burst?: number | undefined }) => {
+    const { limit, period, burst = limit } = given
+    return countStarts(name, period) < limit && countStarts(name, Math.floor((period * burst) / limit)) < burst
+  }
+
+  const isLaneBusy = ({ lane }: Work) =>
+    lane !== undefined && unfinished.some((other) => other.lane === lane && (other.state === 'running' || !other.ring))
+
+  const isDue = (work: Work) =>
+    (work.budgetUntil === undefined ? work.runAt : work.budgetUntil) <= clock() && waits.get(work.name)?.isOver === true
+
+  /** Nothing that the model knows keeps the job from starting at once. */
+  const canStart = (work: Work) => canStartIgnoring(undefined, work)
+
+  /** `ignored`: a total that is not asked: `mapping`, or that of a shared limit. */
+  function canStartIgnoring(ignored: string | undefined, work: Work): boolean {
+    const { ring } = work
+    if (ring === undefined || work.state !== 'queued' || findHead(work) !== work || !isDue(work) || isHeld(work))
+      return false
+    const { perKey, total = Infinity, limits: names } = ring.settings
+    if (countRunning((other) => other.name === work.name) >= perKey) return false
+    if (ignored !== 'mapping' && countRunning((other) => other.ring === ring) >= total) return false
+    if (isLaneBusy(work)) return false
+    return names.every((name) => {
+      const known = name as keyof typeof limits // as: the mappings name no other
+      return hasRoomInLimit(known, work, name === ignored ? Infinity : limits[known].total)
+    })
+  }
+
+  // ---- what started
+
+  async function checkStart(job: ClaimedJob): Promise<Work> {
+    const work = works.get(job.id)
+    if (work === undefined) throw new Error('a job that nobody stored')
+    const about = () => `${work.name} ${JSON.stringify(work)}`
+    check(work.state === 'queued', () => `starts once: ${about()}`)
+    check(!isHeld(work), () => `a paused job stays paused: ${about()}`)
+    check(job.attempts === work.attempts && job.hasFlow === (work.ring !== undefined), about)
+    check(work.runAt <= clock() || work.budgetUntil !== undefined, () => `not before its time: ${about()}`)
+    if (work.ring !== undefined) await checkFlowStart(work, work.ring, about)
+    Object.assign(work, { state: 'running', fence: job.fence, until: clock() + leaseMs, budgetUntil: undefined })
+    seen.starts += 1
+    return work
+  }
+
+  async function checkFlowStart(work: Work, { name, settings }: Ring, about: () => string): Promise<void> {
+    const { rate, onNew, limits: names } = settings
+    const older = ofKey(work).filter(({ state, place: other }) => state === 'queued' && other < work.place)
+    if (onNew === 'gather') gather(work, older)
+    // those of a rate limit may have ended in this claim
+    else for (const other of older) await resolveSkipped(other, () => `keeps the order of its key: ${about()}`)
+    check(waits.get(work.name)?.isOver === true, () => `waits for its quiet period: ${about()}`)
+    if (rate !== undefined && !work.isCounted) {
+      work.isCounted = true
+      starts.push({ name: `rate ${name}`, at: clock() })
+      checkMost(countStarts(`rate ${name}`, rate.periodMs), rate.limit, () => `rateLimit: ${about()}`)
+    }
+    for (const limit of names) starts.push({ name: limit, at: clock() })
+  }
+
+  function gather(work: Work, older: readonly Work[]): void {
+    if (!isUntouched(work)) return
+    for (const other of older.filter(isUntouched)) {
+      work.gathered = [...work.gathered, ...other.gathered, other.id]
+      for (const id of other.gathered) Object.assign(works.get(id)?.end ?? {}, { by: work.id })
+      other.gathered = []
+      end(other, 'superseded', work.id)
+      seen.gathered += 1
+    }
+  }
+
+  /** A rate limit ends jobs in the order in which claims find them, which the model does not know. So it asks the store. */
+  async function resolveSkipped(work: Work, why: () => string): Promise<void> {
+    check(isRateFull(work), why)
+    const job = await stores[0].job(work.id)
+    check(job?.state === 'skipped' && job.lastError?.includes('rateLimit') === true, why)
+    end(work, 'skipped')
+  }
+
+  const isRateFull = ({ ring, isCounted }: Work) => {
+    const { rate } = ring?.settings ?? {}
+    return rate !== undefined && !isCounted && countStarts(`rate ${ring?.name}`, rate.periodMs) >= rate.limit
+  }
+
+  async function resolveRated(): Promise<void> {
+    for (const work of unfinished) {
+      if (work.state !== 'queued' || !isRateFull(work)) continue
+      if ((await stores[0].job(work.id))?.state === 'skipped') await resolveSkipped(work, () => `rate: ${work.name}`)
+    }
+  }
+
+  function checkLimits(): void {
+    for (const ring of rings) {
+      const { total = Infinity, perKey } = ring.settings
+      const ofRing = running().filter((work) => work.ring === ring)
+      checkMost(ofRing.length, total, () => `total of ${ring.name}`)
+      if (ofRing.length === total && unfinished.some((work) => work.ring === ring && canStartIgnoring('mapping', work)))
+        seen.fullMappings += 1
+      for (const key of keys)
+        checkMost(ofRing.filter((work) => work.key === key).length, perKey, () => `perKey of ${ring.name}/${key}`)
+    }
+    for (const [name, limit] of Object.entries(limits as SharedLimits)) {
+      const ofLimit = running().filter((work) => usesLimit(work, name))
+      checkMost(ofLimit.length, limit.total, () => `total of ${name}`)
+      if (
+        ofLimit.length === limit.total &&
+        unfinished.some((work) => usesLimit(work, name) && canStartIgnoring(name, work))
+      )
+        seen.fullLimits += 1
+      for (const key of keys)
+        checkMost(ofLimit.filter((work) => work.key === key).length, limit.perKey, () => `perKey of ${name}/${key}`)
+      if (limit.starts === undefined) continue
+      const { limit: most, period, burst = most } = limit.starts
+      checkMost(countStarts(name, period), most, () => `starts of ${name}`)
+      checkMost(countStarts(name, Math.floor((period * burst) / most)), burst, () => `burst of ${name}`)
+    }
+    const lanes = running().flatMap(({ lane }) => lane ?? [])
+    checkMost(lanes.length, new Set(lanes).size, () => 'a session has one turn at a time')
+  }
+
+  /** Turns of others with the same head start, or with less, that started while this one could have. */
+  function checkFairness(started: readonly Work[]): void {
+    const able = new Map(unfinished.filter(canStart).map((work) => [work.name, work]))
+    for (const name of passed.keys()) if (!able.has(name)) passed.delete(name)
+    for (const work of started) passed.delete(work.name)
+    for (const [name, work] of able) {
+      const ownMs = work.ring?.settings.headStartMs ?? 0
+      const others = started.filter(({ ring }) => (ring?.settings.headStartMs ?? 0) <= ownMs)
+      passed.set(name, (passed.get(name) ?? 0) + others.length)
+      checkMost(passed.get(name) ?? 0, 4 * rings.length * keys.length, () => `${name} starves: turns of others`)
+    }
+  }
+
+  // ---- the steps of a walk
+
+  async function accept(): Promise<void> {
+    if (unfinished.length >= mostUnfinished) return
+    const ring = below(10) === 0 ? undefined : any(rings)
+    const key = pick(keys)
+    const session = below(40) === 0 ? pick(sharedSessions) : ring && `${ring.name} ${key}`
+    const lane = session && `main/${session}`
+    const labels = [
+      ...(lane === undefined ? [] : [`session:${lane}`]),
+      `mapping:${ring?.name ?? 'plain'}`,
+      'agent:main',
+    ]
+    const flow = ring && { ring: ring.name, key, expiresMs: ring.expiresMs, settings: ring.settings }
+    const job = newJob({ lane, labels, flow })
+    await pick(stores).append(newDelivery({ at: clock(), jobs: [job] }))
+    place += 1
+    const createdAt = clock()
+    const expiresAt = ring?.expiresMs === undefined ? undefined : createdAt + ring.expiresMs
+    const fresh = {
+      state: ring === undefined ? 'queued' : 'new',
+      end: undefined,
+      attempts: 0,
+      runAt: createdAt,
+      budgetUntil: undefined,
+    } as const
+    const rest = { hasStep: false, isCounted: false, fence: 0, until: 0, mustEnd: undefined, gathered: [] }
+    const work: Work = {
+      id: job.id,
+      ring,
+      key,
+      name: `${ring?.name}/${key}`,
+      lane,
+      labels,
+      place,
+      createdAt,
+      expiresAt,
+      ...fresh,
+      ...rest,
+    }
+    works.set(job.id, work)
+    unfinished.push(work)
+    if (expiresAt !== undefined) expiring.push(work)
+  }
+
+  async function claim(limit = below(4)): Promise<number> {
+    const jobs = await pick(stores).claim({ limit, leaseMs, limits })
+    beforeStarts()
+    expect(jobs.length).toBeLessThanOrEqual(limit)
+    const started: Work[] = []
+    for (const job of jobs) {
+      const work = await checkStart(job)
+      started.push(work)
+      held.push({ job, work })
+    }
+    await resolveRated()
+    checkLimits()
+    if (started.length > 0) checkFairness(started)
+    for (const { job, work } of held.slice(held.length - jobs.length)) {
+      if ((work.ring?.name === 'costly' || work.ring?.name === 'queue') && below(8) > 0) await reserve({ job, work })
+    }
+    return jobs.length
+  }
+
+  const isMine = ({ job, work }: Held) => work.state === 'running' && work.fence === job.fence
+
+  async function reserve(mine: Held): Promise<void> {
+    const { job, work } = mine
+    const startsAt = clock() - (clock() % periodMs)
+    const endsAt = startsAt + periodMs
+    const most: Spending = { nanos: 0, tokens: pick([50, 100, 300]), turns: 1 }
+    const account = readAccount(startsAt)
+    const inUse = sumReserved(startsAt, work.id)
+    const fits = (name: 'turns' | 'tokens') =>
+      account.spent[name] + inUse[name] + most[name] <= budget.limits[name] + account.raised[name]
+    const hasRoom = fits('turns') && fits('tokens')
+    const answer = await pick(stores).reserve(job, [{ ...budget, startsAt, endsAt, most }])
+    if (!isMine(mine)) return void expect(answer.kind).toBe('lost')
+    expect(answer.kind, `the budget has ${JSON.stringify([account, inUse])} for ${most.tokens}`).toBe(
+      hasRoom ? 'reserved' : 'waits',
+    )
+    if (hasRoom) return void reserved.set(work.id, { fence: job.fence, startsAt, most })
+    seen.waits += 1
+    held = held.filter((each) => each !== mine)
+    if (work.mustEnd !== undefined) return endAsAsked(work)
+    queueAgain(work, clock())
+    work.runAt = Infinity
+    work.budgetUntil = endsAt
+  }
+
+  const add = (one: Spending, other: Spending): Spending => ({
+    nanos: one.nanos + other.nanos,
+    tokens: one.tokens + other.tokens,
+    turns: one.turns + other.turns,
+  })
+  const readAccount = (startsAt: number) => accounts.get(startsAt) ?? { spent: noSpending, raised: noSpending }
+  /** Of jobs whose leases last. */
+  const sumReserved = (startsAt: number, besides?: string) =>
+    [...reserved].reduce((sum, [id, { fence, most, ...each }]) => {
+      const work = works.get(id)
+      const lasts = work?.state === 'running' && work.fence === fence && work.until > clock()
+      return lasts && each.startsAt === startsAt && id !== besides ? add(sum, most) : sum
+    }, noSpending)
+
+  const wakeBudget = () => {
+    for (const work of unfinished)
+      if (work.budgetUntil !== undefined) Object.assign(work, { budgetUntil: undefined, runAt: clock() })
+  }
+
+  /**
+   * Postgres leaves a job without a flow to the gateway whose lease has ended until another one claims it, while a pause keeps it back for
+   * example. SQLite queues it at the next claim.
+   */
+  async function takeBack(work: Work): Promise<void> {
+    if (work.ring !== undefined || work.state !== 'queued' || work.fence === 0) return
+    if ((await stores[0].job(work.id))?.state !== 'running') return
+    Object.assign(work, { state: 'running', attempts: work.attempts - 1, until: clock() })
+  }
+
+  async function report(mine = any(held)): Promise<void> {
+    if (mine === undefined) return
+    const { job, work } = mine
+    await takeBack(work)
+    const valid = isMine(mine)
+    const what = chooseReport()
+    const { outcome } = what
+    const settled = settle(mine, outcome)
+    if (outcome !== undefined || !valid) held = held.filter((each) => each !== mine)
+    const answer = await pick(stores).report(job, { ...what, leaseMs, ...settled })
+    if (!valid) seen.stale += 1
+    expect(answer, `only the owner reports: ${JSON.stringify(work)}`).toBe(valid && work.mustEnd === undefined)
+    if (!valid) return
+    if (work.mustEnd !== undefined) return outcome === undefined ? undefined : endAsAsked(work)
+    if (what.steps !== undefined) work.hasStep = true
+    if (outcome === undefined) work.until = clock() + leaseMs
+    else if (outcome.kind === 'done' || outcome.kind === 'dead') end(work, outcome.kind)
+    else {
+      if (outcome.kind === 'retry' && outcome.counted !== false) work.attempts += 1
+      queueAgain(work, clock() + (outcome.kind === 'retry' ? outcome.afterMs : 0))
+    }
+  }
+
+  function chooseReport(): JobReport {
+    const steps = below(3) === 0 ? { steps: [{ name: 'run', state: 'done', at: clock() }] as const } : {}
+    const dice = below(20)
+    if (dice < 13) return { ...steps, outcome: { kind: 'done' } }
+    if (dice < 15)
+      return { ...steps, outcome: { kind: 'retry', afterMs: below(20_000), error: 'busy', counted: dice < 14 } }
+    if (dice < 17) return { ...steps, outcome: { kind: 'release' } }
+    return dice < 18 ? { ...steps, outcome: { kind: 'dead', error: 'broken' } } : steps
+  }
+
+  function settle({ job, work }: Held, outcome: JobReport['outcome']): Pick<JobReport, 'settled'> {
+    const mine = reserved.get(work.id)
+    if (mine === undefined || (outcome === undefined && below(2) === 0)) return {}
+    const used = { nanos: 0, tokens: below(mine.most.tokens + 1), turns: 1 }
+    if (isMine({ job, work }) && mine.fence === job.fence) {
+      const account = readAccount(mine.startsAt)
+      accounts.set(mine.startsAt, { ...account, spent: add(account.spent, used) })
+      reserved.delete(work.id)
+      // those that were woken may start now, and the others need not
+      return { settled: [{ name: budget.name, startsAt: mine.startsAt, used }] }
+    }
+    return {}
+  }
+
+  /** A gateway dies with all that it runs. Some of its reports arrive long after. */
+  function kill(): void {
+    const [mine, others] = [held.filter(() => below(3) === 0), held]
+    held = others.filter((each) => !mine.includes(each))
+    stale = [...stale, ...mine].slice(-10)
+    seen.kills += 1
+  }
+
+  async function reportStale(): Promise<void> {
+    const mine = any(stale.filter((each) => !isMine(each)))
+    if (mine === undefined) return
+    stale = stale.filter((each) => each !== mine)
+    if (mine.work.state === 'ended' && mine.work.fence === mine.job.fence) return
+    held.push(mine)
+    await report(mine)
+    held = held.filter((each) => each !== mine)
+  }
+
+  async function extend(): Promise<void> {
+    const mine = any(held)
+    if (mine === undefined) return
+    await takeBack(mine.work)
+    const ids = await pick(stores).extend([mine.job], leaseMs)
+    expect(ids).toEqual(isMine(mine) ? [mine.job.id] : [])
+    if (isMine(mine)) mine.work.until = clock() + leaseMs
+  }
+
+  async function hold(): Promise<void> {
+    const label = pick([
+      'all',
+      'agent:main',
+      'limit:llm',
+      'session:main/s1',
+      'session:main/gather a',
+      `mapping:${any(rings)?.name}`,
+    ])
+    const isOfAll = label === 'all' || label === 'agent:main'
+    const forMs = isOfAll ? 1_000 + below(5_000) : below(2) === 0 ? undefined : 1_000 + below(60_000)
+    await pick(stores).hold({ label, kind: 'pause', reason: 'x', author: undefined, forMs })
+    holds.set(label, forMs === undefined ? undefined : clock() + forMs)
+  }
+
+  async function unhold(): Promise<void> {
+    const label = any([...holds.keys()])
+    if (label === undefined) return
+    await pick(stores).unhold({ label, kind: 'pause' })
+    holds.delete(label)
+  }
+
+  async function cancelKey(): Promise<void> {
+    const ring = any(rings)?.name ?? ''
+    const key = pick(keys)
+    const cancel = { ring, key, reason: 'It was closed.' }
+    await pick(stores).append(newDelivery({ id: newId(), at: clock(), state: 'skipped', jobs: [], cancel }))
+    place += 1
+    cancels.push({ ring, key, place })
+  }
+
+  async function endJob(): Promise<void> {
+    await resolveRated()
+    const work = any(unfinished)
+    if (work === undefined) return
+    await takeBack(work)
+    const answer = await pick(stores).end(work.id, { state: 'cancelled', reason: 'An operator ended it.' })
+    expect(answer).toBe(work.state === 'running' ? 'ending' : 'ended')
+    endEarly(work, 'cancelled')
+  }
+
+  async function requeue(): Promise<void> {
+    const work = any([...works.values()].filter((each) => each.end?.state === 'dead'))
+    if (work === undefined) return
+    expect(await pick(stores).requeue(work.id)).toBe(true)
+    const state = work.ring === undefined ? 'queued' : 'new'
+    Object.assign(work, { state, end: undefined, attempts: 0, runAt: clock(), fence: 0 })
+    unfinished.push(work)
+  }
+
+  async function raise(): Promise<void> {
+    const startsAt = clock() - (clock() % periodMs)
+    const by = { nanos: 0, tokens: 100, turns: 1 }
+    await pick(stores).raiseBudget({ name: budget.name, startsAt }, by)
+    const account = readAccount(startsAt)
+    accounts.set(startsAt, { ...account, raised: add(account.raised, by) })
+    wakeBudget()
+  }
+
+  function advance(): void {
+    clock.advance(below(20) === 0 ? below(90_000) : below(10) === 0 ? 0 : below(4_000))
+    for (let first = starts[0]; first !== undefined && first.at < clock() - periodMs; first = starts[0]) starts.shift()
+  }
+
+  /** Claims until nothing starts any more. Then whatever could start has started, and the store agrees with the model. */
+  async function rest(): Promise<void> {
+    for (let empty = 0; empty < 4;) empty = (await claim(20)) === 0 ? empty + 1 : 0
+    await resolveRated()
+    for (const work of unfinished) {
+      const { rate } = work.ring?.settings ?? {}
+      check(!canStart(work) || rate !== undefined, () => `could start: ${work.name} ${JSON.stringify(work)}`)
+      // each job now and then: a read takes as long as a step. One without a flow may be in the store as its lost owner left it
+      if (below(4) > 0 || work.ring === undefined) continue
+      const job = await stores[0].job(work.id)
+      expect({ work, state: job?.state, attempts: job?.attempts }).toMatchObject({
+        state: work.state,
+        attempts: work.attempts,
+      })
+    }
+    const ending = running().filter(({ mustEnd }) => mustEnd !== undefined)
+    const endings = await stores[1].endings()
+    expect(endings.map(({ id }) => id).toSorted()).toEqual(ending.map(({ id }) => id).toSorted())
+    await checkBudget()
+    await checkNextLook()
+  }
+
+  async function checkBudget(): Promise<void> {
+    for (const [startsAt, { spent, raised }] of accounts) {
+      const [account] = await stores[2].accounts([{ name: budget.name, startsAt }])
+      expect(account).toMatchObject({ spent, raised, reserved: sumReserved(startsAt) })
+      const used = add(spent, sumReserved(startsAt))
+      for (const name of ['turns', 'tokens'] as const)
+        expect(used[name], 'never overspent').toBeLessThanOrEqual(budget.limits[name] + raised[name])
+    }
+  }
+
+  /** A worker sleeps until the next job is due, so the store must not name a later moment. */
+  async function checkNextLook(): Promise<void> {
+    const heads = unfinished.filter(
+      (work) => work.ring !== undefined && work.state === 'queued' && findHead(work) === work,
+    )
+    const moments = heads.flatMap((work) => {
+      if (isHeld(work) || work.budgetUntil !== undefined) return []
+      const wait = waits.get(work.name)
+      if (work.runAt > clock()) return [work.runAt]
+      return wait !== undefined && !wait.isOver && work.runAt === work.createdAt ? [wait.dueAt] : []
+    })
+    if (moments.length === 0) return
+    expect(await stores[0].nextDueInMs(), 'the next look').toBeLessThanOrEqual(Math.min(...moments) - clock())
+  }
+
+  /** Every other stretch, turns last long, so that limits and mappings are full. */
+  const isBusy = () => Math.floor(count / 200) % 2 === 1
+
+  async function step(): Promise<void> {
+    const dice = below(1_000)
+    if (isBusy() && dice >= 500 && dice < 900 && below(10) > 0) return below(2) === 0 ? accept() : void (await claim())
+    if (dice < 250) return accept()
+    if (dice < 500) return void (await claim())
+    if (dice < 820) return report()
+    if (dice < 900) return advance()
+    if (dice < 915) return extend()
+    if (dice < 925) return kill()
+    if (dice < 935) return reportStale()
+    if (dice < 942) return hold()
+    if (dice < 954) return unhold()
+    if (dice < 964) return cancelKey()
+    if (dice < 972) return endJob()
+    if (dice < 977) return requeue()
+    if (dice < 981) return raise()
+    if (dice < 983) return void (await pick(stores).wakeBudgets(), wakeBudget())
+    if (dice < 990) return rest()
+    return advance()
+  }
+
+  try {
+    for (; count < steps; count += 1) await step()
+    for (const label of holds.keys()) await stores[0].unhold({ label, kind: 'pause' })
+    holds.clear()
+    // the end: whatever was accepted ends, in as many rounds as the budget and the limits need
+    for (let round = 0; unfinished.length > 0 && round < 400; round += 1) {
+      clock.advance(periodMs / 4)
+      starts.splice(0)
+      await rest()
+      while (held.length > 0) await report()
+    }
+    expect(unfinished, 'everything ends').toEqual([])
+    for (const work of works.values()) {
+      const job = await stores[0].job(work.id)
+      expect({ work, state: job?.state, endedBy: job?.endedBy, steps: job?.steps.length }).toMatchObject({
+        state: work.end?.state,
+        endedBy: work.end?.by,
+        steps: work.hasStep ? 1 : 0,
+      })
+      const read = (await stores[0].gathered(work.id, 99)).jobs.map(({ id }) => id)
+      expect(read.toSorted(), 'the messages of its key').toEqual([...work.gathered].toSorted())
+    }
+  } catch (error) {
+    throw new Error(`Step ${count} of the walk ${seed} failed.`, { cause: error })
+  }
+  return seen
+}

@@ -1,0 +1,165 @@
+// Pictures of every view in three states: a gateway that received nothing, one that works, and one with faults. Each is looked at by axe-core,
+// and must fit into the window. `.screenshots/` keeps them for people.
+import type { Page } from 'playwright-core'
+import { afterAll, describe, expect, test } from 'vitest'
+import { gatewayToken, writeFiles } from '../e2e/gateway.ts'
+import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
+import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage, transform } from '../browser/stage.ts'
+
+const wait = { timeout: 30_000 }
+const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
+const widths = [360, 860, 1_200, 2_560] as const
+const colors = ['light', 'dark'] as const
+
+const mappings = [
+  { id: 'review', match: { path: 'review' }, transform: { module: 'review.ts' }, deliver: false, retain: true },
+  { id: 'drafts', match: { path: 'orders', payload: { draft: true } }, messageTemplate: 'never', deliver: false },
+  {
+    id: 'orders',
+    match: { path: 'orders' },
+    messageTemplate: 'Order {{order.no}} of {{order.by}}',
+    sessionKey: 'hook:orders',
+    deliver: false,
+    retain: true,
+  },
+  { id: 'tells', match: { path: 'tells' }, messageTemplate: '{{text}}', channel: 'telegram', to: '42' },
+  { id: 'lost', match: { path: 'lost' }, messageTemplate: '{{text}}', channel: 'telegram', to: '7' },
+]
+
+type View = { readonly name: string; readonly hash: string; readonly sign: string; open?(page: Page): Promise<void> }
+
+describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_000 }, () => {
+  const stages: Stage[] = []
+
+  async function start(): Promise<Stage> {
+    const { baseUrl } = await startFakeTelegram({ botToken, chats: [42] })
+    const config = {
+      hooks: { mappings },
+      channels: { telegram: { botToken, baseUrl } },
+      budgets: { daily: { turns: 40, period: '1d', timezone: 'UTC' } },
+      agents: { defaults: { budgets: ['daily'] } },
+    }
+    const stage = await startStage({ config, files: { 'hooks/transforms/review.ts': transform } }, stages[0]?.browser)
+    stages.push(stage)
+    return stage
+  }
+
+  async function fill(stage: Stage): Promise<string> {
+    for (let no = 1; no <= 24; no += 1) {
+      await stage.post('orders', { order: { no: `o-${no}`, by: no % 2 === 0 ? 'Ada' : 'Grace' } })
+      if (no % 6 === 0) await stage.post('tells', { text: `The build ${no} is green.` })
+    }
+    const github = { 'x-github-event': 'pull_request', 'x-github-delivery': 'once' }
+    const done = await stage.post(
+      'review',
+      { title: 'Fix the login of the shop', pull: { number: 7, labels: ['bug'] } },
+      github,
+    )
+    await stage.post('wake', { text: 'The backup is old.' })
+    await stage.post('agent', { message: 'What failed in the last build?' })
+    return done
+  }
+
+  /** Resolves with what axe-core calls serious, what is wider than the window, and what was written to the console as an error. */
+  async function look(stage: Stage, state: string, views: readonly View[]): Promise<string[]> {
+    const found: string[] = []
+    const page = await stage.open()
+    for (const width of widths) {
+      await page.setViewportSize({ width, height: width < 500 ? 760 : 900 })
+      for (const { name, hash, sign, open } of views) {
+        await show(page, hash)
+        await page.locator(sign).first().waitFor(wait)
+        await open?.(page)
+        for (const colorScheme of colors) {
+          await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+          await shoot(page, `${state}-${name}-${width}-${colorScheme}`)
+          // the other widths have the same elements
+          if (width !== 1_200 && (width !== 360 || colorScheme === 'dark')) continue
+          for (const barrier of await findBarriers(page)) found.push(`${name} ${width} ${colorScheme}: ${barrier}`)
+        }
+        const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        if (overflow > 0) found.push(`${name} ${width}: ${overflow} px wider than the window`)
+      }
+    }
+    await page.context().close()
+    return [...found, ...stage.errors]
+  }
+
+  const common = (from = ''): readonly View[] => [
+    { name: 'attention', hash: 'state=attention', sign: '.causes' },
+    { name: 'hooks', hash: 'view=hooks', sign: '.hook-card' },
+    { name: 'bench', hash: `view=hooks&bench=review${from}`, sign: '#decision' },
+    { name: 'replay', hash: 'view=replay', sign: '.report[aria-busy=false]' },
+    { name: 'sessions', hash: 'view=sessions', sign: '.sessions nav :is(.session, .empty:not(:empty))' },
+    { name: 'health', hash: 'view=health', sign: '.plot' },
+  ]
+
+  afterAll(async () => {
+    for (const stage of stages.toReversed()) await stage.close()
+  })
+
+  test('a gateway that received nothing is drawn at each width, in light and dark', async () => {
+    const stage = await start()
+    const found = await look(stage, 'empty', [
+      { name: 'list', hash: '', sign: '.start' },
+      { name: 'filtered', hash: 'q=nothing', sign: '.empty' },
+      ...common(),
+    ])
+    expect(found).toEqual([])
+  })
+
+  test('a gateway that works is drawn at each width, in light and dark', async () => {
+    const stage = await start()
+    const done = await fill(stage)
+    const tab = (name: string, label: Parameters<typeof openTab>[1], sign: string): View => ({
+      name,
+      hash: `id=${done}`,
+      sign: '#detail [role=tab]',
+      open: async (page) => {
+        await openTab(page, label)
+        await page.locator(sign).first().waitFor(wait)
+      },
+    })
+    const found = await look(stage, 'full', [
+      { name: 'list', hash: '', sign: '.rows .row' },
+      tab('trace', 'Trace', '#detail .bar'),
+      tab('request', 'Request', '#detail .tree'),
+      tab('texts', 'Prompt and reply', '#detail .markdown'),
+      tab('answer', 'Answer', '#detail pre'),
+      { name: 'chat', hash: 'view=sessions&session=main/hook:orders', sign: '.message.assistant' },
+      ...common(`&from=${done}`),
+    ])
+    expect(found).toEqual([])
+  })
+
+  test('a gateway with parked, dead, refused and paused deliveries is drawn at each width, in light and dark', async () => {
+    const stage = await start()
+    await fill(stage)
+    const [parked] = await Promise.all(
+      ['one', 'two', 'three'].map((title) => stage.post('review', { title, bad: true })),
+    )
+    const dead = await stage.post('lost', { text: 'Nobody gets this.' })
+    for (let n = 0; n < 3; n += 1) await fetch(`${stage.gateway.url}/orders`, { method: 'POST' })
+    const answer = await fetch(`${stage.gateway.adminUrl}/api/pauses`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${gatewayToken}` },
+      body: JSON.stringify({ what: 'mapping:orders', by: 'ada', reason: 'The shop moves to another server.' }),
+    })
+    expect(answer.status).toBe(200)
+    const held = await stage.post('orders', { order: { no: 'o-99', by: 'Ada' } })
+    writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': `${transform}\n(` })
+    const page = await stage.open({ hash: 'view=health' })
+    await page.locator('.health .problem pre').waitFor(wait)
+    await page.context().close()
+    const trace = async (opened: Page) => openTab(opened, 'Trace')
+    const found = await look(stage, 'faults', [
+      { name: 'list', hash: '', sign: '.rows .row' },
+      { name: 'parked', hash: `id=${parked}`, sign: '#detail .problem', open: trace },
+      { name: 'dead', hash: `id=${dead}`, sign: '#detail .problem', open: trace },
+      { name: 'paused', hash: `id=${held}`, sign: '#detail .pipe', open: trace },
+      { name: 'refused', hash: 'state=refused', sign: '.row.refused' },
+      ...common(),
+    ])
+    expect(found).toEqual([])
+  })
+})

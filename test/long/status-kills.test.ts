@@ -1,0 +1,16 @@
+// A thousand seeded series of kills, faults of GitHub and ends by others, around the steps that set a commit status.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { findStatusFaults } from '../unit/jobs/status-stage.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+test('no series leaves a status pending, and none sets one twice', { timeout: 1_200_000 }, async () => {
+  const faults: string[] = []
+  for (let seed = 1; seed <= 1_000; seed += 1) faults.push(...(await findStatusFaults(seed)))
+  expect(faults).toEqual([])
+})

@@ -1,0 +1,140 @@
+// What a flood of strangers can do to the refused requests that are kept: nothing to those of the sender.
+import { expect, test } from 'vitest'
+import { createQuarantine } from '../../../src/deliveries/refused/quarantine.ts'
+import { createSealKeys, unseal } from '../../../src/deliveries/refused/seal.ts'
+import type { ProblemCode } from '../../../src/model/problem.ts'
+import type { Generation } from '../../../src/pipeline/generation.ts'
+import type { Hook } from '../../../src/pipeline/hook.ts'
+import { HooksConfig } from '../../../src/model/config/hooks.ts'
+import { storeUnavailable } from '../../../src/store/rules.ts'
+import type { SealedRequest } from '../../../src/store/quarantine.ts'
+
+const token = 'gateway-token-0123456789'
+// as: the parts of a hook and of a generation that are read
+const hook = { kind: 'mapped', isNamed: true } as Hook
+const generation = { config: { hooks: HooksConfig.parse({}), gateway: { token } } } as Generation
+
+function openQuarantine(store?: { quarantine: () => Promise<void> }) {
+  const written: SealedRequest[] = []
+  const batches: number[] = []
+  const lines: object[] = []
+  const keep = async (requests: readonly SealedRequest[]) => {
+    batches.push(requests.length)
+    written.push(...requests)
+  }
+  const keys = createSealKeys()
+  const warn = (fields: object) => void lines.push(fields)
+  const quarantine = createQuarantine({
+    store: store ?? { quarantine: keep },
+    generation: () => generation,
+    keys,
+    clock: () => 1_700_000_000_000,
+    log: { debug() {}, info() {}, warn, error() {} },
+  })
+  let count = 0
+  const refuse = (
+    client: string,
+    { code = 'unauthorized' as ProblemCode, body = 'x', credential = 'none' as const } = {},
+  ) => {
+    count += 1
+    const requestId = `request-${count}`
+    const refusal = { requestId, receivedAt: 7, hook: 'github', client, credential, path: '/hooks/github', status: 401 }
+    const rawHeaders = ['Cookie', 'a=b', 'X-Signature', 'abc']
+    const request = { method: 'POST', url: '/hooks/github', rawHeaders, client, body: Buffer.from(body) }
+    return quarantine.note({ ...refusal, code, error: 'no', trace: [] }, hook, request) ? requestId : undefined
+  }
+  return { quarantine, keys, refuse, written, batches, lines }
+}
+
+test('a flood from one network leaves room in memory for a quieter sender, and a log line counts what is lost', async () => {
+  const { quarantine, refuse, written, batches, lines } = openQuarantine()
+  for (let n = 0; n < 10_000; n += 1) refuse('198.51.100.7')
+  const quiet = Array.from({ length: 50 }, (_, n) => refuse(`192.0.2.${n}`))
+  for (let n = 0; n < 10_000; n += 1) refuse(`198.51.100.${n % 250}`)
+  await quarantine.stop()
+  const kept = new Set(written.map(({ requestId }) => requestId))
+  expect(quiet.filter((id) => id === undefined || !kept.has(id))).toEqual([])
+  expect(written.length).toBeLessThan(4_100)
+  expect(Math.max(...batches)).toBeLessThanOrEqual(64)
+  expect(lines).toEqual([{ requests: expect.any(Number) }])
+})
+
+test('a flood of many networks and large bodies stays within the memory', async () => {
+  const { quarantine, refuse, written } = openQuarantine()
+  const body = 'x'.repeat(200_000)
+  for (let n = 0; n < 2_000; n += 1) refuse(`10.${n >> 8}.${n & 255}.1`, { body })
+  await quarantine.stop()
+  const bytes = written.reduce((total, { sealed }) => total + sealed.byteLength, 0)
+  expect(bytes).toBeLessThan(42 * 1_024 * 1_024)
+  expect(bytes).toBeGreaterThan(30 * 1_024 * 1_024)
+})
+
+test('a request of a network from which the hook let somebody in is marked as known, and no other is', async () => {
+  const { quarantine, refuse, written } = openQuarantine()
+  quarantine.noteAdmitted(hook, 'github', '192.0.2.1')
+  quarantine.noteAdmitted(hook, 'github', '2001:db8:1:2::/64')
+  refuse('192.0.2.200')
+  refuse('192.0.3.1')
+  refuse('2001:db8:1:9::/64')
+  refuse('2001:db8:2:2::/64')
+  await quarantine.stop()
+  expect(written.map(({ isKnown }) => isKnown)).toEqual([true, false, true, false])
+})
+
+test('only what the operator can correct is kept, and cookies are not', async () => {
+  const { quarantine, keys, refuse, written } = openQuarantine()
+  const codes = ['unauthorized', 'rate-limited', 'payload-invalid', 'proof-unavailable'] as const
+  const others = ['idempotency-key-invalid', 'encoding-unsupported', 'transform-failed', 'store-unavailable'] as const
+  expect(codes.map((code) => refuse('192.0.2.1', { code }) !== undefined)).toEqual([true, true, true, true])
+  expect(others.map((code) => refuse('192.0.2.1', { code }))).toEqual([undefined, undefined, undefined, undefined])
+  expect(refuse('192.0.2.1', { body: 'x'.repeat(262_145) })).toBeUndefined()
+  await quarantine.stop()
+  const [first] = written
+  if (first === undefined) throw new Error('nothing was written')
+  const opened = unseal(first.sealed, first, await keys(token))
+  expect(opened.rawHeaders).toEqual(['X-Signature', 'abc'])
+  expect(Buffer.from(first.sealed).includes('X-Signature')).toBe(false)
+})
+
+test('a sealed request does not open under another token, with another arrival, or after a change', async () => {
+  const { quarantine, keys, refuse, written } = openQuarantine()
+  refuse('192.0.2.1')
+  await quarantine.stop()
+  const [first] = written
+  if (first === undefined) throw new Error('nothing was written')
+  const key = await keys(token)
+  const changed = Uint8Array.from(first.sealed, (byte, index) => (index === 40 ? byte ^ 1 : byte))
+  expect(() => unseal(first.sealed, first, key)).not.toThrow()
+  expect(() => unseal(changed, first, key)).toThrow('The kept request was changed in the store')
+  expect(() => unseal(first.sealed, { ...first, receivedAt: 8 }, key)).toThrow('was changed')
+  const other = await createSealKeys()('another-gateway-token-01')
+  expect(() => unseal(first.sealed, first, other)).toThrow('another gateway.token')
+})
+
+test('while the store cannot be written, refused requests are lost, a log line says so, and nothing else fails', async () => {
+  const { quarantine, refuse, lines } = openQuarantine({
+    quarantine: async () => {
+      throw storeUnavailable('The store cannot write.', 5)
+    },
+  })
+  expect(refuse('192.0.2.1')).toBeDefined()
+  await quarantine.flush()
+  expect(lines).toEqual([{ requests: 1 }])
+  await quarantine.stop()
+})
+
+test('a request counts as kept at every moment from its refusal until it is in the store', async () => {
+  let finish: (() => void) | undefined
+  const { quarantine, refuse } = openQuarantine({
+    quarantine: () => new Promise((done) => (finish = done)),
+  })
+  const id = refuse('192.0.2.1') ?? ''
+  expect(quarantine.isWaiting(id)).toBe(true)
+  const flushed = quarantine.flush()
+  await expect.poll(() => finish).toBeDefined()
+  expect(quarantine.isWaiting(id)).toBe(true)
+  finish?.()
+  await flushed
+  expect(quarantine.isWaiting(id)).toBe(false)
+  await quarantine.stop()
+})

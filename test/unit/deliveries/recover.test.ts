@@ -1,0 +1,340 @@
+// One pass over the outbox of a sender, against the fakes: pages, limits, ids that are gone, failures, and two gateways.
+import { describe, expect, test } from 'vitest'
+import { createRecovery } from '../../../src/deliveries/recovery/recovery.ts'
+import { scanOutbox } from '../../../src/deliveries/recovery/scan.ts'
+import type { Outbox } from '../../../src/recover/outbox.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { Mapping, type MappingInput } from '../../../src/model/config/mapping.ts'
+import { createGeneration } from '../../../src/pipeline/generation.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { createClock } from '../../contract/stage.ts'
+import { basecampToken, startBasecamp } from '../../e2e/fakes/basecamp-webhook.ts'
+import { githubApp, githubToken, startGitHub } from '../../e2e/fakes/github-deliveries.ts'
+import { gitlabToken, startGitLab } from '../../e2e/fakes/gitlab-events.ts'
+import { shopifyToken, startShopify } from '../../e2e/fakes/shopify-subscriptions.ts'
+import { startStripe, stripeKey } from '../../e2e/fakes/stripe-events.ts'
+
+const minute = 60_000
+
+function createStage(recover: NonNullable<MappingInput['recover']>, { store: given }: { store?: Store } = {}) {
+  const clock = createClock()
+  const store = given ?? createMemoryStore({ clock })
+  const secret = 'a-secret-of-sixteen-bytes'
+  const mapping = Mapping.parse({ match: { path: 'in' }, verify: { scheme: 'github', secret }, recover })
+  const config = Config.parse({ hooks: { enabled: true, token: 'hook-secret-0123456789abcdefghij' } })
+  const mappings = [{ ...mapping, id: 'one' }]
+  const generation = createGeneration({ config, mappings, transforms: new Map() })
+  const lines: string[] = []
+  const add = (_fields: object, text: string) => void lines.push(text)
+  const off: string[] = []
+  const waits: number[] = []
+  let ids = 0
+  const recovery = createRecovery({
+    generation: () => generation,
+    store,
+    rerunner: { claim: async () => {}, release: async () => {}, rerun: async () => 'accepted' },
+    duty: { isHeld: () => false },
+    onSwitchedOff: (_cause, text) => void off.push(text),
+    clock,
+    newId: () => `d-${(ids += 1)}`,
+    pause: async (ms) => {
+      waits.push(ms)
+      clock.advance(ms)
+    },
+    log: { debug() {}, info: add, warn: add, error: add },
+  })
+  const stored = async () => (await store.deliveries({ limit: 500 })).length
+  return { clock, store, recovery, lines, off, waits, stored }
+}
+
+const toGitHub = (baseUrl: string) =>
+  ({ sender: 'github', repository: 'acme/app', hookId: 77, token: githubToken, baseUrl }) as const
+
+/** A stage on a fake GitHub, whose first pass is done. */
+async function startOnGitHub() {
+  let now = () => 0
+  const github = await startGitHub({ clock: () => now(), pageSize: 3 })
+  const stage = createStage(toGitHub(github.url))
+  now = stage.clock
+  expect(await stage.recovery.run({})).toMatchObject([{ begins: true, problem: undefined }])
+  stage.clock.advance(20 * minute)
+  return { ...stage, github }
+}
+
+describe('a pass over the deliveries of a sender', () => {
+  test('a delivery that failed before the first pass is recovered only with --since, and a dry run changes nothing', async () => {
+    let now = () => 0
+    const github = await startGitHub({ clock: () => now() })
+    const { clock, recovery, stored } = createStage(toGitHub(github.url))
+    now = clock
+    github.tries()
+    clock.advance(60 * minute)
+    await recovery.run({})
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+    const since = clock() - 120 * minute
+    expect(await recovery.run({ since, isDryRun: true })).toMatchObject([{ missing: 1, recovered: 0 }])
+    expect(await stored()).toBe(0)
+    expect(await recovery.run({ since })).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await recovery.run({ since })).toMatchObject([{ missing: 0, recovered: 0 }])
+    expect(await stored()).toBe(1)
+  })
+
+  test('a delivery that succeeded at a second attempt is not fetched, and one that fails twice is fetched once', async () => {
+    const { recovery, github, clock, stored } = await startOnGitHub()
+    const [good, bad] = [github.tries(), github.tries()]
+    clock.advance(minute)
+    github.tries({ guid: good, status: 200, redelivery: true })
+    github.tries({ guid: bad, redelivery: true })
+    clock.advance(5 * minute)
+    expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1 }])
+    expect(await stored()).toBe(1)
+  })
+
+  test('a delivery that GitHub no longer has is an error with its id, and the others are recovered', async () => {
+    const { recovery, github, clock, lines } = await startOnGitHub()
+    const [gone] = [github.tries(), github.tries(), github.tries()]
+    github.forget(gone ?? '')
+    clock.advance(5 * minute)
+    expect(await recovery.run({})).toMatchObject([{ missing: 3, recovered: 2, gone: 1 }])
+    expect(lines.join('\n')).toContain(`github no longer has the delivery ${gone}, so it is lost.`)
+  })
+
+  test('a request that fails is tried again in the next pass, and holds up no other delivery', async () => {
+    const { recovery, github, clock, stored } = await startOnGitHub()
+    for (let index = 0; index < 5; index += 1) github.tries()
+    clock.advance(5 * minute)
+    let isArmed = true
+    // the second delivery gets 500 in each of its four tries
+    github.before('/deliveries/', () => {
+      if (isArmed) github.plays(...[1, 2, 3, 4].map(() => ({ status: 500 })))
+      isArmed = false
+    })
+    expect(await recovery.run({})).toMatchObject([{ missing: 5, recovered: 4, failed: 1 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, failed: 0 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+    expect(await stored()).toBe(5)
+  })
+
+  test('the end of a limit is awaited by the clock of the sender, and no request comes before it', async () => {
+    const { recovery, github, clock, waits, stored } = await startOnGitHub()
+    for (let index = 0; index < 6; index += 1) github.tries()
+    clock.advance(5 * minute)
+    github.limit(5, 1_800)
+    expect(await recovery.run({})).toMatchObject([{ missing: 6, recovered: 6, problem: undefined }])
+    expect(Math.max(...waits)).toBeGreaterThanOrEqual(1_790_000)
+    expect(github.faults).toEqual([])
+    expect(await stored()).toBe(6)
+  })
+
+  test('a redirect is not followed, so the credential stays where it belongs', async () => {
+    const { recovery, github, clock } = await startOnGitHub()
+    const other = await startGitHub({ clock })
+    github.plays({ status: 302, headers: { location: `${other.url}/repos/acme/app/hooks/77` } })
+    expect(await recovery.run({})).toMatchObject([
+      { problem: expect.stringContaining('It redirects to another address.') },
+    ])
+    expect(other.received).toEqual([])
+  })
+
+  test('two gateways at the same time take each delivery once', async () => {
+    const first = await startOnGitHub()
+    const second = createStage(toGitHub(first.github.url), { store: first.store })
+    second.clock.advance(20 * minute)
+    for (let index = 0; index < 30; index += 1) first.github.tries()
+    first.clock.advance(5 * minute)
+    for (let left = 3; left > 0; left -= 1) await Promise.all([first.recovery.run({}), second.recovery.run({})])
+    expect(await first.stored()).toBe(30)
+  })
+
+  test('a webhook that GitLab has disabled is reported once, and turned on only if the section allows it', async () => {
+    for (const turnOn of [false, true]) {
+      let now = () => 0
+      const gitlab = await startGitLab({ clock: () => now() })
+      const settings = { project: 'acme/app', hookId: 5, token: gitlabToken, baseUrl: `${gitlab.url}/api/v4`, turnOn }
+      const { clock, recovery, off } = createStage({ sender: 'gitlab', ...settings })
+      now = clock
+      Object.assign(gitlab.hook, { alertStatus: 'disabled', disabledUntil: '2026-11-24T00:00:00Z' })
+      await recovery.run({})
+      await recovery.run({})
+      expect(off).toEqual([expect.stringContaining('GitLab has disabled the webhook until 2026-11-24T00:00:00Z')])
+      expect(gitlab.hook.alertStatus).toBe(turnOn ? 'executable' : 'disabled')
+    }
+  })
+
+  test('the last 25 deliveries of Basecamp are recovered, each event once', async () => {
+    let now = () => 0
+    const basecamp = await startBasecamp({ clock: () => now() })
+    const settings = {
+      account: 195_539_477,
+      hookId: 3,
+      token: basecampToken,
+      contact: 'ops@example.org',
+      baseUrl: basecamp.url,
+    }
+    const { clock, recovery, stored } = createStage({ sender: 'basecamp', ...settings })
+    now = clock
+    await recovery.run({})
+    clock.advance(20 * minute)
+    for (let event = 1; event <= 10; event += 1) for (const code of [undefined, 503]) basecamp.tries(event, code)
+    basecamp.tries(3, 200)
+    clock.advance(5 * minute)
+    expect(await recovery.run({})).toMatchObject([{ missing: 9, recovered: 9 }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+    expect([await stored(), basecamp.faults]).toEqual([9, []])
+  })
+})
+
+type Recover = NonNullable<MappingInput['recover']>
+
+const app = {
+  appId: githubApp.id,
+  privateKey: githubApp.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+}
+const basecampHook = { account: 195_539_477, hookId: 3, token: basecampToken, contact: 'ops@example.org' }
+
+type Opened = {
+  fake: { url: string; faults: string[]; limit(requests: number, seconds: number): void }
+  recover: Recover
+  fails: (n: number) => void
+}
+
+/** Each kind of webhook, with a fake on this clock: `fails` adds a delivery that failed. */
+const kinds: readonly (readonly [string, (clock: () => number) => Promise<Opened>])[] = [
+  ...(['repository', 'organization', 'app'] as const).map(
+    (place) =>
+      [
+        `the webhook of a GitHub ${place}`,
+        async (clock: () => number) => {
+          const fake = await startGitHub({ clock, place, pageSize: 3 })
+          const owner = { repository: { repository: 'acme/app' }, organization: { organization: 'acme' }, app }[place]
+          const own = place === 'app' ? {} : { hookId: 77, token: githubToken }
+          const recover: Recover = { sender: 'github', ...owner, ...own, baseUrl: fake.url }
+          return { fake, recover, fails: (n: number) => void fake.tries({ payload: { n } }) }
+        },
+      ] as const,
+  ),
+  ...(['project', 'group'] as const).map(
+    (place) =>
+      [
+        `the webhook of a GitLab ${place}`,
+        async (clock: () => number) => {
+          const fake = await startGitLab({ clock, place })
+          const owner = place === 'project' ? { project: 'acme/app' } : { group: 'acme/tools' }
+          const baseUrl = `${fake.url}/api/v4`
+          const recover: Recover = { sender: 'gitlab', ...owner, hookId: 5, token: gitlabToken, baseUrl }
+          return { fake, recover, fails: (n: number) => void fake.tries({ payload: { n } }) }
+        },
+      ] as const,
+  ),
+  [
+    'a webhook endpoint of Stripe',
+    async (clock) => {
+      const fake = await startStripe({ clock })
+      const recover: Recover = { sender: 'stripe', hookId: 'we_1', token: stripeKey, baseUrl: fake.url }
+      return { fake, recover, fails: (n) => void fake.creates({ object: { n } }) }
+    },
+  ],
+  [
+    'a webhook of Basecamp',
+    async (clock) => {
+      const fake = await startBasecamp({ clock })
+      const recover: Recover = { sender: 'basecamp', ...basecampHook, baseUrl: fake.url }
+      return { fake, recover, fails: (n) => fake.tries(n) }
+    },
+  ],
+]
+
+describe.each(kinds)('%s', (_, open) => {
+  test.each([
+    ['agree', 0],
+    ['differ: the sender is two hours ahead', 2 * 60 * minute],
+    ['differ: the sender is two hours behind', -2 * 60 * minute],
+  ])('every delivery is recovered once, through a limit of requests, if the clocks %s', async (_name, aheadMs) => {
+    let now = () => 0
+    const { fake, recover, fails } = await open(() => now() + aheadMs)
+    const { clock, recovery, stored } = createStage(recover)
+    now = clock
+    clock.advance(24 * 60 * minute)
+    expect(await recovery.run({})).toMatchObject([{ begins: true, problem: undefined }])
+    clock.advance(20 * minute)
+    for (let n = 1; n <= 7; n += 1) fails(n)
+    clock.advance(5 * minute)
+    // the next request and one more
+    fake.limit(2, 60)
+    expect(await recovery.run({})).toMatchObject([{ missing: 7, recovered: 7, problem: undefined }])
+    expect(await recovery.run({})).toMatchObject([{ missing: 0 }])
+    expect([await stored(), fake.faults]).toEqual([7, []])
+  })
+})
+
+describe('the subscriptions of Shopify', () => {
+  const url = 'https://hooks.example/hooks/in'
+  const topics = ['orders/create', 'orders/updated', 'app/uninstalled']
+
+  async function startOnShopify(turnOn: boolean) {
+    let now = () => 0
+    const shopify = await startShopify({ clock: () => now() })
+    const section = { shop: 'acme.myshopify.com', topics, url, token: shopifyToken, baseUrl: shopify.url, turnOn }
+    const stage = createStage({ sender: 'shopify', ...section })
+    now = stage.clock
+    const add = (topic: string, uri = url) => void shopify.subscriptions.push({ topic, uri })
+    for (const topic of ['ORDERS_CREATE', 'ORDERS_UPDATED', 'APP_UNINSTALLED']) add(topic)
+    add('ORDERS_CREATE', 'https://elsewhere.example/')
+    return { ...stage, shopify }
+  }
+
+  test('a removed subscription is reported once, and created again only if turnOn is set', async () => {
+    for (const turnOn of [false, true]) {
+      const { recovery, shopify, off, lines } = await startOnShopify(turnOn)
+      expect(await recovery.run({})).toMatchObject([{ sender: 'shopify', problem: undefined, begins: false }])
+      expect([off, lines]).toEqual([[], []])
+      // Shopify removed two; that of another URL stays
+      shopify.subscriptions.splice(0, 2)
+      await recovery.run({})
+      await recovery.run({})
+      expect(off).toEqual([expect.stringMatching(/no subscription of orders\/create, orders\/updated for the URL/)])
+      const made = shopify.subscriptions.filter(({ uri }) => uri === url).map(({ topic }) => topic)
+      const again = turnOn ? ['ORDERS_CREATE', 'ORDERS_UPDATED'] : []
+      expect(made).toEqual(['APP_UNINSTALLED', ...again])
+      expect(lines.filter((line) => line.includes('calls the hook "in" again'))).toHaveLength(turnOn ? 1 : 0)
+      expect(shopify.faults).toEqual([])
+    }
+  })
+
+  test('an answer that is throttled is a problem of this pass, and reports no subscription as removed', async () => {
+    const { recovery, shopify, off } = await startOnShopify(true)
+    shopify.throttle()
+    expect(await recovery.run({})).toMatchObject([{ problem: 'Shopify answers THROTTLED. It is asked again.' }])
+    expect(off).toEqual([])
+    expect(await recovery.run({})).toMatchObject([{ problem: undefined }])
+  })
+})
+
+test('an outbox whose pages never end is a problem, so that the other senders are asked', async () => {
+  let asked = 0
+  const attempt = { id: 'a', headers: {}, place: 5, isDelivered: false, ref: 'a' }
+  async function* pages() {
+    for (; asked < 100_000; asked += 1) yield { attempts: [attempt], now: undefined }
+  }
+  const outbox = { name: 'github acme', remembers: true, hasTimes: true, overlap: 0, pages } as unknown as Outbox // as: a scan uses no more
+  await expect(scanOutbox(outbox, 0)).rejects.toThrow(/github acme: its last 100 pages .* do not end/)
+  expect(asked).toBeLessThan(200)
+})
+
+test('a webhook that cannot be turned on is logged, and its deliveries are recovered all the same', async () => {
+  let now = () => 0
+  const github = await startGitHub({ clock: () => now() })
+  const { clock, recovery, lines, stored } = createStage({ ...toGitHub(github.url), turnOn: true })
+  now = clock
+  await recovery.run({})
+  github.hook.active = false
+  clock.advance(20 * minute)
+  github.tries()
+  clock.advance(5 * minute)
+  // the token may only read
+  github.before('/hooks/77?', () => github.plays({ status: 403, body: { message: 'Resource not accessible' } }))
+  expect(await recovery.run({})).toMatchObject([{ missing: 1, recovered: 1, problem: undefined }])
+  expect(lines.join('\n')).toMatch(/could not be turned on: .* answers 403/)
+  expect(await stored()).toBe(1)
+})

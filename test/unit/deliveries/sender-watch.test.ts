@@ -1,0 +1,261 @@
+// Which senders are reported to the operator: senders that were accepted before and are refused now or silent, and no stranger.
+import { describe, expect, test } from 'vitest'
+import { createSenderStage, day, github, hour, minute, monday, type Sender, wrongSignature } from './sender-stage.ts'
+
+const trace = [wrongSignature]
+/** Knows the URL and the documentation of the sender, and has another network. */
+const stranger: Sender = {
+  ...github,
+  client: '185.7.7.7',
+  headers: { ...github.headers, 'x-github-hook-id': '100000001' },
+}
+const local: Sender = { hook: 'github', client: '127.0.0.1', headers: { 'user-agent': 'Acme/2' } }
+
+async function openKnown(sender: Sender = github, options: Parameters<typeof createSenderStage>[0] = {}) {
+  const stage = createSenderStage(options)
+  for (let count = 0; count < 4; count += 1) {
+    stage.accept(sender)
+    await stage.pass(minute)
+  }
+  return stage
+}
+
+describe('a sender that was accepted before', () => {
+  test('its refusals are reported once within five minutes, with their number, the first reason and the next command', async () => {
+    const stage = await openKnown()
+    for (let count = 0; count < 30; count += 1) {
+      stage.refuse(github, { trace, code: count > 20 ? 'rate-limited' : 'unauthorized' })
+      if (count >= 5) await stage.pass(minute)
+    }
+    expect(stage.told).toHaveLength(1)
+    expect(stage.told[0]?.at).toBeLessThanOrEqual(monday + 9 * minute)
+    expect(stage.texts()[0]).toBe(
+      'Hookloom: GitHub (the hook "github") was accepted before and has been refused since 00:04 UTC: 6 requests, 401 unauthorized. ' +
+        'First reason: The signature is wrong. If the secret has changed at the sender, put the new one into .env; ' +
+        'then "hookloom retry --refused" runs the requests that are kept. "hookloom list --refused" shows each reason.',
+    )
+  })
+
+  test('the end of its refusals is reported when it is accepted again and nothing more is refused', async () => {
+    const stage = await openKnown()
+    for (let count = 0; count < 20; count += 1) {
+      stage.refuse(github, { trace })
+      await stage.pass(minute)
+    }
+    stage.accept(github)
+    await stage.pass(10 * minute)
+    expect(stage.told).toHaveLength(1)
+    await stage.pass(10 * minute)
+    expect(stage.texts()[1]).toMatch(
+      /GitHub .* is accepted again\. Refused before: 20 requests from 00:04 UTC to 00:23 UTC/,
+    )
+    await stage.pass(3 * hour)
+    expect(stage.told).toHaveLength(2)
+  })
+
+  test('another cause of refusals is reported separately', async () => {
+    const stage = await openKnown()
+    stage.refuse(github, { trace })
+    stage.refuse(github, { code: 'body-too-large' })
+    stage.refuse(github, { code: 'payload-invalid', trace: [{ mappingId: 'github', matched: true, why: '' }] })
+    await stage.pass(minute)
+    expect(stage.texts().map((text) => /\d{3} [a-z-]+\./.exec(text)?.[0])).toEqual([
+      '401 unauthorized.',
+      '413 body-too-large.',
+      '400 payload-invalid.',
+    ])
+  })
+
+  test('its refusals are reported from another network too, if they have the id of its webhook', async () => {
+    const stage = await openKnown()
+    stage.refuse({ ...github, client: '9.9.9.9' }, { trace })
+    await stage.pass(minute)
+    expect(stage.told).toHaveLength(1)
+  })
+
+  test('its refusals are reported although the hook has gone', async () => {
+    const stage = await openKnown()
+    stage.edit([])
+    stage.refuse(github, { code: 'hook-unknown' })
+    await stage.pass(minute)
+    expect(stage.texts()[0]).toContain('No mapping has this name any more')
+  })
+
+  test('refusals that are the fault of the gateway are not reported', async () => {
+    const stage = await openKnown()
+    stage.refuse(github, { code: 'store-unavailable' })
+    stage.refuse(github, { code: 'overloaded' })
+    await stage.pass(hour)
+    expect(stage.told).toEqual([])
+  })
+
+  test('a refusal that has the hook token is reported from every network', async () => {
+    const stage = await openKnown()
+    stage.refuse({ ...stranger, client: '9.9.9.9' }, { code: 'body-too-large', hasHookToken: true })
+    await stage.pass(minute)
+    expect(stage.told).toHaveLength(1)
+  })
+
+  test('its refusals through a local proxy are reported when three came and none was accepted', async () => {
+    const stage = await openKnown(local)
+    stage.refuse(local, { trace })
+    stage.refuse(local, { trace })
+    stage.accept(local)
+    await stage.pass(minute)
+    stage.refuse(local, { trace })
+    await stage.pass(minute)
+    expect(stage.told).toEqual([])
+    for (let count = 0; count < 3; count += 1) stage.refuse({ ...local, client: '127.0.0.1' }, { trace })
+    await stage.pass(25 * hour)
+    stage.refuse(local, { trace })
+    stage.refuse(local, { trace })
+    stage.refuse(local, { trace })
+    await stage.pass(minute)
+    expect(stage.told).toHaveLength(1)
+  })
+
+  test('a message that cannot be queued is queued at the next look', async () => {
+    let canTell = false
+    const stage = await openKnown(github, { canTell: () => canTell })
+    stage.refuse(github, { trace })
+    await stage.pass(minute)
+    canTell = true
+    await stage.pass(minute)
+    expect(stage.told).toHaveLength(1)
+  })
+
+  test('its refusals are reported once by two gateways, of which one judges, and not again after a restart', async () => {
+    const stage = await openKnown()
+    const other = createSenderStage({ store: stage.store, isHeld: () => false })
+    await other.look()
+    other.refuse(github, { trace })
+    stage.refuse(github, { trace })
+    await other.look()
+    await stage.pass(minute)
+    expect([stage.told.length, other.told.length]).toEqual([1, 0])
+    expect(stage.texts()[0]).toContain('2 requests')
+    stage.restart()
+    await stage.pass(hour)
+    expect(stage.told).toHaveLength(1)
+  })
+})
+
+describe('a stranger', () => {
+  test('a stranger who copies all that is public causes no message', async () => {
+    const stage = await openKnown()
+    for (let count = 0; count < 100; count += 1) stage.refuse({ ...stranger, client: `185.7.${count}.7` }, { trace })
+    await stage.pass(hour)
+    expect(stage.told).toEqual([])
+  })
+
+  test('a stranger causes no message at a hook whose senders were never accepted', async () => {
+    const stage = createSenderStage()
+    for (let count = 0; count < 100; count += 1) stage.refuse(github, { trace })
+    await stage.pass(hour)
+    expect(stage.told).toEqual([])
+  })
+
+  test('a stranger in the network of a sender, with another program, causes no message', async () => {
+    const stage = await openKnown()
+    stage.refuse({ ...github, headers: { 'user-agent': 'curl/8' } }, { trace })
+    await stage.pass(hour)
+    expect(stage.told).toEqual([])
+  })
+})
+
+describe('a silent sender', () => {
+  /** A request each four minutes for some days. */
+  async function openSteady(days: number) {
+    const stage = createSenderStage()
+    const requests = Array.from({ length: (days * day) / (4 * minute) }, (_, index) => ({
+      ...github,
+      source: 'github',
+      at: monday + index * 4 * minute,
+    }))
+    await stage.remember(requests)
+    stage.setTime(monday + days * day - 4 * minute)
+    await stage.look()
+    return stage
+  }
+
+  test('its silence is reported beyond ten times its usual gap, and so is the end of the silence', async () => {
+    const stage = await openSteady(3)
+    await stage.pass(40 * minute)
+    expect(stage.told).toEqual([])
+    await stage.pass(5 * minute)
+    expect(stage.texts()).toEqual([
+      expect.stringMatching(
+        /^Hookloom: nothing has come from GitHub \(the hook "github"\) since 2026-11-04 23:56 UTC|since 23:56 UTC, usually every 4 min/,
+      ),
+    ])
+    await stage.pass(day)
+    stage.accept(github)
+    await stage.pass(minute)
+    expect(stage.texts().slice(1)).toEqual([expect.stringContaining('sends again. It was silent from')])
+  })
+
+  test('its silence is not reported before three days of history', async () => {
+    const stage = await openSteady(2)
+    await stage.pass(day)
+    expect(stage.told).toEqual([])
+  })
+
+  test('its silence is not reported for a time in which the gateway did not listen', async () => {
+    const stage = await openSteady(3)
+    stage.setTime(stage.clock() + 9 * hour)
+    await stage.pass(30 * minute)
+    expect(stage.told).toEqual([])
+    await stage.pass(15 * minute)
+    expect(stage.told).toHaveLength(1)
+  })
+
+  test('its silence is not reported when its hook has gone, nor while its refusals are', async () => {
+    const gone = await openSteady(3)
+    gone.edit([])
+    await gone.pass(2 * hour)
+    expect(gone.told).toEqual([])
+    const refused = await openSteady(3)
+    for (let count = 0; count < 30; count += 1) {
+      await refused.pass(4 * minute)
+      refused.refuse(github, { trace })
+    }
+    expect(refused.told.map(({ cause }) => cause.split(' ')[0])).toEqual(['refused'])
+  })
+})
+
+describe('expectEvery', () => {
+  const mappings = [{ id: 'backup', match: { path: 'backup' }, messageTemplate: 'x', expectEvery: '1h' }]
+  const backup: Sender = { hook: 'backup', client: '10.0.0.7', headers: { 'user-agent': 'curl/8' } }
+
+  test('a mapping that accepts nothing for longer than expectEvery is reported, and so is its next request', async () => {
+    const stage = createSenderStage({ mappings })
+    for (let count = 0; count < 5; count += 1) {
+      stage.accept(backup, 'backup')
+      await stage.pass(59 * minute)
+    }
+    await stage.pass(minute)
+    expect(stage.told).toEqual([])
+    await stage.pass(2 * minute)
+    expect(stage.texts()).toEqual([
+      expect.stringContaining('nothing has come from the mapping "backup" since 03:56 UTC, expected every 60 min'),
+    ])
+    stage.accept(backup, 'backup')
+    await stage.pass(minute)
+    expect(stage.texts()[1]).toContain('the mapping "backup" sends again')
+  })
+
+  test('a mapping whose first request never comes is reported', async () => {
+    const stage = createSenderStage({ mappings })
+    await stage.pass(hour)
+    expect(stage.told).toEqual([])
+    await stage.pass(5 * minute)
+    expect(stage.texts()).toEqual([expect.stringContaining('nothing has come yet from the mapping "backup"')])
+  })
+
+  test('a mapping with expectEvery 0 is never reported', async () => {
+    const stage = createSenderStage({ mappings: [{ ...mappings[0], expectEvery: 0 }] })
+    stage.accept(backup, 'backup')
+    await stage.pass(6 * hour)
+    expect(stage.told).toEqual([])
+  })
+})

@@ -1,0 +1,117 @@
+// Shapes in the store, on each engine: gateways add to the same one, after the answers, and no event is learnt without limit.
+import { randomUUID } from 'node:crypto'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import type { JsonObject } from '../../../src/base/json.ts'
+import { createShapeLearner } from '../../../src/deliveries/shapes/learner.ts'
+import { readShapes } from '../../../src/deliveries/shapes/stored.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { readRequests } from '../../../src/shapes/event-shape.ts'
+import { listPlaces } from '../../../src/shapes/places.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { openStores, whyNoPostgres } from '../../contract/postgres-stage.ts'
+import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
+
+const hook = toGeneration([{ id: 'orders', match: { path: 'orders' }, messageTemplate: 'x' }]).hook('orders')
+const createLearner = (store: Store, onLearnt?: (hook: string) => void) =>
+  createShapeLearner({ store, development: false, onLearnt, log: silentLog })
+const toDelivery = (payload: JsonObject) => toTestDelivery('orders', payload)
+
+const engines: [string, () => Promise<Store>][] = [['SQLite', async () => createMemoryStore({ clock: Date.now })]]
+if (whyNoPostgres === undefined) {
+  engines.push([
+    'Postgres',
+    async () => {
+      const [store] = await openStores(1, Date.now)
+      if (store === undefined) throw new Error('no store was opened')
+      return store
+    },
+  ])
+}
+
+describe.each(engines)('shapes in %s', (_, openStore) => {
+  async function open(): Promise<Store> {
+    const store = await openStore()
+    onTestFinished(() => store.close())
+    return store
+  }
+
+  test('several gateways add to the shape of an event, and none overwrites what another one learnt', async () => {
+    const store = await open()
+    const gateways = [createLearner(store), createLearner(store), createLearner(store)]
+    for (const [at, gateway] of gateways.entries()) {
+      for (let count = 0; count < 10; count += 1) gateway.note(toDelivery({ id: at, [`field_${'abc'[at]}`]: 1 }), hook)
+    }
+    await Promise.all(gateways.map((gateway) => gateway.flush()))
+    const shapes = await readShapes(store)
+    expect(shapes).toHaveLength(1)
+    const [shape] = shapes
+    expect(shape && readRequests(shape).count).toBe(30)
+    const counts = shape && listPlaces(shape.shape).map(({ path, count }) => [path, count])
+    expect(Object.fromEntries(counts ?? [])).toEqual({ id: 30, field_a: 10, field_b: 10, field_c: 10 })
+  })
+})
+
+test('three hundred events leave two hundred shapes', async () => {
+  const store = createMemoryStore({ clock: Date.now })
+  const learner = createLearner(store)
+  for (let at = 0; at < 300; at += 1) {
+    const word = [...String(at)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
+    learner.note({ ...toDelivery({ id: 1 }), event: `event.${word}` }, hook)
+    if (at % 25 === 24) await learner.flush()
+  }
+  await learner.flush()
+  expect(await readShapes(store, 'orders')).toHaveLength(200)
+  expect(await readShapes(store, 'order')).toEqual([])
+})
+
+test('an event beyond the limit makes no write earlier', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const store = createMemoryStore({ clock: Date.now })
+  const write = vi.fn<Store['appendAll']>(store.appendAll)
+  const learner = createLearner({ ...store, appendAll: write })
+  const letters = [...'abcdefghijklmno']
+  const words = letters.flatMap((one) => letters.map((other) => one + other)).slice(0, 200)
+  for (const [at, word] of words.entries()) {
+    learner.note({ ...toDelivery({ id: 1 }), event: `event.${word}` }, hook)
+    if (at % 25 === 24) await learner.flush()
+  }
+  // a timer of before
+  await vi.advanceTimersByTimeAsync(20_000)
+  write.mockClear()
+  learner.note({ ...toDelivery({ id: 1 }), event: 'event.late' }, hook)
+  learner.note({ ...toDelivery({ id: 1 }), event: 'event.aa' }, hook)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(write).not.toHaveBeenCalled()
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(write).toHaveBeenCalledTimes(1)
+})
+
+test('under load only some requests are learnt from, and the answer waits for none', async () => {
+  const store = createMemoryStore({ clock: Date.now })
+  const learner = createLearner(store)
+  for (let count = 0; count < 1_000; count += 1) learner.note(toDelivery({ id: randomUUID() }), hook)
+  await learner.flush()
+  const [shape] = await readShapes(store)
+  expect(shape && readRequests(shape).count).toBeLessThan(100)
+  expect(shape && readRequests(shape).count).toBeGreaterThan(0)
+})
+
+test('nothing that was learnt is lost while the store fails', async () => {
+  const store = createMemoryStore({ clock: Date.now })
+  let fails = true
+  const appendAll: Store['appendAll'] = async (...given) => {
+    if (fails) throw new Error('the disk is full')
+    return store.appendAll(...given)
+  }
+  const learner = createLearner({ ...store, appendAll })
+  learner.note(toDelivery({ id: 1 }), hook)
+  await learner.flush()
+  expect(await readShapes(store)).toEqual([])
+  fails = false
+  learner.note(toDelivery({ id: 2 }), hook)
+  await learner.stop()
+  const [shape] = await readShapes(store)
+  expect(shape && readRequests(shape).count).toBe(2)
+})

@@ -1,0 +1,108 @@
+import { EventEmitter } from 'node:events'
+import { expect, test, vi } from 'vitest'
+import { createWaiters, readPreferredWait } from '../../../src/http/waiters.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import type { Progress, ProgressReader } from '../../../src/store/progress.ts'
+
+test.each([
+  ['wait=10', 10],
+  ['WAIT=10', 10],
+  ['respond-async, wait=10', 10],
+  ['wait="7"; note=x', 7],
+  ['wait = 7', 7],
+  ['foo="a, wait=5", wait=3', 3],
+  ['foo="\\", wait=5", wait=3', 3],
+  // the first one counts (RFC 7240, 2)
+  ['wait=3, wait=9', 3],
+  ['wait=x, wait=9', undefined],
+  ['wait=0', 0],
+  ['wait=3600', 55],
+  [`wait=${'9'.repeat(400)}`, 55],
+  ['wait', undefined],
+  ['wait=', undefined],
+  ['wait=-1', undefined],
+  ['wait=1.5', undefined],
+  ['wait=1s', undefined],
+  ['waiting=5', undefined],
+  ['foo="wait=5', undefined],
+  ['', undefined],
+  [undefined, undefined],
+  [`${'a'.repeat(1_000)}, wait=5`, undefined],
+])('Prefer: %s asks for a wait of %s seconds', (prefer, seconds) => {
+  expect(readPreferredWait(prefer)).toBe(seconds)
+})
+
+test('a header that is made to be slow to read costs no time', () => {
+  const began = performance.now()
+  for (const text of ['"\\', '"', 'a', ' ', 'wait '])
+    readPreferredWait(text.repeat(Math.floor(1_000 / text.length)).slice(0, 1_000))
+  expect(performance.now() - began).toBeLessThan(100)
+})
+
+function toResponse() {
+  const response: EventEmitter & { closed: boolean } = Object.assign(new EventEmitter(), { closed: false })
+  return response
+}
+
+function createStage(most = 10) {
+  const progress = vi.fn<ProgressReader['progress']>(async (ids) => {
+    if (isDown) throw new Error('no disk')
+    return ids.flatMap((id) => (states.has(id) ? { id, state: states.get(id) ?? 'done', change: '' } : []))
+  })
+  const states = new Map<string, Progress['state']>()
+  let isDown = false
+  const waiters = createWaiters({ store: { progress }, most: () => most, log: silentLog })
+  return { waiters, states, progress, fail: (is: boolean) => void (isDown = is) }
+}
+
+const isDone = (found: Progress | undefined) => found?.state === 'done'
+
+test('all waiting requests share one store read at a time, with each id once, and nothing is read when no request waits', async () => {
+  const { waiters, states, progress } = createStage()
+  for (const id of ['a', 'b']) states.set(id, 'queued')
+  const waiting = ['a', 'a', 'b'].map((id) => waiters.enter(toResponse())?.until(id, isDone, 60_000))
+  await vi.waitUntil(() => progress.mock.calls.length >= 2)
+  for (const [ids] of progress.mock.calls) expect(ids).toEqual(['a', 'b'])
+  for (const id of ['a', 'b']) states.set(id, 'done')
+  expect(await Promise.all(waiting)).toEqual(['reached', 'reached', 'reached'])
+  const calls = progress.mock.calls.length
+  const late = waiters.enter(toResponse())?.until('c', isDone, 60_000)
+  states.set('c', 'done')
+  await late
+  expect(progress.mock.calls.length).toBe(calls + 1)
+})
+
+test('a waiting place is free again when the wait ends or its client disconnects, and a client that has already gone takes none', () => {
+  const { waiters } = createStage(1)
+  const gone = toResponse()
+  const first = waiters.enter(gone)
+  expect([first === undefined, waiters.enter(toResponse())]).toEqual([false, undefined])
+  gone.emit('close')
+  const second = waiters.enter(toResponse())
+  expect(second).toBeDefined()
+  second?.leave()
+  expect(waiters.enter(Object.assign(toResponse(), { closed: true }))).toBeUndefined()
+  const third = toResponse()
+  waiters.enter(third)?.leave()
+  expect(third.listenerCount('close')).toBe(0)
+})
+
+test('a wait ends after its time, with its client and with the gateway, and goes on through an outage of the store', async () => {
+  const { waiters, states, progress, fail } = createStage()
+  states.set('a', 'queued')
+  const [gone, kept] = [toResponse(), toResponse()]
+  expect(await waiters.enter(toResponse())?.until('a', isDone, 1)).toBe('late')
+  const left = waiters.enter(gone)?.until('a', isDone, 60_000)
+  gone.emit('close')
+  expect(await left).toBe('over')
+  fail(true)
+  const through = waiters.enter(kept)?.until('a', isDone, 60_000)
+  const until = progress.mock.calls.length + 2
+  await vi.waitUntil(() => progress.mock.calls.length >= until)
+  fail(false)
+  states.set('a', 'done')
+  expect(await through).toBe('reached')
+  const stopped = waiters.enter(toResponse())?.until('b', isDone, 60_000)
+  waiters.stop()
+  expect([await stopped, waiters.enter(toResponse())]).toEqual(['over', undefined])
+})

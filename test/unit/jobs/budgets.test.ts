@@ -1,0 +1,257 @@
+// Turns under a budget: what is reserved before a turn, what counts after it, and when a turn waits.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { RunRequest, RunResult } from '../../../src/model/runner.ts'
+import { findPeriod } from '../../../src/model/budgets.ts'
+import { toAgent } from '../../../src/jobs/agents.ts'
+import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, stepsOf } from './stage.ts'
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.parse('2026-11-23T23:00:00Z') })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+const minuteMs = 60_000
+
+/** A dollar for a million input tokens, ten for a million output tokens, and at most 10,000 output tokens: at most about 10 cents a turn. */
+const model = { id: 'small', cost: { input: 1, output: 10 }, maxTokens: 10_000 }
+
+function priced(budget: object, agent: object = {}, models: readonly object[] = [model]) {
+  return configWith({
+    budgets: { daily: budget },
+    models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1', models } } },
+    agents: { defaults: { model: 'local/small', budgets: ['daily'], maxConcurrent: 16, ...agent } },
+  })
+}
+
+const used = (outputTokens: number): RunResult => ({
+  ...ok('Done.'),
+  status: 'ok',
+  text: 'Done.',
+  usage: { inputTokens: 0, outputTokens },
+})
+
+/** A stage with a worker of sixteen slots. */
+function open(config: ReturnType<typeof configWith>, answer?: (request: RunRequest) => RunResult | undefined) {
+  const stage = createStage(config)
+  const { runner, turns } = scriptedRunner(answer)
+  stage.openWorker({ runner, settings: { maxConcurrent: 16, defaultRoute: { channel: 'console' } } })
+  const daily = config.budgets['daily']
+  const account = async () => {
+    if (daily === undefined) throw new Error('no budget')
+    const { startsAt } = findPeriod(daily, Date.now())
+    return (await stage.store.accounts([{ name: 'daily', startsAt }]))[0]
+  }
+  const accept = async (count: number, over: Parameters<typeof agentPlan>[0] = {}) =>
+    await stage.accept(
+      ...Array.from({ length: count }, (_, index) => agentPlan({ sessionKey: `hook:${index}`, ...over })),
+    )
+  return { ...stage, turns, account, acceptTurns: accept }
+}
+
+describe('turns of a budget', () => {
+  test('of sixteen parallel turns, a budget for three starts three, and the others start as these end', async () => {
+    // three turns reserve about 31 cents
+    const { turns, acceptTurns, account, jobOf } = open(priced({ usd: 0.35 }))
+    const ids = await acceptTurns(16)
+    expect(turns).toHaveLength(3)
+    expect(await account()).toMatchObject({ waiting: 13, reserved: { turns: 3 } })
+    expect(await jobOf(ids[15])).toMatchObject({
+      state: 'queued',
+      attempts: 0,
+      lastError: expect.stringContaining('waits for the budget "daily"'),
+    })
+    for (let at = 0; at < turns.length; at += 1) {
+      turns[at]?.end(used(10))
+      await pass(0)
+      expect(turns.length - at - 1).toBeLessThanOrEqual(3)
+    }
+    expect(turns).toHaveLength(16)
+    // 16 turns of ten tokens at a thousandth of a cent
+    expect(await account()).toMatchObject({ waiting: 0, spent: { nanos: 16 * 10 * 10_000, tokens: 160, turns: 16 } })
+    expect(await jobOf(ids[15])).toMatchObject({ state: 'done', lastError: undefined })
+  })
+
+  test('a turn is told the most tokens that its reply may have', async () => {
+    const { turns, acceptTurns } = open(priced({ usd: 1 }))
+    await acceptTurns(1)
+    expect(turns[0]?.request.maxOutputTokens).toBe(10_000)
+  })
+
+  test('a turn without a limit of its model is limited under a budget of tokens, and not under one of turns', async () => {
+    const of = async (budget: object) => {
+      const { turns, acceptTurns } = open(priced(budget, {}, []))
+      await acceptTurns(1)
+      return turns[0]?.request.maxOutputTokens
+    }
+    expect([await of({ tokens: 1_000_000 }), await of({ turns: 5 })]).toEqual([16_384, undefined])
+  })
+
+  test('a spent budget lets its turns wait until the next day, in their order, without an attempt', async () => {
+    const { turns, acceptTurns, jobOf } = open(priced({ turns: 1 }))
+    const ids = await acceptTurns(3)
+    turns[0]?.end(used(1))
+    await pass(59 * minuteMs)
+    expect(turns).toHaveLength(1)
+    await pass(minuteMs)
+    expect(turns.map(({ request }) => request.runId)).toEqual(ids.slice(0, 2))
+    turns[1]?.end(used(1))
+    await pass(0)
+    expect((await jobOf(ids[1])).attempts).toBe(1)
+    expect(await jobOf(ids[2])).toMatchObject({ state: 'queued', attempts: 0 })
+  })
+
+  test('turns that wait do not start in a loop: each is claimed once in a period', async () => {
+    const { store, turns, acceptTurns } = open(priced({ turns: 1 }))
+    const reserve = vi.spyOn(store, 'reserve')
+    await acceptTurns(30)
+    turns[0]?.end(used(1))
+    await pass(50 * minuteMs)
+    expect(reserve.mock.calls.length).toBeLessThan(30 + 10)
+  })
+
+  test('a raised budget starts the turns that wait for it', async () => {
+    const stage = open(priced({ turns: 1 }))
+    await stage.acceptTurns(3)
+    stage.turns[0]?.end(used(1))
+    await pass(0)
+    const { startsAt = 0 } = (await stage.account()) ?? {}
+    await stage.store.raiseBudget({ name: 'daily', startsAt }, { nanos: 0, tokens: 0, turns: 1 })
+    await pass(60_000)
+    expect(stage.turns).toHaveLength(2)
+  })
+
+  test('a retry is settled too: each call to the provider counts what it used', async () => {
+    const answers: RunResult[] = [
+      { status: 'error', retryable: true, detail: 'cut', usage: { inputTokens: 0, outputTokens: 30 } },
+      used(12),
+    ]
+    const { acceptTurns, account } = open(priced({ usd: 1 }), () => answers.shift())
+    await acceptTurns(1)
+    await pass(60_000)
+    expect(await account()).toMatchObject({ spent: { tokens: 42, turns: 2 }, reserved: { turns: 0 } })
+  })
+
+  test('a fallback is reserved and settled too, by its price, and a model that reported no usage counts as much as was reserved', async () => {
+    const dear = { id: 'dear', cost: { input: 0, output: 100 }, maxTokens: 1_000 }
+    const config = priced({ usd: 1 }, { modelFallbacks: ['local/dear'] }, [model, dear])
+    const { turns, acceptTurns, account } = open(config)
+    await acceptTurns(1)
+    const { reserved } = (await account()) ?? {}
+    expect([reserved?.turns, (reserved?.nanos ?? 0) > 200_000_000]).toEqual([1, true])
+    turns[0]?.end({ status: 'unavailable', detail: 'silent', mayCost: true })
+    await pass(0)
+    expect(turns[1]?.request).toMatchObject({ model: 'local/dear', maxOutputTokens: 1_000 })
+    turns[1]?.end(used(7))
+    await pass(0)
+    const { spent } = (await account()) ?? {}
+    const first = (reserved?.nanos ?? 0) - 100_000_000
+    expect(spent).toMatchObject({ nanos: first + 7 * 100_000, turns: 1 })
+  })
+
+  test.each([
+    ['a call that was cut off counts as it was reserved', { status: 'error', retryable: true, detail: 'cut' }, 10_000],
+    ['a call that took too long counts as it was reserved', { status: 'timeout', detail: 'late' }, 10_000],
+    ['a reply without usage counts as it was reserved', { status: 'ok', text: 'Done.' }, 10_000],
+    ['a call that was refused costs nothing', { status: 'error', retryable: false, detail: 'wrong key' }, 0],
+    ['a call that never reached the provider costs nothing', { status: 'unavailable', detail: 'away' }, 0],
+  ] as const)('%s', async (_, result, atLeast) => {
+    const { turns, acceptTurns, account } = open(priced({ tokens: 100_000 }))
+    await acceptTurns(1)
+    turns[0]?.end(result)
+    await pass(0)
+    const { tokens = -1 } = (await account())?.spent ?? {}
+    expect(atLeast === 0 ? tokens === 0 : tokens >= atLeast).toBe(true)
+  })
+
+  test('a turn that ends with an exception counts as it was reserved', async () => {
+    const { turns, acceptTurns, account } = open(priced({ tokens: 100_000 }))
+    await acceptTurns(1)
+    turns[0]?.fail(new Error('broken'))
+    await pass(0)
+    expect((await account())?.spent.tokens).toBeGreaterThan(10_000)
+  })
+
+  test('a longer prompt reserves more: no tokenizer makes more tokens than there are bytes', async () => {
+    const { acceptTurns, account } = open(priced({ tokens: 1_000_000 }))
+    await acceptTurns(1, { action: { message: 'é'.repeat(20_000) } })
+    expect((await account())?.reserved.tokens).toBeGreaterThan(10_000 + 40_000)
+  })
+
+  test('a model without a price cannot start under a budget of dollars, and the reason names the key', async () => {
+    const { turns, acceptTurns, jobOf } = open(priced({ usd: 1 }))
+    const [id] = await acceptTurns(1, { action: { model: 'local/other' } })
+    expect(turns).toEqual([])
+    expect(await jobOf(id)).toMatchObject({
+      state: 'dead',
+      lastError: expect.stringMatching(/"local\/other" has no price, and the budget "daily" .* models\.providers/),
+    })
+  })
+
+  test('a job whose turn costs more than the whole budget dies with an explanation instead of waiting forever', async () => {
+    const { turns, acceptTurns, jobOf } = open(priced({ tokens: 12_000 }))
+    const [id] = await acceptTurns(1, { action: { message: 'x'.repeat(5_000) } })
+    expect(turns).toEqual([])
+    expect(await jobOf(id)).toMatchObject({ state: 'dead', lastError: expect.stringContaining('for a whole period') })
+  })
+
+  test('a mapping may have a budget besides that of its agent, and a budget that was removed limits nothing', async () => {
+    const config = priced({ turns: 2 }, { budgets: [] })
+    const { turns, acceptTurns } = open(config)
+    await acceptTurns(4, { budgets: ['daily', 'gone'] })
+    expect(turns).toHaveLength(2)
+    await acceptTurns(1, { sessionKey: 'hook:free' })
+    expect(turns).toHaveLength(3)
+  })
+
+  test('a runner that reports no usage counts turns only, and waits when the budget is spent', async () => {
+    const config = priced({ usd: 1, turns: 2 }, { runner: 'claude' })
+    expect(toAgent(config, 'main', '/').runner).toBe('claude')
+    const { turns, acceptTurns, account } = open(config, () => ok('Done.'))
+    await acceptTurns(5)
+    expect(turns).toHaveLength(2)
+    expect(await account()).toMatchObject({ spent: { nanos: 0, tokens: 0, turns: 2 }, waiting: 3 })
+  })
+
+  test('a worker that stops settles the turns that it cuts off', async () => {
+    const config = priced({ tokens: 100_000 })
+    const stage = createStage(config)
+    const { runner, turns } = scriptedRunner()
+    const worker = stage.openWorker({ runner })
+    const [id] = await stage.accept(agentPlan())
+    expect(turns).toHaveLength(1)
+    const stopping = worker.stop({ graceMs: 0 })
+    await pass(10_000)
+    await stopping
+    const { startsAt = 0 } = config.budgets['daily'] ? findPeriod(config.budgets['daily'], Date.now()) : {}
+    const [account] = await stage.store.accounts([{ name: 'daily', startsAt }])
+    expect(account?.spent.tokens).toBeGreaterThan(10_000)
+    expect((await stage.jobOf(id)).state).toBe('queued')
+  })
+
+  test('the operator is told once when a budget is spent to 80 %, and once when its turns wait', async () => {
+    const config = { ...priced({ turns: 5 }), hooks: configWith({ hooks: { alerts: { channel: 'console' } } }).hooks }
+    const stage = createStage(config)
+    const { channel, sent } = scriptedChannel()
+    stage.openWorker({ channels: new Map([['console', channel]]) })
+    for (let count = 0; count < 8; count += 1) {
+      await stage.accept(agentPlan({ sessionKey: `hook:${count}`, action: { deliver: false } }))
+      await pass(1_000)
+    }
+    const texts = sent.map(({ text }) => text)
+    expect(texts).toEqual([
+      expect.stringContaining('the budget "daily" has spent 4 turns of 5 turns. At 100 %, its turns wait until'),
+      expect.stringContaining('the budget "daily" has spent 5 turns of 5 turns. Its turns wait until 2026-11-24T00:00'),
+    ])
+  })
+
+  test('a step that was recorded is not paid again after a crash', async () => {
+    const stage = open(priced({ turns: 1 }))
+    const [id] = await stage.acceptTurns(1)
+    stage.turns[0]?.end(used(1))
+    await pass(1_000)
+    expect(stepsOf(await stage.jobOf(id))).toContain('run done')
+    expect((await stage.account())?.spent.turns).toBe(1)
+  })
+})

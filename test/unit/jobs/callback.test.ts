@@ -1,0 +1,184 @@
+// The callback of a run: posted once its run has ended, whatever the end, and as often as it takes.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { createWebhookChannel } from '../../../src/channels/webhook.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
+import type { RunResult } from '../../../src/model/runner.ts'
+import { Webhook } from 'standardwebhooks'
+import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner } from './stage.ts'
+
+const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
+const url = 'https://ci.example/callbacks'
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: Date.parse('2026-11-23T12:00:00Z') })
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+type Posted = { readonly type: string; readonly timestamp: string; readonly data: Record<string, unknown> }
+
+/** A stage with a receiver that answers with these statuses in order, and then with 204. 0: the connection is lost. */
+function open(statuses: number[] = [], answer?: () => RunResult | undefined) {
+  const stage = createStage()
+  const posted: { id: string; body: Posted; hops: string | null }[] = []
+  const urls: string[] = []
+  const request: typeof fetch = async (target, init) => {
+    urls.push(String(target))
+    const headers = new Headers(init?.headers)
+    // as: the channel sends a text
+    const text = init?.body as string
+    new Webhook(secret).verify(text, Object.fromEntries(headers))
+    posted.push({
+      id: headers.get('webhook-id') ?? '',
+      body: JSON.parse(text) as Posted,
+      hops: headers.get('hookloom-hops'),
+    })
+    const status = statuses.shift() ?? 204
+    if (status === 0) throw new TypeError('fetch failed')
+    return new Response(null, { status })
+  }
+  const section = channelSections.webhook
+    .unwrap()
+    .parse({ endpoints: { ci: { url, secret }, other: { url: 'https://x.example', secret } } })
+  const channels = new Map([['webhook', createWebhookChannel(section, { fetch: request, clock: () => Date.now() })]])
+  const { runner, turns } = scriptedRunner(answer)
+  stage.openWorker({ runner, channels })
+  const accept = async (over: Parameters<typeof agentPlan>[0] = {}) => {
+    const [runId = '', callbackId = ''] = await stage.accept(
+      agentPlan({ callback: 'ci', ...over, action: { deliver: false, ...over.action } }),
+    )
+    return { runId, callbackId }
+  }
+  return { ...stage, posted, urls, turns, accept }
+}
+
+const dead: RunResult = { status: 'error', retryable: false, detail: 'The model refuses: "secret words".' }
+
+describe('the callback of a run', () => {
+  test('is posted once after the end, signed, to the endpoint of the configuration', async () => {
+    const { accept, posted, urls, turns, jobOf } = open()
+    const { runId, callbackId } = await accept({ verdicts: ['pass', 'fail'] })
+    await pass(300_000)
+    expect(posted).toEqual([])
+    turns[0]?.end({ status: 'ok', text: 'Fine.\npass' })
+    await pass(3_000)
+    expect(urls).toEqual([url])
+    expect(posted).toEqual([
+      {
+        id: `msg_${runId}_run_done`,
+        hops: '1',
+        body: {
+          type: 'run.done',
+          timestamp: expect.stringMatching(/^2026-11-23T12:05:0\dZ?/),
+          data: {
+            runId,
+            deliveryId: 'delivery-1',
+            state: 'done',
+            verdicts: ['pass', 'fail'],
+            verdict: 'pass',
+            verdictForm: 'last-line',
+          },
+        },
+      },
+    ])
+    expect(await jobOf(callbackId)).toMatchObject({ state: 'done', deliveryId: undefined })
+    expect((await jobOf(callbackId)).steps.map(({ name, state }) => `${name} ${state}`)).toEqual([
+      'ended done',
+      'callback done',
+    ])
+    await pass(3_600_000)
+    expect(posted).toHaveLength(1)
+  })
+
+  test('has the reply only if the mapping shows it', async () => {
+    const { accept, posted } = open([], () => ok('It boils.'))
+    await accept()
+    await accept({ result: 'text' })
+    await pass(5_000)
+    expect(posted.map(({ body }) => body.data['reply'])).toEqual([undefined, 'It boils.'])
+  })
+
+  test('says that a run is dead, without the error of its provider', async () => {
+    const { accept, posted } = open([], () => dead)
+    const { runId } = await accept({ verdicts: ['pass', 'fail'] })
+    await pass(5_000)
+    expect(posted).toMatchObject([
+      { id: `msg_${runId}_run_dead`, body: { type: 'run.dead', data: { state: 'dead', verdict: null } } },
+    ])
+    expect(JSON.stringify(posted)).not.toContain('secret words')
+  })
+
+  test.each(['cancelled', 'superseded', 'expired', 'dropped', 'skipped'] as const)(
+    'comes for a run that was %s before it began',
+    async (state) => {
+      const { accept, posted, store } = open()
+      await store.hold({ label: 'all', kind: 'pause', reason: 'A test.', author: undefined, forMs: undefined })
+      const { runId } = await accept()
+      await store.end(runId, { state, reason: 'A test.' })
+      await pass(120_000)
+      const shown = state === 'dropped' || state === 'skipped' ? 'cancelled' : state
+      expect(posted).toMatchObject([
+        { id: `msg_${runId}_run_dead`, body: { type: 'run.dead', data: { state: shown } } },
+      ])
+    },
+  )
+
+  test('is repeated under the same id while its receiver is away, and the run stays done', async () => {
+    const { accept, posted, jobOf } = open([503, 0, 500, 429], () => ok('Done.'))
+    const { runId, callbackId } = await accept()
+    await pass(3_600_000)
+    expect(posted).toHaveLength(5)
+    expect(new Set(posted.map(({ id }) => id))).toEqual(new Set([`msg_${runId}_run_done`]))
+    expect([(await jobOf(runId)).state, (await jobOf(callbackId)).state]).toEqual(['done', 'done'])
+  })
+
+  test(
+    'is given up at once if the receiver refuses it, and after a day if it stays away',
+    { timeout: 60_000 },
+    async () => {
+      const refused = open([410], () => ok('Done.'))
+      const first = await refused.accept()
+      await pass(5_000)
+      expect(await refused.jobOf(first.callbackId)).toMatchObject({
+        state: 'dead',
+        lastError: expect.stringContaining('410'),
+      })
+      expect((await refused.jobOf(first.runId)).state).toBe('done')
+      const away = open(
+        Array.from({ length: 10_000 }, () => 503),
+        () => ok('Done.'),
+      )
+      const second = await away.accept()
+      await pass(26 * 3_600_000)
+      expect((await away.jobOf(second.callbackId)).state).toBe('dead')
+    },
+  )
+
+  test('has the reason of a refusal in its record and not in the log', async () => {
+    const lines: string[] = []
+    const write = (_: object, message: string) => void lines.push(message)
+    const stage = createStage()
+    const postEvent = async () => ({ kind: 'permanent' as const, detail: 'It said: SECRET ANSWER' })
+    stage.openWorker({
+      runner: scriptedRunner(() => ok('Done.')).runner,
+      channels: new Map([['webhook', { ...scriptedChannel().channel, postEvent }]]),
+      log: { debug: write, info: write, warn: write, error: write },
+    })
+    const [, callback] = await stage.accept(agentPlan({ callback: 'ci', action: { deliver: false } }))
+    await pass(5_000)
+    expect((await stage.jobOf(callback)).lastError).toContain('SECRET ANSWER')
+    expect(lines).toContainEqual(expect.stringContaining(`"hookloom show ${callback}" shows why.`))
+    expect(lines.join()).not.toContain('SECRET ANSWER')
+  })
+
+  test('counts the time of its receiver from the end of the run, however long that took', async () => {
+    const { accept, posted, turns, jobOf } = open([503])
+    const { callbackId } = await accept({ action: { timeoutSeconds: 86_400 } })
+    await pass(20 * 3_600_000)
+    turns[0]?.end(ok('Done.'))
+    await pass(3_600_000)
+    expect(posted).toHaveLength(2)
+    expect((await jobOf(callbackId)).state).toBe('done')
+  })
+})

@@ -1,0 +1,70 @@
+// The hop count of what is posted: a reply that starts the next run must not do so without end.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import {
+  agentPlan,
+  configWith,
+  createStage,
+  ok,
+  pass,
+  scriptedChannel,
+  scriptedRunner,
+  type Stage,
+  wakePlan,
+} from './stage.ts'
+
+const minute = 60_000
+const origin = { hook: 'github', hops: 3 }
+
+let stage: Stage
+beforeEach(() => {
+  vi.useFakeTimers()
+  stage = createStage(configWith({ hooks: { alerts: { channel: 'console', to: 'ops' } } }))
+})
+afterEach(() => void vi.useRealTimers())
+
+function open(runner = scriptedRunner(() => ok('Done.'))) {
+  const { channel, sent } = scriptedChannel()
+  stage.openWorker({ runner: runner.runner, channels: new Map([['console', channel]]) })
+  return { hops: () => sent.map(({ run }) => run.hops), turns: runner.turns }
+}
+
+test('a reply counts one hop more than the request that caused it, and so does a turn for another gateway', async () => {
+  const { hops, turns } = open()
+  await stage.accept(agentPlan({ sessionKey: 'hook:a' }))
+  await stage.accept(agentPlan({ sessionKey: 'hook:b', origin }))
+  expect(hops()).toEqual([1, 4])
+  expect(turns.map(({ request }) => request.hops)).toEqual([1, 4])
+})
+
+test('the reply of a heartbeat counts from the event with the most hops that the heartbeat read', async () => {
+  await stage.accept(wakePlan())
+  await stage.accept({ ...wakePlan(), origin })
+  await stage.accept(wakePlan())
+  const { hops, turns } = open()
+  await stage.openHeartbeats()
+  await pass(31 * minute)
+  expect(turns.map(({ request }) => request.hops)).toEqual([4])
+  expect(hops()).toEqual([4])
+})
+
+test('a heartbeat that read the summary of a run counts from the request of that run', async () => {
+  const { hops } = open()
+  await stage.accept(agentPlan({ origin, action: { deliver: false } }))
+  await stage.openHeartbeats()
+  await pass(31 * minute)
+  expect(hops()).toEqual([4])
+})
+
+test('the alert about a failed run counts one hop more than its request', async () => {
+  const { hops } = open(scriptedRunner(() => ({ status: 'error', retryable: false, detail: 'The key was refused.' })))
+  await stage.accept(agentPlan({ origin, action: { deliver: false } }))
+  await pass(minute)
+  expect(hops()).toEqual([4])
+})
+
+test('the alert about a parked delivery counts one hop more than that delivery', async () => {
+  const { hops } = open()
+  stage.alerts().parked({ deliveryId: 'd1', hook: 'github', waitsFor: 'a.ts', hops: 3 })
+  await pass(minute)
+  expect(hops()).toEqual([4])
+})

@@ -1,0 +1,151 @@
+// A commit whose status runs set, on a stage whose workers can be killed at any of their calls.
+import { createGitHubChannel } from '../../../src/channels/github.ts'
+import type { AgentPlan } from '../../../src/jobs/plan.ts'
+import { channelSections } from '../../../src/model/config/channels.ts'
+import type { RunResult } from '../../../src/model/runner.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { createRandom } from '../../contract/interleaved.ts'
+import { agentPlan, createStage, ok, pass, scriptedRunner, type Stage } from './stage.ts'
+
+const commitName = 'acme/app@0123456789abcdef0123456789abcdef01234567'
+export const failed: RunResult = { status: 'error', detail: 'The model refuses.', retryable: false }
+
+type Status = { readonly id: number; readonly context: string; readonly state: string; readonly description: string }
+export type Fault = 'lost' | '502' | '503' | 'limited' | 'unwritten'
+
+/** The statuses of one commit, as GitHub's API has them. A fault meets the next request that writes. `stop`: it answers no more. */
+export function createCommit(fault: () => Fault | undefined = () => undefined) {
+  const statuses: Status[] = []
+  const answer = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+    new Response(JSON.stringify(body), { status, headers })
+  const request: typeof fetch = async (_, init) => {
+    if (init?.method === 'GET') return answer(200, statuses.toReversed())
+    const met = fault()
+    if (met === '503') return answer(503, {})
+    if (met === 'limited') return answer(403, { message: 'You have exceeded a secondary rate limit' })
+    if (met === 'unwritten') throw new TypeError('fetch failed')
+    // as: the channel sends a text
+    const given = JSON.parse(String(init?.body)) as Omit<Status, 'id'>
+    statuses.push({ ...given, id: statuses.length + 1 })
+    if (met === 'lost') throw new TypeError('fetch failed')
+    return met === '502' ? answer(502, {}) : answer(201, statuses.at(-1))
+  }
+  return { statuses, request }
+}
+
+export function open(
+  stage: Stage,
+  commit: Pick<ReturnType<typeof createCommit>, 'request'>,
+  runner = scriptedRunner(),
+  store?: Store,
+) {
+  const section = channelSections.github.unwrap().parse({ token: 'ghp_token' })
+  const channels = new Map([['github', createGitHubChannel(section, { fetch: commit.request })]])
+  const worker = stage.openWorker({
+    runner: runner.runner,
+    channels,
+    ...(store && { store }),
+    settings: { maxConcurrent: 1 },
+  })
+  return { turns: runner.turns, worker }
+}
+
+export const planned = (over: Parameters<typeof agentPlan>[0] = {}): AgentPlan =>
+  agentPlan({
+    status: 'review',
+    origin: { hook: 'github', place: { channel: 'github', commit: commitName } },
+    ...over,
+    action: { deliver: false, ...over.action },
+  })
+
+export const shown = (statuses: readonly Status[]) =>
+  statuses.map(({ state, description }) => `${state}: ${description}`)
+
+const never = new Promise<never>(() => {})
+
+/** A store and a commit for one process: from one of its calls on, before or after its effect, nothing comes back. */
+function createMortal({ store: living }: Stage, commit: ReturnType<typeof createCommit>, random: () => number) {
+  let left = Math.floor(random() * 60)
+  const dies = () => (left -= 1) < 0
+  const mortal = async (call: () => Promise<unknown>): Promise<unknown> => {
+    if (left < 0 || dies()) return await never
+    const result = await call()
+    return left < 0 || dies() ? await never : result
+  }
+  const store = new Proxy(living, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name)
+      return typeof member === 'function'
+        ? (...given: unknown[]) => mortal(async () => member.apply(target, given))
+        : member
+    },
+  })
+  // as: what the proxied call returns
+  const request: typeof fetch = async (...given) => (await mortal(() => commit.request(...given))) as Response
+  return { store, request }
+}
+
+const faults: readonly Fault[] = ['lost', '502', '503', 'limited', 'unwritten']
+const ends = ['cancelled', 'superseded', 'expired'] as const
+
+/** One or two runs for a commit, with up to three kills, faults of GitHub, and ends by somebody else. Returns the runs and the statuses. */
+async function surviveSeries(seed: number) {
+  const stage = createStage()
+  const random = createRandom(seed)
+  const pick = <Item>(items: readonly Item[]): Item | undefined => items[Math.floor(random() * items.length)]
+  let mayFail = true
+  const commit = createCommit(() => (mayFail && random() < 0.3 ? pick(faults) : undefined))
+  const answer = () => (mayFail && random() < 0.4 ? undefined : random() < 0.3 ? failed : ok('Good.'))
+  const start = () => {
+    const { store, request } = createMortal(stage, commit, random)
+    return open(stage, { request }, scriptedRunner(answer), store).worker
+  }
+  let killed = start()
+  const runs = await stage.accept(planned())
+  if (random() < 0.4) runs.push(...(await stage.accept(planned({ sessionKey: 'hook:b' }))))
+  const ids = runs.filter((_, index) => index % 2 === 0)
+  for (let kills = Math.floor(random() * 4); kills > 0; kills -= 1) {
+    await pass(Math.floor(random() * 40_000))
+    const state = random() < 0.3 ? pick(ends) : undefined
+    if (state !== undefined) await stage.store.end(pick(ids) ?? '', { state, reason: 'Somebody asked for it.' })
+    // its timers; nothing that it does has an effect any more
+    void killed.stop({ graceMs: 0 })
+    killed = start()
+  }
+  mayFail = false
+  void killed.stop({ graceMs: 0 })
+  const { worker } = open(
+    stage,
+    commit,
+    scriptedRunner(() => ok('Good.')),
+  )
+  const countOpen = async () => {
+    const { queued, running } = (await stage.store.counts()).jobs
+    return queued + running
+  }
+  for (let minutes = 30; minutes > 0 && (await countOpen()) > 0; minutes -= 1) await pass(60_000)
+  const left = await countOpen()
+  void worker.stop({ graceMs: 0 })
+  await pass(6_000)
+  const last = await stage.jobOf(ids.at(-1))
+  return { ids, left, last, statuses: commit.statuses }
+}
+
+/**
+ * What is wrong after a series: a job that has not ended, a status that is set twice, a run without its result, or a last status that is
+ * not that of the last run. Needs fake timers.
+ */
+export async function findStatusFaults(seed: number): Promise<string[]> {
+  const { ids, left, last, statuses } = await surviveSeries(seed)
+  const set = shown(statuses)
+  const results = set.filter((text) => !text.startsWith('pending')).map((text) => / (job-\d+) /.exec(text)?.[1])
+  const state = statuses.at(-1)?.state
+  return [
+    ...(left === 0 ? [] : [`${seed}: ${left} jobs have not ended`]),
+    ...(new Set(set).size === set.length ? [] : [`${seed}: set twice: ${set.join(', ')}`]),
+    ...(results.join() === ids.join() ? [] : [`${seed}: results of ${results.join()} for ${ids.join()}`]),
+    ...(state === (last.state === 'done' ? 'success' : 'error')
+      ? []
+      : [`${seed}: ${state} of a run that is ${last.state}`]),
+  ]
+}

@@ -1,0 +1,176 @@
+// The status of a commit: pending while its run waits or works, then the result of the run. No kill and no fault leaves it pending, and none
+// sets it twice.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+import { createCommit, failed, type Fault, findStatusFaults, open, planned, shown } from './status-stage.ts'
+
+let stage: Stage
+beforeEach(() => {
+  vi.useFakeTimers()
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+describe('the status of a commit', () => {
+  test('the status is pending while its run waits for a slot, and then shows its end', async () => {
+    const commit = createCommit()
+    const { turns } = open(stage, commit)
+    // the only slot is in use
+    await stage.accept(agentPlan())
+    const [run, status] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await pass(0)
+    expect(turns).toHaveLength(1)
+    expect(shown(commit.statuses)).toEqual([`pending: Run ${run} has not ended.`])
+    turns[0]?.end(ok('Done.'))
+    await pass(0)
+    turns[1]?.end(ok('Good.'))
+    await pass(100)
+    expect(shown(commit.statuses)).toEqual([`pending: Run ${run} has not ended.`, `success: Run ${run} is done.`])
+    expect(stepsOf(await stage.jobOf(status))).toEqual(['pending done', 'ended done', 'status done'])
+    expect(commit.statuses.map(({ context }) => context)).toEqual(['review', 'review'])
+  })
+
+  test.each([
+    ['failed permanently', async () => {}, 'error: Run job-1 failed.', failed],
+    ['was cancelled', () => end('cancelled'), 'error: Run job-1 was cancelled.', undefined],
+    ['was superseded', () => end('superseded'), 'error: Run job-1 was superseded.', undefined],
+    ['expired', () => end('expired'), 'error: Run job-1 was expired.', undefined],
+  ])('the status is error if the run %s', async (_, act, expected, result) => {
+    const commit = createCommit()
+    open(
+      stage,
+      commit,
+      scriptedRunner(() => result),
+    )
+    await stage.accept(planned())
+    await pass(0)
+    await act()
+    await pass(120_000)
+    expect(shown(commit.statuses).at(-1)).toBe(expected)
+    expect(commit.statuses).toHaveLength(2)
+  })
+
+  async function end(state: 'cancelled' | 'superseded' | 'expired'): Promise<void> {
+    await stage.store.end('job-1', { state, reason: 'Somebody asked for it.' })
+  }
+
+  test.each([
+    ['It may be merged.\n\npass', 'success: Run job-1 ended: pass.'],
+    ['It lacks a test.\n\nfail', 'failure: Run job-1 ended: fail.'],
+    ['I cannot say.', 'error: Run job-1 gave no verdict.'],
+  ])('the status of a run with verdicts that answers %j shows its verdict', async (text, expected) => {
+    const commit = createCommit()
+    open(
+      stage,
+      commit,
+      scriptedRunner(() => ok(text)),
+    )
+    await stage.accept(planned({ verdicts: ['pass', 'fail'] }))
+    await pass(60_000)
+    expect(shown(commit.statuses).at(-1)).toBe(expected)
+  })
+
+  test('the status of a dropped run is error, although its delivery is dropped too', async () => {
+    const commit = createCommit()
+    open(stage, commit)
+    await stage.accept(agentPlan())
+    await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await pass(0)
+    expect(await stage.store.drop('delivery-2')).toBe(true)
+    await pass(120_000)
+    expect(commit.statuses.map(({ state }) => state)).toEqual(['pending', 'error'])
+  })
+
+  test.each(['lost', '502', '503', 'limited', 'unwritten'] as const)(
+    'a status that meets the fault "%s" is set once in the end',
+    async (fault) => {
+      const faults: Fault[] = [fault, fault]
+      const commit = createCommit(() => faults.shift())
+      const { turns } = open(stage, commit)
+      await stage.accept(planned())
+      await pass(300_000)
+      turns[0]?.end(ok('Good.'))
+      faults.push(fault, fault)
+      await pass(300_000)
+      expect(commit.statuses.map(({ state }) => state)).toEqual(['pending', 'success'])
+    },
+  )
+
+  test('a status is still set after an outage of GitHub of 25 hours', async () => {
+    let isDown = true
+    const commit = createCommit(() => (isDown ? '503' : undefined))
+    open(
+      stage,
+      commit,
+      scriptedRunner(() => ok('Good.')),
+    )
+    await stage.accept(planned())
+    await pass(25 * 3_600_000)
+    expect(commit.statuses).toEqual([])
+    isDown = false
+    await pass(600_000)
+    expect(commit.statuses.map(({ state }) => state)).toEqual(['success'])
+  })
+
+  test.each(['transient', 'permanent'] as const)(
+    'the answer to a status is in the record and never in the log, if the failure is %s',
+    async (kind) => {
+      const lines: string[] = []
+      const write = (_: object, message: string) => void lines.push(message)
+      const { channel } = scriptedChannel()
+      const setStatus = async () => ({ kind, detail: 'It said: SECRET ANSWER' })
+      stage.openWorker({
+        runner: scriptedRunner(() => ok('Good.')).runner,
+        channels: new Map([['github', { ...channel, setStatus }]]),
+        log: { debug: write, info: write, warn: write, error: write },
+      })
+      const [, status] = await stage.accept(planned())
+      await pass(100)
+      expect((await stage.jobOf(status)).lastError).toContain('SECRET ANSWER')
+      expect(lines).toContainEqual(expect.stringContaining(`"hookloom show ${status}" shows why.`))
+      expect(lines.join()).not.toContain('SECRET ANSWER')
+    },
+  )
+
+  test('two runs for one commit set its status in their order, so that the last one counts', async () => {
+    const commit = createCommit()
+    const { turns } = open(stage, commit)
+    const [first] = await stage.accept(planned())
+    const [second] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await pass(0)
+    turns[0]?.end(failed)
+    await pass(100)
+    turns[1]?.end(ok('Good.'))
+    await pass(60_000)
+    expect(shown(commit.statuses)).toEqual([
+      `pending: Run ${first} has not ended.`,
+      `error: Run ${first} failed.`,
+      expect.stringContaining(`Run ${second}`),
+      ...(commit.statuses.length === 4 ? [`success: Run ${second} is done.`] : []),
+    ])
+    expect(commit.statuses.at(-1)?.state).toBe('success')
+  })
+
+  test('a run of a request without a commit sets no status', async () => {
+    const commit = createCommit()
+    open(
+      stage,
+      commit,
+      scriptedRunner(() => ok('Good.')),
+    )
+    const ids = await stage.accept(
+      planned({ origin: { hook: 'github', place: { channel: 'github', to: 'acme/app#1' } } }),
+    )
+    await pass(1_000)
+    expect(ids).toHaveLength(1)
+    expect(commit.statuses).toEqual([])
+  })
+})
+
+test('fifty seeded series of kills and faults leave no status pending, and set none twice', async () => {
+  const faults: string[] = []
+  for (let seed = 1; seed <= 50; seed += 1) faults.push(...(await findStatusFaults(seed)))
+  expect(faults).toEqual([])
+})

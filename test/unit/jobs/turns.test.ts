@@ -1,0 +1,164 @@
+// The most turns of a session in an hour: a loop ends in a pause, and no turn is lost.
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { Flow, toFlowSettings } from '../../../src/model/config/flow.ts'
+import { agentPlan, configWith, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage } from './stage.ts'
+
+const minute = 60_000
+const hour = 60 * minute
+const alerts = { channel: 'console', to: 'ops' }
+const quiet = { deliver: false }
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+function start(agents: object, runner = scriptedRunner(() => ok('Done.'))) {
+  const stage = createStage(
+    configWith({ agents, hooks: { alerts }, runners: { scripted: { kind: 'command', command: 'x' } } }),
+  )
+  const { channel, sent } = scriptedChannel()
+  stage.openWorker({ runner: runner.runner, channels: new Map([['console', channel]]) })
+  return { stage, turns: runner.turns, sent }
+}
+
+async function ask(stage: Stage, sessionKey: string, count: number): Promise<string[]> {
+  const ids: string[] = []
+  for (let at = 0; at < count; at += 1) {
+    ids.push(...(await stage.accept(agentPlan({ sessionKey, action: quiet }))))
+    await pass(minute)
+  }
+  return ids
+}
+
+const three = { defaults: { maxTurnsPerHour: 3, runner: 'scripted' } }
+
+test('the fourth turn of an hour waits until the first one is an hour old, and none is lost', async () => {
+  const { stage, turns } = start(three)
+  const ids = await ask(stage, 'hook:a', 5)
+  expect(turns).toHaveLength(3)
+  expect((await stage.jobOf(ids[3])).state).toBe('queued')
+  expect((await stage.jobOf(ids[3])).attempts).toBe(0)
+  await pass(hour - 6 * minute)
+  expect(turns).toHaveLength(3)
+  await pass(1.5 * minute)
+  expect(turns).toHaveLength(4)
+  await pass(hour)
+  expect((await stage.jobOf(ids[4])).state).toBe('done')
+})
+
+test('other sessions run while one waits', async () => {
+  const { stage, turns } = start(three)
+  await ask(stage, 'hook:a', 5)
+  await ask(stage, 'hook:b', 2)
+  expect(turns.map(({ request }) => request.sessionKey).filter((key) => key === 'hook:b')).toHaveLength(2)
+})
+
+test('one alert says which session waits, for how long, and how to go on', async () => {
+  const { stage, sent } = start(three)
+  await ask(stage, 'hook:a', 6)
+  expect(sent).toHaveLength(1)
+  expect(sent[0]?.text).toMatch(
+    /the session "hook:a" of the agent "main" had 3 turns in an hour.* wait for 5\d minutes, or until "hookloom resume session:main\/hook:a"/,
+  )
+})
+
+test('after a resume, as many turns as in an hour may start', async () => {
+  const { stage, turns } = start(three)
+  await ask(stage, 'hook:a', 9)
+  expect(turns).toHaveLength(3)
+  const label = 'session:main/hook:a'
+  expect(await stage.store.unhold({ label, kind: 'turns' })).toBe(true)
+  await stage.store.hold({ label: `resumed:${label}`, kind: 'turns', reason: '', author: 'ada', forMs: hour })
+  stage.lookForJobs()
+  await pass(minute)
+  expect(turns).toHaveLength(6)
+})
+
+test.each([
+  ['0 sets no limit', { defaults: { maxTurnsPerHour: 0, runner: 'scripted' } }],
+  [
+    'an agent may set another limit',
+    { defaults: { maxTurnsPerHour: 1, runner: 'scripted' }, list: [{ id: 'main', maxTurnsPerHour: 9 }] },
+  ],
+  ['the runner echo costs nothing and has no limit', { defaults: { maxTurnsPerHour: 1 } }],
+])('%s', async (_, agents) => {
+  const { stage, turns } = start(agents)
+  await ask(stage, 'hook:a', 6)
+  expect(turns).toHaveLength(6)
+})
+
+/** A run that needs the limit. */
+function limited(sessionKey: string, limit: string) {
+  const settings = toFlowSettings(Flow.parse({ limits: [limit] }), { ring: 'pr', rateKey: '' })
+  return agentPlan({ sessionKey, action: quiet, flow: { ring: 'pr', key: sessionKey, expiresMs: undefined, settings } })
+}
+
+test.each([
+  ['local', 1],
+  ['local/small', 1],
+  ['customers', 3],
+])('one refused call pauses the limit %s, and %i of three turns ask the model at first', async (limit, asked) => {
+  let refusals = 0
+  const { runner, turns } = scriptedRunner(() =>
+    (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
+  )
+  const stage = createStage(
+    configWith({
+      limits: { [limit]: { total: 1 } },
+      models: { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' } } },
+      agents: { defaults: { model: 'local/small', runner: 'ai' } },
+    }),
+  )
+  stage.openWorker({ runner })
+  const ids = await stage.accept(...['a', 'b', 'c'].map((key) => limited(`hook:${key}`, limit)))
+  await pass(minute)
+  expect(turns).toHaveLength(asked)
+  const isPaused = asked === 1
+  expect(await stage.store.holds()).toEqual(
+    isPaused
+      ? [expect.objectContaining({ label: `limit:${limit}`, kind: 'provider', reason: 'the provider asked to wait' })]
+      : [],
+  )
+  await pass(minute)
+  expect(await stage.store.holds()).toEqual([])
+  for (const id of ids) expect((await stage.jobOf(id)).state).toBe('done')
+})
+
+test('a provider that asks to wait pauses nothing while the agent has a fallback, and otherwise pauses its limit for at most 15 minutes', async () => {
+  const day = 24 * hour
+  for (const [modelFallbacks, paused] of [
+    [['other/large'], []],
+    [[], [15 * minute]],
+  ] as const) {
+    const { runner } = scriptedRunner(({ model }) =>
+      model === 'other/large' ? ok('Done.') : { status: 'unavailable', detail: 'slow down', retryAfterMs: day },
+    )
+    const provider = { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:1/v1' }
+    const agents = { defaults: { model: 'local/small', runner: 'ai', modelFallbacks } }
+    const models = { providers: { local: provider, other: provider } }
+    const stage = createStage(configWith({ limits: { local: { total: 1 } }, models, agents }))
+    stage.openWorker({ runner })
+    await stage.accept(limited('hook:a', 'local'))
+    await pass(1)
+    const holds = await stage.store.holds()
+    expect(holds.map(({ forMs = 0 }) => Math.round(forMs / minute) * minute)).toEqual(paused)
+  }
+})
+
+test('a provider that asks for less later does not shorten its pause, and one that names no time makes none', async () => {
+  const waits = [90_000, 5_000, undefined]
+  const { runner, turns } = scriptedRunner(() => {
+    if (waits.length === 0) return ok('Done.')
+    const retryAfterMs = waits.shift()
+    return { status: 'unavailable', detail: 'slow down', ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  })
+  const agents = { defaults: { runner: 'scripted' } }
+  const runners = { scripted: { kind: 'command', command: 'x' } }
+  const stage = createStage(configWith({ limits: { scripted: {} }, agents, runners }))
+  stage.openWorker({ runner })
+  // runs that do not need the limit are not held back
+  await stage.accept(agentPlan({ sessionKey: 'hook:a', action: quiet }))
+  await stage.accept(agentPlan({ sessionKey: 'hook:b', action: quiet }))
+  await pass(1_000)
+  expect(turns).toHaveLength(2)
+  expect((await stage.store.holds())[0]?.forMs).toBeGreaterThan(85_000)
+})

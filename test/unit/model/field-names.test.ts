@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { hideFieldNames } from '../../../src/model/config/issue.ts'
+
+const lead = 'The payload does not fit: '
+
+test.each([
+  `${lead}user.name: expected a string, found a number.`,
+  `${lead}items[3].price: expected a number above 0, found a number.`,
+  `${lead}expected an object, found an array.`,
+  `${lead}note: "tittle" is not a known field.`,
+  '"titel", "boddy" is not a known field.',
+  'The body: expected an object such as {"text": "…"}, found a string.',
+  'model: its provider is not in models.providers. Name a configured one, or leave the field out.',
+])('a message with plain words is shown: %s', (message) => {
+  expect(hideFieldNames(message)).toBe(message)
+})
+
+test.each([
+  [`${lead}people.ada@example.org: expected a number, found a string.`, 'one of its fields: expected a number'],
+  [`${lead}people.+49 151 23456: expected a number, found a string.`, 'one of its fields: expected a number'],
+  [`${lead}expected ada: expected a number, found a string.`, 'one of its fields: expected a number'],
+  [`${lead}a: expected ada.b: expected a number, found a string.`, 'one of its fields: expected a number'],
+  [`${lead}"ada lovelace" is not a known field.`, 'it has a field that is not known.'],
+  [`${lead}people.ada@example.org: "text" is not a known field.`, 'it has a field that is not known.'],
+  [`${lead}${'ada@example.org '.repeat(20)}`, 'a field is missing or of the wrong type.'],
+  [`model: ${'ada@example.org '.repeat(20)}`, 'a field is missing or of the wrong type.'],
+])('a message hides a name that may be data: %s', (message, shown) => {
+  const hidden = hideFieldNames(message)
+  expect(hidden).toContain(shown)
+  expect(hidden).not.toMatch(/ada|49/)
+})

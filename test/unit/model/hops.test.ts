@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest'
+import { readHops } from '../../../src/model/hops.ts'
+
+test.each<[string | undefined, number]>([
+  [undefined, 0],
+  ['', 0],
+  ['0', 0],
+  ['3', 3],
+  [' 7 ', 7],
+  // a proxy or a sender has repeated the header: a lower number cannot hide a higher one
+  ['5, 1', 5],
+  ['1,5', 5],
+  ['-9', 0],
+  ['4.5', 0],
+  ['1e9', 0],
+  ['99999999999999999999', 1e20],
+  ['five', 0],
+])('the header "%s" counts as %i hops', (value, count) => {
+  expect(readHops(value === undefined ? {} : { 'hookloom-hops': value })).toBe(count)
+})

@@ -1,0 +1,58 @@
+// The one word of a reply that counts as its verdict.
+import * as fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { describeVerdict, matchVerdict, readLastLine } from '../../../src/model/verdict.ts'
+
+const words = ['pass', 'fail', 'needs-work']
+
+describe('matchVerdict', () => {
+  test.each([
+    ['pass', 'pass'],
+    [' **PASS**. ', 'pass'],
+    ['_fail_', 'fail'],
+    ['Verdict: needs-work', 'needs-work'],
+    ['> **Verdict:** `fail`', 'fail'],
+  ])('%j is %s', (text, word) => {
+    expect(matchVerdict(text, words)).toBe(word)
+  })
+
+  test.each([
+    ['not pass'],
+    ['pass or fail'],
+    ['passed'],
+    ['needs work'],
+    ['verdict'],
+    [''],
+    ['pass'.padEnd(201, '.')],
+    [undefined],
+    [true],
+    [['pass']],
+    [{ word: 'pass' }],
+  ])('%j is none of the words', (text) => {
+    expect(matchVerdict(text, words)).toBeUndefined()
+  })
+
+  test('only a listed word is ever returned, in its own case', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(fc.string(), fc.constantFrom('PASS!', 'Verdict: Fail', '__proto__', 'constructor')),
+        (text) => {
+          const found = matchVerdict(text, words)
+          expect(found === undefined || words.includes(found)).toBe(true)
+        },
+      ),
+    )
+  })
+})
+
+describe('readLastLine', () => {
+  test('only the last line that is not blank counts', () => {
+    expect(readLastLine('fail\nIt is fine.\r\n\npass\n \n', words)).toBe('pass')
+    expect(readLastLine('pass\nOr is it?', words)).toBeUndefined()
+  })
+})
+
+test('a verdict is described with the form in which it came', () => {
+  expect(describeVerdict({ word: 'pass', form: 'tool-call' })).toBe('pass, by tool call')
+  expect(describeVerdict({ word: null, isRepaired: true })).toBe('none, after a second question')
+})

@@ -1,0 +1,149 @@
+// What the flow of a mapping, of the built-in hook and of an agent makes of a request, and which sections are refused.
+import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '../../../src/base/json.ts'
+import { Config } from '../../../src/model/config/config.ts'
+import { findConfigIssues } from '../../../src/model/config/rules.ts'
+import { decideOn, toGeneration, toTestDelivery } from './decide.ts'
+
+const limits = { openai: { total: 8 }, gpu: { total: 1 } }
+
+async function planOf(generation: ReturnType<typeof toGeneration>, path: string, payload: JsonValue) {
+  const decision = await decideOn(generation, toTestDelivery(path, payload))
+  if (decision.kind !== 'accept') throw new Error(decision.kind)
+  return decision.actions.map((action) => (action.kind === 'agent' ? action.flow : undefined))
+}
+
+const mapping = { match: { path: 'pr' }, id: 'pr', messageTemplate: 'Review', sessionKey: 'hook:{{n}}' }
+
+describe('the flow of a run', () => {
+  test('the key of a mapping is rendered once, and its default is the session key', async () => {
+    const flow = { key: 'pr:{{n}}', rateLimit: { limit: 2, period: '1h', key: '{{who}}' }, expires: '2h' }
+    const [planned] = await planOf(toGeneration([{ ...mapping, flow }]), 'pr', { n: 7, who: 'ada' })
+    expect(planned).toMatchObject({ ring: 'pr', key: 'pr:7', expiresMs: 7_200_000 })
+    expect(planned?.settings.rate?.name).toContain('ada')
+    const [byDefault] = await planOf(toGeneration([{ ...mapping, flow: { total: 1 } }]), 'pr', { n: 7 })
+    expect(byDefault?.key).toBe('hook:7')
+  })
+
+  test('a run without a flow has none, and a run of an agent with limits needs only these', async () => {
+    expect(await planOf(toGeneration([mapping]), 'pr', { n: 7 })).toEqual([undefined])
+    const agents = { list: [{ id: 'reviewer', limits: ['gpu'] }, { id: 'other' }] }
+    const config = { limits, agents }
+    const [alone] = await planOf(toGeneration([mapping], { config }), 'pr', { n: 7 })
+    expect(alone).toMatchObject({ ring: 'pr', key: 'hook:7', settings: { limits: ['gpu'], perKey: 100_000 } })
+    const flow = { limits: ['openai', 'gpu'], perKey: 2 }
+    const [both] = await planOf(toGeneration([{ ...mapping, flow }], { config }), 'pr', { n: 7 })
+    expect(both?.settings).toMatchObject({ limits: ['openai', 'gpu'], perKey: 2 })
+    const other = { ...mapping, agentId: 'other' }
+    expect(await planOf(toGeneration([other], { config }), 'pr', { n: 7 })).toEqual([undefined])
+  })
+
+  test('hooks.agent.flow is the flow of the built-in hook, and an agent adds its limits there too', async () => {
+    const hooks = { agent: { flow: { key: 'for:{{name}}', onNew: 'replace', limits: ['openai'] } } }
+    const config = { limits, agents: { defaults: { limits: ['gpu'] } } }
+    const [planned] = await planOf(toGeneration([], { hooks, config }), 'agent', { message: 'x', name: 'CI' })
+    expect(planned).toMatchObject({
+      ring: 'hook/agent',
+      key: 'for:CI',
+      settings: { onNew: 'replace', limits: ['openai', 'gpu'] },
+    })
+    expect(await planOf(toGeneration([]), 'agent', { message: 'x' })).toEqual([undefined])
+  })
+
+  test('a key that the payload leaves blank refuses the request', async () => {
+    const hooks = { agent: { flow: { key: '{{name}}' } } }
+    expect(await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', { message: 'x' }))).toMatchObject({
+      kind: 'refuse',
+      problem: { code: 'payload-invalid' },
+    })
+  })
+
+  test('the flow that a transform returns replaces that of its mapping, and its keys are not templates', async () => {
+    const flow = { key: 'pr:{{n}}', onNew: 'replace', total: 3 } as const
+    const returned = { key: ' {{n}} ', delay: '5s', rateLimit: { limit: 2, period: '1h', key: '{{who}}' } }
+    const coded = { ...mapping, flow, transform: { module: 't.ts' } }
+    const planWith = async (value: object) =>
+      (
+        await planOf(toGeneration([coded], { config: { limits }, transforms: { 't.ts': () => value } }), 'pr', { n: 7 })
+      )[0]
+    const replaced = await planWith({ flow: returned })
+    expect(replaced).toMatchObject({
+      ring: 'pr',
+      key: '{{n}}',
+      settings: { onNew: 'queue', delayMs: 5_000, maxDelayMs: 50_000 },
+    })
+    expect(replaced?.settings.total).toBeUndefined()
+    expect(replaced?.settings.rate?.name).toContain('{{who}}')
+    expect(await planWith({ flow: { limits: ['gpu'] } })).toMatchObject({
+      key: 'hook:7',
+      settings: { limits: ['gpu'] },
+    })
+    expect(await planWith({ message: 'x' })).toMatchObject({ key: 'pr:7', settings: { onNew: 'replace', total: 3 } })
+  })
+
+  test.each([
+    ['an unknown limit', { limits: ['opneai'] }, 'flow.limits: "opneai" is not a name in limits'],
+    ['a key that is blank', { key: '  ' }, 'flow.key: expected'],
+    ['a key that is too long', { key: 'k'.repeat(5_000) }, 'flow.key: expected'],
+    ['another word', { onNew: 'replcae' }, 'flow.onNew: '],
+    ['a field that there is not', { onnew: 'replace' }, '"onnew"'],
+    ['cancelOn, which only the configuration may set', { cancelOn: { event: 'x' } }, '"cancelOn"'],
+    ['a duration that is none', { delay: 'soon' }, 'flow.delay: '],
+  ])('a transform that returns a flow with %s parks the delivery with the reason', async (_, flow, reason) => {
+    const generation = toGeneration([{ ...mapping, transform: { module: 't.ts' } }], {
+      config: { limits },
+      transforms: { 't.ts': () => ({ flow }) },
+    })
+    const decision = await decideOn(generation, toTestDelivery('pr', { n: 7 }))
+    expect(decision).toMatchObject({
+      kind: 'park',
+      waitsFor: 't.ts',
+      problem: { code: 'transform-result-invalid', message: expect.stringContaining(reason) },
+    })
+  })
+
+  test('a template of hooks.agent.flow that does not parse is refused with its place', () => {
+    expect(() => toGeneration([], { hooks: { agent: { flow: { key: '{{name' } } } })).toThrow(/^hooks\.agent\.flow: /)
+  })
+})
+
+describe('a flow that cannot take effect is refused with the reason', () => {
+  const find = (hooks: object, config: object = {}) =>
+    findConfigIssues(
+      Config.parse({ limits, ...config, hooks: { enabled: true, token: 'hook-secret-0123456789', ...hooks } }),
+    ).map(({ text }) => text)
+  const ofMapping = (flow: object, over: object = {}) => ({ mappings: [{ ...mapping, flow, ...over }] })
+
+  test.each([
+    [ofMapping({ delay: '30s', maxDelay: '30s' }), /flow\.maxDelay must be greater than delay/],
+    [ofMapping({ onNew: 'replace', key: 'all' }), /flow\.key must tell requests apart: with "replace"/],
+    [ofMapping({ onNew: 'replace' }, { sessionKey: 'hook:all' }), /flow\.key must tell requests apart/],
+    [ofMapping({ key: 'all', cancelOn: { event: 'x' } }), /flow\.key must tell requests apart: a request that matches/],
+    [ofMapping({ cancelOn: {} }), /flow\.cancelOn must have at least one condition/],
+    [ofMapping({ onFull: 'refuse' }), /flow\.onFull is "refuse", so maxQueued must say/],
+    [ofMapping({ limits: ['opneai'] }), /flow\.limits\[0\] is not a name in limits\. It has "openai", "gpu"\./],
+    [
+      ofMapping({}, { action: 'wake', textTemplate: 'x', messageTemplate: undefined, sessionKey: undefined }),
+      /flow is only for the action/,
+    ],
+    [{ agent: { flow: { onNew: 'replace' } } }, /hooks\.agent\.flow\.key must tell requests apart/],
+    [{ agent: { flow: { limits: ['x'] } } }, /hooks\.agent\.flow\.limits\[0\] is not a name in limits/],
+  ])('%j', (hooks, sentence) => {
+    expect(find(hooks)).toEqual([expect.stringMatching(sentence)])
+  })
+
+  test.each([
+    [{ agents: { defaults: { limits: ['x'] } } }, /agents\.defaults\.limits\[0\] is not a name in limits/],
+    [
+      { agents: { list: [{ id: 'a', limits: ['gpu', 'x'] }] } },
+      /agents\.list\[0\]\.limits\[1\] is not a name in limits/,
+    ],
+  ])('%j', (config, sentence) => {
+    expect(find({}, config)).toEqual([expect.stringMatching(sentence)])
+  })
+
+  test('the nearest valid forms of the refused flows are accepted', () => {
+    expect(find(ofMapping({ delay: '30s', maxDelay: '31s', onNew: 'replace', limits: ['gpu'] }))).toEqual([])
+    expect(find({ agent: { flow: { onNew: 'replace', key: '{{sessionKey}}' } } })).toEqual([])
+  })
+})

@@ -1,0 +1,99 @@
+// Paths of templates and conditions that no known request has.
+import { expect, test } from 'vitest'
+import type { JsonValue } from '../../../src/base/json.ts'
+import type { MappingInput } from '../../../src/model/config/mapping.ts'
+import { createShapeLearner } from '../../../src/deliveries/shapes/learner.ts'
+import { silentLog } from '../../../src/model/log.ts'
+import { createPathWarner, findPathWarnings } from '../../../src/replay/path-warnings.ts'
+import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
+import { makeFolder } from '../../e2e/gateway.ts'
+import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
+
+type Sent = { readonly payload: JsonValue; readonly event?: string; readonly times?: number }
+
+async function createStage(sent: readonly Sent[]) {
+  const store = createMemoryStore({ clock: Date.now })
+  const hook = toGeneration([{ match: { path: 'pr' }, messageTemplate: 'x' }]).hook('pr')
+  const learner = createShapeLearner({ store, development: false, log: silentLog })
+  for (const { payload, event, times = 1 } of sent) {
+    for (let count = 0; count < times; count += 1) {
+      learner.note(toTestDelivery('pr', payload, event === undefined ? {} : { event }), hook)
+      await learner.flush()
+    }
+  }
+  return { store, dir: makeFolder() }
+}
+
+async function warn(sent: readonly Sent[], mapping: MappingInput): Promise<string[]> {
+  const generation = toGeneration([{ id: 'pr', ...mapping, match: { path: 'pr', ...mapping.match } }])
+  return (await findPathWarnings({ ...(await createStage(sent)), generation })).map(({ text }) => text)
+}
+
+const payload = {
+  pull_request: { title: 'x', labels: [{ name: 'bug' }], body: null, byUser: { 'no name': 1 } },
+  list: [],
+}
+
+test('a path that no request has is named, with the path that was meant', async () => {
+  expect(
+    await warn([{ payload, times: 3 }], { messageTemplate: '{{pull_request.titel}} {{payload.pull_request.title}}' }),
+  ).toEqual([
+    'messageTemplate reads "pull_request.titel", which is in 0 of 3 known requests. Did you mean "pull_request.title"?',
+  ])
+})
+
+test('conditions, keys of flows, answers and forEach are checked too', async () => {
+  const mapping: MappingInput = {
+    messageTemplate: 'x',
+    match: { payload: { 'pull_request.lables[0].name': 'bug', 'pull_request.title': 'x' } },
+    sessionKey: 'hook:{{pull_request.tilte}}',
+    forEach: 'lits',
+    response: { status: 200, contentType: 'text/plain', body: '{{pull_request.labels[0].nam}}' },
+    flow: { onNew: 'queue', key: '{{pull_requst.title}}' },
+  }
+  const found = await warn([{ payload }], mapping)
+  const field = (text: string) => text.split(' ')[0]
+  expect(found.map(field).toSorted()).toEqual(['flow.key', 'forEach', 'match.payload', 'response.body', 'sessionKey'])
+})
+
+test('a path below a map, an empty list or null causes no warning', async () => {
+  const messageTemplate =
+    '{{pull_request.byUser.titel}} {{list[0].titel}} {{pull_request.body.titel}} {{body}} {{event}} {{headers.titel}}'
+  expect(await warn([{ payload, times: 30 }], { messageTemplate })).toEqual([])
+})
+
+test('a path without a similar one is named only if many requests lack it', async () => {
+  const mapping = { messageTemplate: '{{pull_request.milestone.due}}' }
+  expect(await warn([{ payload, times: 19 }], mapping)).toEqual([])
+  expect(await warn([{ payload, times: 20 }], mapping)).toEqual([
+    'messageTemplate reads "pull_request.milestone.due", which is in 0 of 20 known requests.',
+  ])
+})
+
+test('only the events that a mapping takes count', async () => {
+  const sent = [
+    { payload, event: 'pull_request' },
+    { payload: { titel: 1 }, event: 'push' },
+  ]
+  const mapping = (event: string): MappingInput => ({ messageTemplate: '{{titel}}', match: { event } })
+  expect(await warn(sent, mapping('push'))).toEqual([])
+  expect(await warn(sent, { messageTemplate: '{{titel}}' })).toEqual([])
+  expect(
+    await warn([{ payload: { title: 1 }, event: 'pull_request' }, ...sent.slice(1)], mapping('pull_request')),
+  ).toHaveLength(1)
+})
+
+test('a reload logs each warning once, and again if its path was fixed and then broken again', async () => {
+  const lines: string[] = []
+  const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
+  const { store, dir } = await createStage([{ payload }])
+  const reloaded = createPathWarner({ store, dir, log })
+  const [wrong, right] = ['titel', 'title'].map((field) =>
+    toGeneration([{ id: 'pr', match: { path: 'pr' }, messageTemplate: `{{pull_request.${field}}}` }]),
+  )
+  for (const generation of [wrong, wrong, right, wrong]) {
+    if (generation !== undefined) await reloaded(generation)
+  }
+  expect(lines).toHaveLength(2)
+  expect(lines[0]).toContain('mapping "pr": messageTemplate reads "pull_request.titel"')
+})

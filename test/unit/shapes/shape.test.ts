@@ -1,0 +1,139 @@
+// Shapes: what they learn of payloads, what they must never keep, and their limits.
+import { describe, expect, test } from 'vitest'
+import type { JsonValue } from '../../../src/base/json.ts'
+import {
+  createEventShape,
+  type EventShape,
+  learnPayload,
+  mergeEventShape,
+  parseEventShape,
+  renderEventShape,
+} from '../../../src/shapes/event-shape.ts'
+import { listPlaces } from '../../../src/shapes/places.ts'
+
+function toLearnt(payloads: readonly JsonValue[], at = 1): EventShape {
+  const learnt = createEventShape({ hook: 'orders' })
+  for (const payload of payloads) learnPayload(learnt, payload, at)
+  return learnt
+}
+
+const pathsOf = (learnt: EventShape) => listPlaces(learnt.shape).map(({ path }) => path)
+
+describe('a shape', () => {
+  test('has each field with its kinds and how many requests had it', () => {
+    const learnt = toLearnt([{ id: 1, lines: [{ sku: 'a' }, {}] }, { id: null }])
+    expect(listPlaces(learnt.shape)).toEqual([
+      { path: 'id', kinds: ['number', 'null'], count: 2, of: 2 },
+      { path: 'lines', kinds: ['array'], count: 1, of: 2 },
+      { path: 'lines[]', kinds: ['object'], count: 2, of: 2 },
+      { path: 'lines[].sku', kinds: ['string'], count: 1, of: 2 },
+    ])
+  })
+
+  test('survives the store, and two halves merged are the same as all requests in one', () => {
+    const one = [
+      { a: 1, status: 'paid' },
+      { a: 'x', b: [1] },
+    ]
+    const other = [{ b: [null], status: 'paid', map: { 'no name': 1 } }]
+    const merged = parseEventShape(renderEventShape(toLearnt(one)))
+    mergeEventShape(merged, parseEventShape(renderEventShape(toLearnt(other))))
+    expect(JSON.parse(renderEventShape(merged))).toEqual(JSON.parse(renderEventShape(toLearnt([...one, ...other]))))
+  })
+
+  test('keeps no value and no key that may be a secret or personal', () => {
+    const secrets = [
+      'ada@example.org',
+      '4111111111111111',
+      'U012AB3CD',
+      'Ada Lovelace',
+      '10.1.2.3',
+      'sk_live_a1B2c3D4e5',
+    ]
+    const payloads = secrets.map((secret) => ({
+      status: secret,
+      type: `user:${secret}`,
+      name: secret,
+      [secret]: { note: secret },
+      byUser: { [secret]: true },
+      list: [secret, secret],
+    }))
+    const text = renderEventShape(toLearnt(payloads))
+    for (const secret of secrets) expect(text).not.toContain(secret)
+    expect(text).toContain('status')
+  })
+
+  test('lists the words of a status, and forgets them all when one value is not such a word', () => {
+    expect(renderEventShape(toLearnt([{ status: 'paid' }, { status: 'open' }]))).toContain('paid')
+    expect(renderEventShape(toLearnt([{ status: 'paid' }, { status: '4 items are missing' }]))).not.toContain('paid')
+    expect(renderEventShape(toLearnt([{ login: 'paid' }]))).not.toContain('paid')
+  })
+
+  test('drops the keys of an object if they differ from request to request', () => {
+    const payloads = Array.from({ length: 40 }, (_, at) => {
+      const word = String.fromCharCode(97 + (at % 26), 97 + Math.floor(at / 26))
+      return { balances: { [`person${word}`]: at }, fixed: at }
+    })
+    const learnt = createEventShape({ hook: 'orders' })
+    for (const payload of payloads) mergeEventShape(learnt, toLearnt([payload]))
+    expect(pathsOf(learnt)).toEqual(['balances', 'balances.<any>', 'fixed'])
+  })
+
+  test('keeps the name of an event or a sender only if it reads like a name', () => {
+    expect(createEventShape({ hook: 'x', source: 'github', event: 'Merge Request Hook' })).toMatchObject({
+      source: 'github',
+      event: 'Merge Request Hook',
+    })
+    expect(createEventShape({ hook: 'x', source: 'ada@example.org', event: 'evt_4821933' })).toMatchObject({
+      source: '',
+      event: '',
+    })
+    expect(createEventShape({ hook: 'x', event: 'a\u2028b */' })).toMatchObject({ event: '' })
+    expect(createEventShape({ hook: 'x', event: 'Please call me at once today' })).toMatchObject({ event: '' })
+    expect(createEventShape({ hook: 'x', event: 'Merge Request Hook Was Moved' }).event).not.toBe('')
+  })
+})
+
+describe('the limits of a shape', () => {
+  const limit = 300_000
+
+  test('10,000 keys are one map', () => {
+    const keys = Array.from({ length: 10_000 }, (_, at) => [`k${'abcdefghij'[at % 10]}${at}`, at] as const)
+    const learnt = toLearnt([Object.fromEntries(keys)])
+    expect(pathsOf(learnt)).toEqual(['<any>'])
+  })
+
+  test('new keys in every request do not grow it for ever', () => {
+    const learnt = createEventShape({ hook: 'x' })
+    const letters = [...'abcdefghijklmnopqrstuvwxyz']
+    for (const one of letters) {
+      for (const two of letters) {
+        const inner = Object.fromEntries(
+          letters.map((three) => [`f${one}${two}${three}`.repeat(8), { status: `${one}${two}` }]),
+        )
+        learnPayload(learnt, { [`field_${one}${two}`]: { action: inner } }, 1)
+      }
+    }
+    expect(pathsOf(learnt).length).toBeLessThan(2_500)
+    expect(renderEventShape(learnt).length).toBeLessThan(limit)
+  })
+
+  test('a depth of 100 and keys like __proto__ are read without harm', () => {
+    let deep: JsonValue = 1
+    for (let level = 0; level < 100; level += 1) deep = { deep }
+    const hostile = JSON.parse(
+      '{"__proto__": {"polluted": 1}, "constructor": 1, "\u202eabc": 1, "toString": 1}',
+    ) as JsonValue
+    const learnt = toLearnt([deep, hostile])
+    expect(pathsOf(learnt).filter((path) => !path.startsWith('deep'))).toEqual(['toString', '<any>', '<any>.polluted'])
+    expect(pathsOf(learnt).length).toBeLessThan(30)
+    expect({}).not.toHaveProperty('polluted')
+  })
+
+  test('a payload with a megabyte of items is read in part', () => {
+    const items = Array.from({ length: 20_000 }, (_, at) => ({ a: { b: { c: { d: [at, { e: at }] } } } }))
+    const learnt = toLearnt([{ items, more: items }])
+    expect(pathsOf(learnt)).toContain('items[].a.b.c.d[].e')
+    expect(renderEventShape(learnt).length).toBeLessThan(limit)
+  })
+})
