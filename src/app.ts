@@ -177,7 +177,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { accepted: onAccepted, parked: onParked, handedOver, tell, testAlert, lookForJobs, slots } = effects
+  const { accepted: onAccepted, parked: onParked, handedOver, alert, testAlert, lookForJobs, slots } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const rerunnerParts = { generation, acquire, store, leases, clock, newId, keepByDefault, onAccepted, onParked, log }
@@ -212,8 +212,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const signers = throttle('signers')
   const unnamedProxies = createUnnamedProxies(() => generation().config.server.trustedProxies)
   const repeats = createRepeats({ store, clock, meter, log })
-  const senders = createSenderWatch({ store, generation, clock, duty: duties.senders, tell, log })
-  const shapes = createShapeLearner({ store, development, watched: { generation, tell }, onLearnt, log })
+  const senders = createSenderWatch({ store, generation, clock, duty: duties.senders, alert, log })
+  const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onLearnt, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
   const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.switchedOff })

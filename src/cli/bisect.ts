@@ -72,8 +72,8 @@ async function search(context: Context, kept: KeptDelivery, saves: readonly Save
 }
 
 function compareWith(oldest: Looked, later: Looked): Compared {
-  const toAfterId = matchMappings(oldest.generation, later.generation)
-  return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, toAfterId)
+  const findAfterId = matchMappings(oldest.generation, later.generation)
+  return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, findAfterId)
 }
 
 /** Writes one save after the other into a folder, with the packages and the variables of the config directory. */

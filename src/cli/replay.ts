@@ -96,7 +96,7 @@ async function replayRecording(
       query,
       before: (page) => runAll(base, page, { newId }),
       after: edit,
-      toAfterId: matchMappings(base, edit),
+      findAfterId: matchMappings(base, edit),
       newId,
       limitMs,
     })

@@ -47,7 +47,7 @@ export type Alerts = {
    * A sender is refused, silent, or well again. `cause`: the same only for the same message. Resolves to false if the message could not be
    * queued now; the caller tries again.
    */
-  tell(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
+  alert(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
   /** Queues a test message, however many there were. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
   test(): Promise<string>
 }
@@ -158,7 +158,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       // never grouped: each handshake brings another secret
       void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
     },
-    tell: ({ cause, text }) => raise(cause, text, { event: false }),
+    alert: ({ cause, text }) => raise(cause, text, { event: false }),
     async test() {
       const route = config().hooks.alerts
       if (route === undefined) {

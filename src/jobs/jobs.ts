@@ -47,7 +47,7 @@ export type Effects = {
   /** Called when a sender does not call its hook any more. */
   readonly switchedOff: Alerts['switchedOff']
   /** Queues a message about a sender. */
-  readonly tell: Alerts['tell']
+  readonly alert: Alerts['alert']
   /** Queues a test message. */
   readonly testAlert: Alerts['test']
   /** Called when the configuration has changed. */
@@ -137,7 +137,7 @@ export function createEffects(options: EffectsOptions): Effects {
     parked: alerts.parked,
     handedOver: alerts.handedOver,
     switchedOff: alerts.switchedOff,
-    tell: alerts.tell,
+    alert: alerts.alert,
     testAlert: alerts.test,
     refresh() {
       heartbeats.refresh()

@@ -32,7 +32,7 @@ export type JobDependencies = {
     | 'waiting'
     | 'delivery'
     | 'job'
-    | 'hasten'
+    | 'makeDue'
     | 'turnAgesMs'
     | 'holds'
     | 'hold'

@@ -87,7 +87,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   /** What follows the end of a run happens soon after it. Without this, its tasks would find the end later. */
   async function hastenTasks(job: ClaimedJob): Promise<void> {
     try {
-      for (const name of listRunTasks(job)) if (await store.hasten(name)) lookForTasks()
+      for (const name of listRunTasks(job)) if (await store.makeDue(name)) lookForTasks()
     } catch (thrown) {
       log.warn({ jobId: job.id, thrown: toErrorName(thrown) }, 'the status or the callback of a run comes later')
     }

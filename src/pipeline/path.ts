@@ -14,30 +14,30 @@ const name = /[^.[\]]+/y
 
 /**
  * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters except `.`, `[` and `]`, and no spaces around it.
- * Throws `config-invalid` with the column, what was expected and what was found, or what `toFault` makes.
+ * Throws `config-invalid` with the column, what was expected and what was found, or what `createFault` makes.
  */
-export function parsePath(expression: string, toFault: PathFault = createPathFault(expression)): Path {
+export function parsePath(expression: string, createFault: PathFault = createPathFault(expression)): Path {
   const segments: (string | number)[] = []
   let at = 0
   do {
     if (expression[at] === '[') {
       const close = expression.indexOf(']', at)
       const index = expression.slice(at + 1, close)
-      if (close < 0) throw toFault(at, 'a closing "]"')
-      if (!/^-?\d+$/.test(index)) throw toFault(at + 1, 'the number of an array item (write .field for a field)')
+      if (close < 0) throw createFault(at, 'a closing "]"')
+      if (!/^-?\d+$/.test(index)) throw createFault(at + 1, 'the number of an array item (write .field for a field)')
       const number = Number(index)
       segments.push(number < 0 ? nowhere : number)
       at = close + 1
       continue
     }
     if (segments.length > 0) {
-      if (expression[at] !== '.') throw toFault(at, 'a "." or a "["')
+      if (expression[at] !== '.') throw createFault(at, 'a "." or a "["')
       at += 1
     }
     name.lastIndex = at
     const word = name.exec(expression)?.[0]
-    if (word === undefined) throw toFault(at, 'the name of a field')
-    if (word !== word.trim()) throw toFault(at, 'the name of a field without spaces around it')
+    if (word === undefined) throw createFault(at, 'the name of a field')
+    if (word !== word.trim()) throw createFault(at, 'the name of a field without spaces around it')
     segments.push(unreadable.has(word) ? nowhere : word)
     at += word.length
   } while (at < expression.length)

@@ -57,9 +57,9 @@ export function compileTemplate(text: string): Template {
     if (open < 0) break
     literals.push(text.slice(at, open))
     const { expression, start, filters, end } = parsePlaceholder(text, open)
-    const toFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
-    const readHead = parseHeadExpression(expression, toFault)
-    const read = readHead ?? parsePayloadExpression(expression, toFault)
+    const createFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
+    const readHead = parseHeadExpression(expression, createFault)
+    const read = readHead ?? parsePayloadExpression(expression, createFault)
     readsPayload ||= readHead === undefined
     reads.push(
       filters.reduce<(scope: TemplateScope) => string>(
@@ -92,10 +92,10 @@ export function listReadPaths(text: string): ReadPath[] {
   const found: ReadPath[] = []
   for (let open = text.indexOf('{{'); open >= 0;) {
     const { expression, start, filters, end } = parsePlaceholder(text, open)
-    const toFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
-    if (expression !== 'body' && parseHeadExpression(expression, toFault) === undefined) {
+    const createFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
+    if (expression !== 'body' && parseHeadExpression(expression, createFault) === undefined) {
       const hasDefault = filters.some((filter) => filter('') !== '')
-      found.push({ text: expression, path: parsePayloadPath(expression, toFault), hasDefault })
+      found.push({ text: expression, path: parsePayloadPath(expression, createFault), hasDefault })
     }
     open = text.indexOf('{{', end)
   }
@@ -109,7 +109,7 @@ function toText(value: JsonValue | undefined): string {
 }
 
 /** Reads the head of a request; undefined if the expression names a field of the payload. */
-function parseHeadExpression(expression: string, toFault: PathFault): Read | undefined {
+function parseHeadExpression(expression: string, createFault: PathFault): Read | undefined {
   switch (expression) {
     case 'path':
       return (scope) => scope.path
@@ -124,26 +124,26 @@ function parseHeadExpression(expression: string, toFault: PathFault): Read | und
   if (root !== undefined) {
     const example = root === 'headers' ? '.x-github-event' : '.topic'
     if (dot === undefined) {
-      throw toFault(
+      throw createFault(
         root.length,
         `one of the ${root}, as in {{${root}${example}}} (a payload field: {{payload.${root}}})`,
       )
     }
-    if (entry === '') throw toFault(expression.length, `a name, as in {{${root}${example}}}`)
+    if (entry === '') throw createFault(expression.length, `a name, as in {{${root}${example}}}`)
     return root === 'headers' ? readHeader(entry.toLowerCase()) : (scope) => ownText(scope.query, entry)
   }
   return undefined
 }
 
-function parsePayloadExpression(expression: string, toFault: PathFault): Read {
-  const inside = parsePayloadPath(expression, toFault)
+function parsePayloadExpression(expression: string, createFault: PathFault): Read {
+  const inside = parsePayloadPath(expression, createFault)
   // a field of JSON, or the whole text of a body that has no fields
   if (expression === 'body') return (scope) => scope.bodyText?.() ?? readPath(scope.payload(), inside)
   return (scope) => readPath(scope.payload(), inside)
 }
 
-function parsePayloadPath(expression: string, toFault: PathFault): Path {
-  const path = parsePath(expression, toFault)
+function parsePayloadPath(expression: string, createFault: PathFault): Path {
+  const path = parsePath(expression, createFault)
   return path[0] === 'payload' ? path.slice(1) : path
 }
 
@@ -210,24 +210,24 @@ const quoted = /"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'/sy
  * Parses `default: "n/a"` or `truncate: 500`, and the spaces around it. Throws the fault at its index. Linear: no pattern here can
  * match a text in two ways.
  */
-function parseFilter(text: string, from: number, toFault: PathFault): { apply: Filter; end: number } {
+function parseFilter(text: string, from: number, createFault: PathFault): { apply: Filter; end: number } {
   const [before = '', name = ''] = matchAt(filterName, text, from) ?? []
   const nameAt = from + (before.length - before.trimStart().length)
-  if (name !== 'default' && name !== 'truncate') throw toFault(nameAt, 'the filter "default" or "truncate"')
+  if (name !== 'default' && name !== 'truncate') throw createFault(nameAt, 'the filter "default" or "truncate"')
   const colon = from + before.length
   const example = name === 'default' ? '"n/a"' : '500'
-  if (text[colon] !== ':') throw toFault(colon, `a ":" and an argument, as in ${name}: ${example}`)
+  if (text[colon] !== ':') throw createFault(colon, `a ":" and an argument, as in ${name}: ${example}`)
   const at = skipSpaces(text, colon + 1)
   if (name === 'truncate') {
     const count = matchAt(digits, text, at)?.[0]
     const limit = Number(count)
-    if (count === undefined || limit < 1) throw toFault(at, `a whole number above 0, as in ${name}: ${example}`)
+    if (count === undefined || limit < 1) throw createFault(at, `a whole number above 0, as in ${name}: ${example}`)
     return { apply: (value) => truncate(value, limit), end: skipSpaces(text, at + count.length) }
   }
   const found = matchAt(quoted, text, at)
-  if (found === undefined) throw toFault(at, `a text in quotes, as in ${name}: ${example}`)
+  if (found === undefined) throw createFault(at, `a text in quotes, as in ${name}: ${example}`)
   const fallback = unescapeText(found[1] ?? found[2] ?? '', (index) =>
-    toFault(at + 1 + index, String.raw`one of \\ \" \' \n \t`),
+    createFault(at + 1 + index, String.raw`one of \\ \" \' \n \t`),
   )
   return { apply: (value) => (value === '' ? fallback : value), end: skipSpaces(text, at + found[0].length) }
 }
@@ -245,10 +245,10 @@ const escapes = new Map([
   ["'", "'"],
 ])
 
-function unescapeText(text: string, toFault: (index: number) => Problem): string {
+function unescapeText(text: string, createFault: (index: number) => Problem): string {
   return text.replace(/\\([^])/g, (_, character: string, index: number) => {
     const meant = escapes.get(character)
-    if (meant === undefined) throw toFault(index)
+    if (meant === undefined) throw createFault(index)
     return meant
   })
 }

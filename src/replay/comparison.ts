@@ -34,14 +34,14 @@ type Outcomes = {
   readonly recorded: Outcome | undefined
 }
 
-/** `toAfterId` returns the id after the edit for the id of a mapping in `before`. */
-export function compare({ before, after, recorded }: Outcomes, toAfterId: (id: string) => string): Compared {
+/** `findAfterId` returns the id after the edit for the id of a mapping in `before`. */
+export function compare({ before, after, recorded }: Outcomes, findAfterId: (id: string) => string): Compared {
   const [first, second] = after
   const unstable = new Set(listChanges(first, second).map(({ path }) => path))
   const isStable = ({ path }: Change) => !unstable.has(path) && !unstable.has(path.replace(/\].*/, ']'))
   const drift = recorded === undefined ? [] : listChanges(recorded, before).filter(isStable)
   const changes = unstable.has('decision') ? [] : listChanges(before, first).filter(isStable)
-  const mappingId = before.mappingId === undefined ? undefined : toAfterId(before.mappingId)
+  const mappingId = before.mappingId === undefined ? undefined : findAfterId(before.mappingId)
   const isMoved = mappingId !== first.mappingId && !unstable.has('decision')
   const moved = { path: 'mapping', before: before.mappingId, after: first.mappingId }
   const all = isMoved ? [...changes, moved] : changes

@@ -135,12 +135,12 @@ function toExample({ deliveryId, hook, before, after, changes }: Replayed) {
 /** Cuts long texts to a part that begins shortly before their first difference. */
 function toShownChange({ path, before, after, recorded }: ShownChange): api.ChangeFields {
   const from = typeof before === 'string' && typeof after === 'string' ? findStart(before, after) : 0
-  const toDisplayed = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
+  const cutValue = (value: unknown) => (typeof value === 'string' ? cutPart(value, from) : (value ?? null))
   return {
     path,
-    before: toDisplayed(before),
-    after: toDisplayed(after),
-    ...(recorded === undefined ? {} : { recorded: toDisplayed(recorded) }),
+    before: cutValue(before),
+    after: cutValue(after),
+    ...(recorded === undefined ? {} : { recorded: cutValue(recorded) }),
   }
 }
 

@@ -42,7 +42,7 @@ type ReplayInput = {
   readonly before: ((page: readonly Replayable[]) => Promise<ReadonlyMap<string, Outcome>>) | undefined
   readonly after: Generation
   /** Returns the id after the edit for the id of a mapping in `before`. */
-  readonly toAfterId?: ((id: string) => string) | undefined
+  readonly findAfterId?: ((id: string) => string) | undefined
   readonly newId: () => string
   readonly limitMs: number
 }
@@ -90,7 +90,7 @@ export async function replay(input: ReplayInput): Promise<Replay> {
  * from the edit.
  */
 async function replayPage(page: readonly Replayable[], input: ReplayInput): Promise<Replayed[]> {
-  const { after: edited, newId, toAfterId = (id) => id } = input
+  const { after: edited, newId, findAfterId = (id) => id } = input
   const first = await runAll(edited, page, { newId })
   if (input.before === undefined) await pauseBetweenRuns()
   const live = await input.before?.(page)
@@ -103,7 +103,7 @@ async function replayPage(page: readonly Replayable[], input: ReplayInput): Prom
     const [one, other] = [first.get(deliveryId), second.get(deliveryId)]
     if (before === undefined || one === undefined || other === undefined) return []
     const outcomes = { before, after: [one, other] as const, recorded: live === undefined ? undefined : recorded }
-    const compared = compare(outcomes, toAfterId)
+    const compared = compare(outcomes, findAfterId)
     return [{ ...compared, deliveryId, receivedAt, hook, source, event, mappingId, before, after: one, recorded }]
   })
 }

@@ -74,7 +74,7 @@ export function createReplayer(parts: {
         query,
         before: live && ((page) => runAll(live, page, { newId })),
         after: withOwnThreads(after),
-        toAfterId: before && matchMappings(before, after),
+        findAfterId: before && matchMappings(before, after),
         newId,
         limitMs: query.limitMs,
       })

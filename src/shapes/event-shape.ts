@@ -1,5 +1,15 @@
 // The shape of one event, and the types that are written for the events of a hook.
-import { countSeen, createShape, kinds, type Kind, learn, merge, type Shape, toShape, toStored } from './shape.ts'
+import {
+  countSeen,
+  createShape,
+  kinds,
+  type Kind,
+  learn,
+  merge,
+  type Shape,
+  decodeShape,
+  encodeShape,
+} from './shape.ts'
 import { isEventName, splitWords } from './names.ts'
 import type { JsonValue } from '../base/json.ts'
 
@@ -37,14 +47,14 @@ export function readRequests({ shape }: EventShape): { count: number; first: num
 }
 
 export function renderEventShape({ hook, source, event, shape }: EventShape): string {
-  return JSON.stringify({ hook, source, event, shape: toStored(shape) })
+  return JSON.stringify({ hook, source, event, shape: encodeShape(shape) })
 }
 
 /** `text`: of `renderEventShape`. */
 export function parseEventShape(text: string): EventShape {
   // as: only renderEventShape writes such a text
-  const { shape, ...key } = JSON.parse(text) as EventKey & { shape: Parameters<typeof toShape>[0] }
-  return { ...key, shape: toShape(shape) }
+  const { shape, ...key } = JSON.parse(text) as EventKey & { shape: Parameters<typeof decodeShape>[0] }
+  return { ...key, shape: decodeShape(shape) }
 }
 
 /** An event with the name of its type. `source` and `event` are those of the first shape; others with the same name were merged into it. */

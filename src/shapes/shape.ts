@@ -243,14 +243,14 @@ type Stored = {
   m?: 1
 }
 
-export function toStored(shape: Shape): Stored {
+export function encodeShape(shape: Shape): Stored {
   const { opened, fields, others, items, words, form, isPartial, isMap } = shape
   return {
     k: [...shape.kinds].map(([kind, { count, first, last }]) => [kinds.indexOf(kind), count, first, last]),
     ...(opened > 0 && { o: opened }),
-    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, Stored] => [key, toStored(field)]) }),
-    ...(others && { r: toStored(others) }),
-    ...(items && { i: toStored(items) }),
+    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, Stored] => [key, encodeShape(field)]) }),
+    ...(others && { r: encodeShape(others) }),
+    ...(items && { i: encodeShape(items) }),
     ...(words && { w: [...words] }),
     ...(form && { t: form }),
     ...(isPartial && { p: 1 as const }),
@@ -258,13 +258,13 @@ export function toStored(shape: Shape): Stored {
   }
 }
 
-export function toShape({ k, o = 0, f = [], r, i, w, t, p, m }: Stored): Shape {
+export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: Stored): Shape {
   return {
     kinds: new Map(k.map(([kind, count, first, last]) => [kinds[kind] ?? 'null', { count, first, last }])),
     opened: o,
-    fields: new Map(f.map(([key, field]) => [key, toShape(field)])),
-    others: r && toShape(r),
-    items: i && toShape(i),
+    fields: new Map(f.map(([key, field]) => [key, decodeShape(field)])),
+    others: r && decodeShape(r),
+    items: i && decodeShape(i),
     words: w && new Map(w),
     form: t,
     isPartial: p === 1,

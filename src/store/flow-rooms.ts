@@ -39,7 +39,7 @@ export function* countRunning(held: readonly string[]): Script<Rooms> {
 }
 
 /** `<most> <name>`: the key waits until fewer than `most` are counted under the name. */
-const toBlocker = (most: number, name: string) => `${most} ${name}`
+const nameBlocker = (most: number, name: string) => `${most} ${name}`
 
 /**
  * flow_keys.blocker: what keeps the key from starting, and its line. Each line gets the free room of a blocker, because a line that a hold or
@@ -50,7 +50,7 @@ export function toStoredBlocker(blocker: string, line: string): string {
 }
 
 /** The key waits until the hold has ended. */
-export const toHoldBlocker = (label: string) => toBlocker(openedAtOnce, `hold:${label}`)
+export const nameHoldBlocker = (label: string) => nameBlocker(openedAtOnce, `hold:${label}`)
 
 const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked'
     UNION ALL SELECT (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > b.blocker) FROM b WHERE b.blocker IS NOT NULL)
@@ -111,6 +111,6 @@ export function findBlocker(
       return [most ?? Infinity, `slot:${JSON.stringify([name, key])}`] as const
     }),
   ]
-  for (const [most, name] of counted) if ((rooms.get(name) ?? 0) >= most) return toBlocker(most, name)
-  return typeof usedLane === 'string' ? toBlocker(1, laneMark + usedLane) : undefined
+  for (const [most, name] of counted) if ((rooms.get(name) ?? 0) >= most) return nameBlocker(most, name)
+  return typeof usedLane === 'string' ? nameBlocker(1, laneMark + usedLane) : undefined
 }

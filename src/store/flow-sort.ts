@@ -64,7 +64,7 @@ function groupByKey(rows: readonly Row[]): KeyGroup[] {
   for (const row of rows) {
     const job = toNewJob(row)
     const group = groups.get(toName(job))
-    if (group === undefined) groups.set(toName(job), { jobs: [job], known: toKnown(row) })
+    if (group === undefined) groups.set(toName(job), { jobs: [job], known: readKnown(row) })
     else group.jobs.push(job)
   }
   return [...groups.values()].flatMap(({ jobs, known }) => {
@@ -87,7 +87,7 @@ function toNewJob(row: Row): NewFlowJob {
   }
 }
 
-function toKnown(row: Row): Known | undefined {
+function readKnown(row: Row): Known | undefined {
   if (row['key_id'] === null) return undefined
   return {
     id: Number(row['key_id']),

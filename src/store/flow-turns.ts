@@ -6,7 +6,7 @@ import {
   listRooms,
   type Place,
   type Rooms,
-  toHoldBlocker,
+  nameHoldBlocker,
   toStoredBlocker,
 } from './flow-rooms.ts'
 import { type Dialect, type FlowClaim, type LineFacts, readFlowSettings, run, type Script } from './flow-script.ts'
@@ -200,7 +200,7 @@ function findHeldSession({ labels }: Row, held: readonly string[]): string | und
   // as: the planner makes them
   const own = JSON.parse(String(labels ?? '[]')) as string[]
   const label = sessions.find((session) => own.includes(session))
-  return label === undefined ? undefined : toHoldBlocker(label)
+  return label === undefined ? undefined : nameHoldBlocker(label)
 }
 
 type Change = {

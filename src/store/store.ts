@@ -223,7 +223,7 @@ export interface Store extends StoreReader, BudgetKeeper {
    */
   addTask(task: NewTask): Promise<boolean>
   /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. False if there is none. */
-  hasten(standsFor: string): Promise<boolean>
+  makeDue(standsFor: string): Promise<boolean>
   /**
    * Queues a dead job again, with zero attempts. Its steps are kept, and of its posts those that were sent; if none was
    * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.

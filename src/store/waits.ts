@@ -153,7 +153,7 @@ function* findFlowWait(job: Row, { query, rooms, running, lines }: Shared): Scri
   const place: Place = { id, ring: String(job['ring']), key: String(job['key']), limits: settings.limits }
   const usedLane = job['lane_used'] === 1 ? (job['flow_lane'] ?? null) : null
   const blocker = findBlocker(place, { settings, usedLane, rooms, limits })
-  if (blocker !== undefined) return toBlocked(blocker, job)
+  if (blocker !== undefined) return describeBlocker(blocker, job)
   const { ring, total } = { ring: place.ring, total: settings.total }
   const used = rooms.get(`mapping:${ring}`) ?? 0
   if (total !== undefined && used >= total) {
@@ -186,7 +186,7 @@ function* countStarts(limit: string, after: number): Script<number> {
 }
 
 /** What `findBlocker` found: `<most> <name>`. */
-function toBlocked(blocker: string, job: Row): Found {
+function describeBlocker(blocker: string, job: Row): Found {
   const [, count, kind, rest = ''] = /^(\d+) (\w+):([^]*)$/.exec(blocker) ?? []
   const most = Number(count)
   if (kind === 'lane') return { kind: 'session', runningId: readId(job['lane_running']), jobs: 0 }

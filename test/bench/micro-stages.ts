@@ -248,7 +248,7 @@ export async function createStages(folder: string): Promise<Stage[]> {
         generation: shared.generation,
         clock,
         duty: { isHeld: () => true },
-        tell: async () => true,
+        alert: async () => true,
         log: silentLog,
       }),
       shapes: createShapeLearner({ store: stored, development: false, log: silentLog }),

@@ -67,11 +67,11 @@ export function describeTasks(stage: () => Stage): void {
       for (const job of await store.claim({ limit: 2, leaseMs: 1_000 }))
         await store.report(job, { outcome: { kind: 'retry', afterMs: 60_000, error: 'not yet', counted: false } })
       expect(await store.claim({ limit: 9, leaseMs: 1_000 })).toEqual([])
-      expect(await store.hasten('status/one')).toBe(true)
+      expect(await store.makeDue('status/one')).toBe(true)
       expect(await store.nextDueInMs()).toBe(0)
       expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([task.id])
-      expect(await store.hasten('status/one')).toBe(false)
-      expect(await store.hasten('status/three')).toBe(false)
+      expect(await store.makeDue('status/one')).toBe(false)
+      expect(await store.makeDue('status/three')).toBe(false)
     })
 
     test('a hastened task still waits for an earlier one of its lane', async () => {
@@ -81,11 +81,11 @@ export function describeTasks(stage: () => Stage): void {
       await store.addTask(first)
       await store.addTask(second)
       const held = await claimOne(store)
-      await store.hasten('status/two')
+      await store.makeDue('status/two')
       expect(await store.claim({ limit: 9, leaseMs: 1_000 })).toEqual([])
       await store.report(held, { outcome: { kind: 'retry', afterMs: 60_000, error: 'not yet', counted: false } })
       expect(await store.claim({ limit: 9, leaseMs: 1_000 })).toEqual([])
-      await store.hasten('status/one')
+      await store.makeDue('status/one')
       expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([first.id])
     })
 

@@ -37,11 +37,11 @@ type WatchParts = {
   /** Of several gateways, one judges the records. */
   readonly duty: Duty
   /** Queues a message to the operator. Resolves to false if it could not be queued now. */
-  readonly tell: (notice: SenderNotice) => Promise<boolean>
+  readonly alert: (notice: SenderNotice) => Promise<boolean>
   readonly log: Log
 }
 
-export function createSenderWatch({ store, generation, clock, duty, tell, log }: WatchParts): SenderWatch {
+export function createSenderWatch({ store, generation, clock, duty, alert, log }: WatchParts): SenderWatch {
   /** As the store had them a minute ago. */
   let records: readonly SenderRecord[] = []
   let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
@@ -113,7 +113,7 @@ export function createSenderWatch({ store, generation, clock, duty, tell, log }:
     if (facts === undefined) return
     for (const { notice } of judge(record, facts)) {
       if (notice !== undefined) {
-        if (!(await tell(notice))) continue
+        if (!(await alert(notice))) continue
         log.warn({ hook: record.hook, source: record.source }, notice.text)
       }
       await updateRecord(

@@ -50,17 +50,17 @@ type DriftWatch = {
 export type DriftParts = {
   readonly generation: () => Generation
   /** Queues a message to the operator. Resolves to false if it could not be queued now. */
-  readonly tell: (notice: { readonly cause: string; readonly text: string }) => Promise<boolean>
+  readonly alert: (notice: { readonly cause: string; readonly text: string }) => Promise<boolean>
   readonly log: Log
 }
 
-export function createDriftWatch({ generation, tell, log }: DriftParts): DriftWatch {
+export function createDriftWatch({ generation, alert, log }: DriftParts): DriftWatch {
   /** The requests of each event, by hook. */
   const events = new Map<string, Map<string, number>>()
   const records = new Map<string, PathRecord>()
   const stored = new Map<string, EventShape>()
   const readsOf = createReads()
-  const notices = createNotices({ tell, log })
+  const notices = createNotices({ alert, log })
 
   function lookAtEvent(key: EventKey, deliveryId: string): void {
     const { hook, source, event } = key
@@ -126,7 +126,7 @@ type Watched = { readonly mappingId: string; readonly read: MappingRead }
 type Change = Watched & { readonly record: PathRecord }
 
 /** Tells few changes an hour, and each cause once an hour. A change that could not be told waits before it is tried again. */
-function createNotices({ tell, log }: Pick<DriftParts, 'tell' | 'log'>) {
+function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   /** `isLogged`: the log has the change already. `until`: nothing is told of the cause before. */
   const causes = new Map<string, { until: number; isLogged: boolean }>()
   /** The notices of the last hour. */
@@ -137,7 +137,7 @@ function createNotices({ tell, log }: Pick<DriftParts, 'tell' | 'log'>) {
     if (sent.length >= mostNoticesAnHour) return false
     const notice = { at: now }
     sent.push(notice)
-    const isQueued = await tell({ cause, text: `Hookloom: ${text}` })
+    const isQueued = await alert({ cause, text: `Hookloom: ${text}` })
     if (isQueued) causes.set(cause, { until: now + hourMs, isLogged: false })
     else sent = sent.filter((other) => other !== notice)
     return isQueued

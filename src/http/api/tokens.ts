@@ -53,19 +53,19 @@ async function list({ generation, tokens, clock }: TokenParts): Promise<TokenFie
   const now = clock()
   const configured = Object.entries(generation().config.tokens).map(([name, { may, expiresAt }]): TokenFields => {
     const end = expiresAt === undefined ? undefined : Date.parse(expiresAt)
-    return { name, from: 'configuration', may, createdAt: null, ...toEnd(end, now) }
+    return { name, from: 'configuration', may, createdAt: null, ...describeExpiry(end, now) }
   })
   const stored = (await tokens.list()).map(({ name, may, createdAt, expiresAt }): TokenFields => ({
     name,
     from: 'store',
     may,
     createdAt: toIsoTime(createdAt),
-    ...toEnd(expiresAt, now),
+    ...describeExpiry(expiresAt, now),
   }))
   return [...configured, ...stored]
 }
 
-function toEnd(end: number | undefined, now: number): Pick<TokenFields, 'expiresAt' | 'expired'> {
+function describeExpiry(end: number | undefined, now: number): Pick<TokenFields, 'expiresAt' | 'expired'> {
   return { expiresAt: end === undefined ? null : toIsoTime(end), expired: end !== undefined && now >= end }
 }
 

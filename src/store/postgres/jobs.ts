@@ -185,7 +185,7 @@ export async function addTask(query: Query, task: NewTask, now: string): Promise
   return added.length > 0
 }
 
-export async function hasten(query: Query, standsFor: string, now: string): Promise<boolean> {
+export async function makeDue(query: Query, standsFor: string, now: string): Promise<boolean> {
   const sql = `UPDATE jobs SET run_at = ${now} WHERE stands_for = $1 AND state = 'queued' AND run_at > ${now} RETURNING seq`
   return (await query(sql, standsFor)).length > 0
 }

@@ -11,7 +11,7 @@ import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts
 import { createBatches } from './batches.ts'
 import { createDatabaseConnections } from './connection.ts'
 import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
-import { addTask, claim, extend, hasten, requeue } from './jobs.ts'
+import { addTask, claim, extend, makeDue, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
 import { end, hold, unhold } from './holds.ts'
@@ -174,7 +174,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     noteBudgetAlert: (account, percent) => writeSilently((own) => noteBudgetAlert(own, account, percent)),
     addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writeAndSignal(['jobs'], (own) => requeue(own, id, now())),
-    hasten: (standsFor) => writeAndSignal(['jobs'], (own) => hasten(own, standsFor, now())),
+    makeDue: (standsFor) => writeAndSignal(['jobs'], (own) => makeDue(own, standsFor, now())),
     end: (id, ending) => writeAndSignal(['jobs'], (own) => end(own, { id, ending, now: now() })),
     hold: (given) => writeSilently((own) => hold(own, given, now())),
     unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),

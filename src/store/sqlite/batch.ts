@@ -14,7 +14,7 @@ import { noteRefusals, quarantine, release } from './quarantine.ts'
 import { noteRepeats } from './repeats.ts'
 import { reserve } from './reserve.ts'
 import { prune, sweep } from './sweep.ts'
-import { addTask, hasten, requeue } from './tasks.ts'
+import { addTask, makeDue, requeue } from './tasks.ts'
 import { takeWaitingChange } from './waiting-bytes.ts'
 
 type Batch = {
@@ -102,8 +102,8 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return extend(db, operation)
     case 'requeue':
       return requeue(db, operation)
-    case 'hasten':
-      return hasten(db, operation)
+    case 'makeDue':
+      return makeDue(db, operation)
     case 'end':
       return end(db, operation)
     case 'hold':

@@ -167,7 +167,7 @@ export type Operation =
   | { readonly kind: 'join'; readonly at: number; readonly node: NodeInfo }
   | { readonly kind: 'leave'; readonly id: string }
   | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
-  | { readonly kind: 'hasten'; readonly at: number; readonly standsFor: string }
+  | { readonly kind: 'makeDue'; readonly at: number; readonly standsFor: string }
   | { readonly kind: 'end'; readonly at: number; readonly id: string; readonly ending: Ending }
   | { readonly kind: 'hold'; readonly at: number; readonly hold: NewHold }
   | { readonly kind: 'unhold'; readonly label: string; readonly hold: Hold['kind'] }
@@ -205,7 +205,7 @@ export type Results = {
   join: undefined
   leave: undefined
   requeue: boolean
-  hasten: boolean
+  makeDue: boolean
   end: 'ended' | 'ending' | undefined
   hold: undefined
   unhold: boolean

@@ -177,7 +177,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
       writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),
     addTask: async (task) => writer.run(toAddTask(task, clock())),
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
-    hasten: async (standsFor) => writer.run({ kind: 'hasten', at: clock(), standsFor }),
+    makeDue: async (standsFor) => writer.run({ kind: 'makeDue', at: clock(), standsFor }),
     end: async (id, ending) => writer.run({ kind: 'end', at: clock(), id, ending }),
     hold: async (given) => writer.run({ kind: 'hold', at: clock(), hold: given }),
     unhold: async ({ label, kind }) => writer.run({ kind: 'unhold', label, hold: kind }),

@@ -14,7 +14,7 @@ export function addTask(db: Database, task: OperationOf<'addTask'>): boolean {
 }
 
 /** A job that waits for an earlier one of its lane keeps its place. */
-export function hasten(db: Database, { standsFor, at }: OperationOf<'hasten'>): boolean {
+export function makeDue(db: Database, { standsFor, at }: OperationOf<'makeDue'>): boolean {
   const sql = `UPDATE jobs SET run_at = ?2, gate = CASE gate WHEN 2 THEN 0 ELSE gate END
     WHERE stands_for = ?1 AND state = 'queued' AND run_at > ?2`
   return db.run(sql, standsFor, at).changes > 0

@@ -18,7 +18,7 @@ function createStage(mappings: readonly MappingInput[], canTell = () => true) {
   const warn = vi.fn<Log['warn']>()
   const drift = createDriftWatch({
     generation: () => generation,
-    tell: async ({ cause, text }) => {
+    alert: async ({ cause, text }) => {
       causes.push(cause)
       if (canTell()) told.push(text)
       return canTell()
@@ -267,8 +267,8 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     const messageTemplate = paths.length === 0 ? 'x' : paths.map((path) => `{{${path}}}`).join(' ')
     const generation = toGeneration([{ id: source, match: { path: source }, messageTemplate }])
     const told: string[] = []
-    const tell = async ({ text }: { text: string }) => told.push(text) > 0
-    return { requests, told, paths, drift: createDriftWatch({ generation: () => generation, tell, log: silentLog }) }
+    const alert = async ({ text }: { text: string }) => told.push(text) > 0
+    return { requests, told, paths, drift: createDriftWatch({ generation: () => generation, alert, log: silentLog }) }
   }
 
   test('ten thousand requests that do not change cause no alert', () => {

@@ -57,7 +57,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
       generation: () => generation,
       clock,
       duty: { isHeld },
-      tell: async (notice) => {
+      alert: async (notice) => {
         if (options.canTell?.() === false) return false
         told.push({ at: now, ...notice })
         return true
