@@ -79,13 +79,13 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
       )
     } finally {
       await lease.end()
-      await hastenTasks(job)
+      await makeTasksDue(job)
       lookForJobs()
     }
   }
 
   /** What follows the end of a run happens soon after it. Without this, its tasks would find the end later. */
-  async function hastenTasks(job: ClaimedJob): Promise<void> {
+  async function makeTasksDue(job: ClaimedJob): Promise<void> {
     try {
       for (const name of listRunTasks(job)) if (await store.makeDue(name)) lookForTasks()
     } catch (thrown) {
