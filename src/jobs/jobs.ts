@@ -132,7 +132,8 @@ export function createEffects(options: EffectsOptions): Effects {
       else if (cancel !== undefined || jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
-    lookForJobs: worker.lookForJobs,
+    // a run that is queued again begins its tasks again
+    lookForJobs: worker.lookForTasks,
     slots: worker.slots,
     parked: alerts.parked,
     handedOver: alerts.handedOver,

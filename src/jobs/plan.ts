@@ -3,7 +3,7 @@ import { mainSessionKey, type Planned, type PlannedAction } from '../model/actio
 import type { Config } from '../model/config/config.ts'
 import type { Job, Step, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
-import { sessionMark } from '../store/rules.ts'
+import { sessionMark, toRunTaskName } from '../store/rules.ts'
 import { isActive, findHeartbeatConfig } from './agents.ts'
 import { toLine } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
@@ -150,7 +150,7 @@ function withTasks(
 function planCallback({ id: runId, planned }: NewJob, newId: () => string): NewJob | undefined {
   if (planned.kind !== 'agent' || planned.callback === undefined) return undefined
   const { callback: endpoint, agentId, sessionKey } = planned
-  const standsFor = `callback/${runId}`
+  const standsFor = toRunTaskName('callback', runId)
   const plan = { kind: 'callback', agentId, sessionKey, runId, endpoint } as const
   return { id: newId(), planned: plan, standsFor, lane: standsFor, state: 'queued', steps: [], events: [] }
 }
@@ -159,33 +159,31 @@ function planCallback({ id: runId, planned }: NewJob, newId: () => string): NewJ
 export function listRunTasks({ id, planned }: Pick<Job, 'id' | 'planned'>): readonly string[] {
   if (planned.kind !== 'agent') return []
   return [
-    ...(planned.statusJobId === undefined ? [] : [toStatusName(id)]),
-    ...(planned.callbackJobId === undefined ? [] : [`callback/${id}`]),
+    ...(planned.statusJobId === undefined ? [] : [toRunTaskName('status', id)]),
+    ...(planned.callbackJobId === undefined ? [] : [toRunTaskName('callback', id)]),
   ]
 }
 
-/** The task that sets the commit status of a run; undefined if there is none to set. */
+/**
+ * The task that sets the commit status of a run; undefined if there is none to set. It shares no lane with the tasks of other runs, because it
+ * ends only after its run: steps/status.ts keeps the order of their statuses.
+ */
 function planStatus({ id: runId, planned }: NewJob, newId: () => string): NewJob | undefined {
   if (planned.kind !== 'agent' || planned.status === undefined) return undefined
   const { status: name, agentId, sessionKey, origin } = planned
   const { place } = origin
   if (place?.commit === undefined) return undefined
-  const { channel, commit } = place
-  return {
-    id: newId(),
-    planned: { kind: 'status', agentId, sessionKey, runId, channel, commit, name },
-    standsFor: toStatusName(runId),
-    // the statuses of one commit and one name are set in the order of their runs
-    lane: `status/${channel}/${commit}/${name}`,
-    state: 'queued',
-    steps: [],
-    events: [],
-  }
-}
-
-/** The purpose of the task that sets the status of a run. */
-function toStatusName(runId: string): string {
-  return `status/${runId}`
+  const plan = {
+    kind: 'status',
+    agentId,
+    sessionKey,
+    runId,
+    channel: place.channel,
+    commit: place.commit,
+    name,
+  } as const
+  const standsFor = toRunTaskName('status', runId)
+  return { id: newId(), planned: plan, standsFor, lane: standsFor, state: 'queued', steps: [], events: [] }
 }
 
 /**

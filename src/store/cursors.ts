@@ -26,3 +26,6 @@ export function listMoves(moves: CursorMoves): CursorMove[] {
  */
 export const oncePrefix = 'once/'
 export const statePrefix = 'state/'
+/** The task that may set a commit status: see jobs/steps/status.ts. */
+export const statusPrefix = 'status/'
+export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix] as const

@@ -35,6 +35,14 @@ export const rowDamaged =
 /** A retry further ahead than this is due at once: no retry waits for more than a day, so the clock was set back. */
 export const clockSetBackMs = 2 * 86_400_000
 
+/** The tasks that wait for the end of a run. */
+export const runTaskKinds = ['status', 'callback'] as const
+
+/** What such a task stands for. */
+export function toRunTaskName(kind: (typeof runTaskKinds)[number], runId: string): string {
+  return `${kind}/${runId}`
+}
+
 /** How the labels of sessions begin. */
 export const sessionMark = 'session:'
 

@@ -227,6 +227,8 @@ export interface Store extends StoreReader, BudgetKeeper {
   /**
    * Queues a dead job again, with zero attempts. Its steps are kept, and of its posts those that were sent; if none was
    * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.
+   * The tasks of a run (`toRunTaskName`) begin again, in any state: without steps, and as if they were added now. One that runs loses its
+   * lease.
    */
   requeue(jobId: string): Promise<boolean>
   /**

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { newId } from '../../src/base/id.ts'
 import type { Step } from '../../src/model/job.ts'
-import type { NewTask } from '../../src/store/records.ts'
+import type { JobReport, NewTask } from '../../src/store/records.ts'
 import { claimOne } from './jobs.ts'
 import { newDelivery, newEvent, newJob, noJobs } from './stage.ts'
 import type { Stage } from './store.ts'
@@ -202,6 +202,65 @@ export function describeTasks(stage: () => Stage): void {
       expect(await store.requeue(task.id)).toBe(true)
       expect(await store.addTask(newTask())).toBe(false)
       expect(await claimOne(store)).toMatchObject({ id: task.id, attempts: 0 })
+    })
+  })
+
+  describe('requeue of a run', () => {
+    const names = ['status', 'callback'] as const
+
+    /** A dead run with its two tasks. */
+    async function storeDeadRun({ store, clock }: ReturnType<typeof stage>) {
+      const run = newJob()
+      const taskOf = (standsFor: string) => newJob({ standsFor, lane: standsFor })
+      const tasks = names.map((kind) => taskOf(`${kind}/${run.id}`))
+      const other = taskOf(`status/${newId()}`)
+      await store.append(newDelivery({ at: clock(), jobs: [run, ...tasks, other] }))
+      const held = await store.claim({ limit: 9, leaseMs: 60_000 })
+      const reportOn = async (id: string, report: JobReport) => {
+        const job = held.find((each) => each.id === id)
+        return job !== undefined && (await store.report(job, report))
+      }
+      await reportOn(run.id, { outcome: { kind: 'dead', error: 'no model' } })
+      const steps: Step[] = [{ name: 'ended', state: 'done', at: clock(), result: 'dead' }]
+      return { run, tasks, other, steps, reportOn }
+    }
+
+    test.each(['queued', 'running', 'done', 'dead'] as const)(
+      'the tasks of a run that is queued again begin again without steps, if they are %s, and no other task does',
+      async (state) => {
+        const { store, clock } = stage()
+        const { run, tasks, other, steps, reportOn } = await storeDeadRun(stage())
+        const outcomes = {
+          queued: { kind: 'retry', afterMs: 60_000, error: 'busy' },
+          running: undefined,
+          done: { kind: 'done' },
+          dead: { kind: 'dead', error: 'refused' },
+        } as const
+        const outcome = outcomes[state]
+        for (const { id } of [...tasks, other]) await reportOn(id, { steps, ...(outcome && { outcome }) })
+        const before = await store.job(other.id)
+        clock.advance(5_000)
+        expect(await store.requeue(run.id)).toBe(true)
+        for (const { id } of tasks)
+          expect(await store.job(id)).toMatchObject({ state: 'queued', steps: [], attempts: 0, createdAt: clock() })
+        expect(await store.job(other.id)).toEqual(before)
+        // the claim of before has lost its lease
+        for (const { id } of tasks) expect(await reportOn(id, { outcome: { kind: 'done' } })).toBe(false)
+        const claimed = await store.claim({ limit: 9, leaseMs: 60_000 })
+        expect(claimed.map(({ id }) => id).toSorted()).toEqual([run.id, ...tasks.map(({ id }) => id)].toSorted())
+      },
+    )
+
+    test('the tasks of a run that is not dead are left as they are', async () => {
+      const { store, clock } = stage()
+      const { run, tasks, steps, reportOn } = await storeDeadRun(stage())
+      await store.requeue(run.id)
+      const [job] = (await store.claim({ limit: 9, leaseMs: 60_000 })).filter(({ id }) => id === tasks[0]?.id)
+      if (job) await store.report(job, { steps })
+      clock.advance(5)
+      expect(await store.requeue(run.id)).toBe(false)
+      expect(await store.job(tasks[0]?.id ?? '')).toMatchObject({ state: 'running', steps })
+      expect(await reportOn(tasks[0]?.id ?? '', {})).toBe(false)
     })
   })
 

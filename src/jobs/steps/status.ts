@@ -1,9 +1,13 @@
 // The steps of a commit status: it is pending while the run waits or works, and then has the result of the run. It is tried until it is set,
-// or until the channel refuses it for good.
+// or until the channel refuses it for good. If several runs set one status of a commit, that of the newest run stays: its task takes the
+// cursor of the status before its first call, and an older task that finds it there sets nothing. A lease lets one task at a time look and
+// call, so that a slow call of an older task cannot end after that of a newer one.
+import { createHash } from 'node:crypto'
 import type { CallbackPlan, CommitStatusPlan } from '../../model/action.ts'
-import type { CommitStatus } from '../../model/channel.ts'
+import type { Channel, CommitStatus } from '../../model/channel.ts'
 import { hasEnded, type Job } from '../../model/job.ts'
 import { findVerdict } from '../../model/verdict.ts'
+import { statusPrefix } from '../../store/cursors.ts'
 import { withDeadline } from '../../base/time.ts'
 import { clampAskedMs, type StepOutcome } from '../retry.ts'
 import { findRunStep } from '../plan.ts'
@@ -18,6 +22,8 @@ const longestLookMs = 60_000
 const longestRetryMs = 300_000
 /** Milliseconds that a channel has to look up a status and to set it. */
 const setTimeoutMs = 60_000
+/** A task that another one keeps from its call waits at most for this long if that one was killed. */
+const turnMs = setTimeoutMs + 15_000
 
 const shared = { of: ['status'], retry: undefined, reportsFirst: false, describeDeath: undefined } as const
 
@@ -85,20 +91,70 @@ function toResult(run: Job | undefined): Result {
     : { state: 'success', text: 'is done' }
 }
 
-async function setStatus(
-  { state, text }: Result,
-  { planned, job }: Input,
-  { channels, lease }: JobContext,
-): Promise<StepOutcome> {
-  const { channel: name, commit, runId } = planned
-  const channel = channels.get(name)
+async function setStatus(result: Result, input: Input, context: JobContext): Promise<StepOutcome> {
+  const { planned, job } = input
+  const { channels, lease, store } = context
+  const channel = channels.get(planned.channel)
   if (channel?.setStatus === undefined) {
-    const detail = `The status is for ${name}, and channels.${name} is not configured. Set channels.${name}.`
+    const detail = `The status is for ${planned.channel}, and channels.${planned.channel} is not configured. Set channels.${planned.channel}.`
     return { kind: 'permanent', status: 'error', detail }
   }
-  // asks the store after a pause that was longer than the lease
-  while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
-  const { setStatus: set } = channel
+  const name = toStatusKey(planned)
+  const turn = await store.lease({ names: [name], leaseMs: turnMs })
+  if (turn.length === 0) return { kind: 'later', afterMs: shortestLookMs, reason: 'Another run sets this status now.' }
+  try {
+    const newer = await takePlace(name, job, context)
+    if (newer !== undefined) {
+      return {
+        kind: 'recorded',
+        step: { state: 'skipped', detail: `A newer run sets this status: see the task ${newer}.` },
+      }
+    }
+    // asks the store after a pause that was longer than the lease
+    while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
+    return await callChannel(result, input, { ...context, setStatus: channel.setStatus })
+  } finally {
+    // a lease that cannot be ended runs out
+    await store.endLeases(turn).catch(() => undefined)
+  }
+}
+
+/** One name for the status of a commit. A hash, because a payload may name a long repository. */
+function toStatusKey({ channel, commit, name }: CommitStatusPlan): string {
+  return `${statusPrefix}${createHash('sha256')
+    .update(JSON.stringify([channel, commit, name]))
+    .digest('hex')}`
+}
+
+/**
+ * Notes this task as the newest one of its status. Returns the id of a newer one, which has the status then. One that can set nothing any
+ * more does not count, because the status would stay pending.
+ */
+async function takePlace(name: string, job: Job, context: JobContext): Promise<string | undefined> {
+  const { store, config, clock } = context
+  const from = await store.cursor(name)
+  const knownId = from?.split(' ')[1]
+  if (knownId === job.id) return undefined
+  const known = knownId === undefined ? undefined : await store.job(knownId)
+  const isAlive = known !== undefined && (known.state === 'done' || !hasEnded(known.state))
+  if (isAlive && isNewer(known, job)) return known.id
+  // no task waits for longer
+  const until = clock() + config.store.retainDays * 86_400_000
+  const moved = await store.appendAll([], { name, from, to: `${until} ${job.id}` })
+  return moved === 'moved' ? await takePlace(name, job, context) : undefined
+}
+
+/** A task that begins again, because its run was queued again, counts as a new one. */
+function isNewer(one: Job, other: Job): boolean {
+  return one.createdAt === other.createdAt ? one.id > other.id : one.createdAt > other.createdAt
+}
+
+async function callChannel(
+  { state, text }: Result,
+  { planned, job }: Input,
+  { lease, setStatus: set }: JobContext & { readonly setStatus: NonNullable<Channel['setStatus']> },
+): Promise<StepOutcome> {
+  const { channel: name, commit, runId } = planned
   const ended = await withDeadline({ outer: lease.signal, ms: setTimeoutMs }, (signal) =>
     set({ commit, name: planned.name, state, description: `Run ${runId} ${text}.`, signal }),
   )

@@ -1,6 +1,6 @@
 // Changes of stored deliveries. Each function runs in a transaction of its caller.
 import { type Appended, type NewDelivery, type Settlement } from '../records.ts'
-import { type CursorMove, type CursorMoves, listMoves, oncePrefix, statePrefix } from '../cursors.ts'
+import { type CursorMove, type CursorMoves, listMoves, expiringPrefixes } from '../cursors.ts'
 import { pruneAccounts } from './budgets.ts'
 import {
   appendBatch,
@@ -237,7 +237,7 @@ export async function pruneStep(query: Query, before: number, now: string): Prom
     `DELETE FROM sessions WHERE (agent_id, session_key) IN
       (SELECT agent_id, session_key FROM sessions WHERE updated_at < $1 LIMIT $2) RETURNING agent_id`,
     `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
-      WHERE CASE WHEN starts_with(name, '${oncePrefix}') OR starts_with(name, '${statePrefix}')
+      WHERE CASE WHEN ${expiringPrefixes.map((prefix) => `starts_with(name, '${prefix}')`).join(' OR ')}
         THEN split_part(value, ' ', 1)::bigint < ${now} ELSE false END LIMIT $2) AND $1::bigint > 0 RETURNING name`,
     pruneAccounts,
     `DELETE FROM leases WHERE name IN (SELECT name FROM leases WHERE until < $1 LIMIT $2) RETURNING name`,

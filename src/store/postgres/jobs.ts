@@ -1,6 +1,6 @@
 // Claims and tasks. The clock is the database's. No statement waits for a job that another gateway has locked.
 import { type Row, toClaimedJob } from '../rows.ts'
-import { clockSetBackMs, leaseLost } from '../rules.ts'
+import { clockSetBackMs, leaseLost, runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
 import type { FlowClaimed } from '../flow-script.ts'
@@ -203,6 +203,16 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   await query('DELETE FROM endings WHERE job_seq = $1', seq)
   const [parts] = await query('SELECT posts FROM job_parts WHERE job_seq = $1', seq)
   await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', seq, toSentPosts(parts))
+  const names = runTaskKinds.map((kind) => toRunTaskName(kind, id))
+  // the fence of a task is not that of its last claim, so a report of that claim is refused
+  const restarted = await query(
+    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, lane = NULL, gate = 0, created_at = ${now}, run_at = ${now},
+      locked_until = NULL, failing_since = NULL, last_error = NULL, ended_at = NULL WHERE stands_for = ANY ($1::text[]) RETURNING seq`,
+    names,
+  )
+  const seqs = restarted.map((task) => Number(task['seq']))
+  await query('DELETE FROM endings WHERE job_seq = ANY ($1::bigint[])', seqs)
+  await query(`UPDATE job_parts SET steps = '[]', step_names = '{}' WHERE job_seq = ANY ($1::bigint[])`, seqs)
   return true
 }
 

@@ -4,7 +4,7 @@ import { pruneAccounts } from './budgets.ts'
 import type { Database } from './driver.ts'
 import { dropJobs } from './endings.ts'
 import type { OperationOf, Results } from './operations.ts'
-import { oncePrefix, statePrefix } from '../cursors.ts'
+import { expiringPrefixes } from '../cursors.ts'
 
 /**
  * Visits deliveries in order of arrival, from `after` on. Deletes those that ended before `before`, with their jobs, and drops
@@ -39,7 +39,7 @@ const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
 
 /** The first word of the value is a moment: CAST reads the digits at its beginning. */
 const deleteExpiredCursors = `DELETE FROM cursors WHERE name IN (SELECT name FROM cursors
-  WHERE (name GLOB '${oncePrefix}*' OR name GLOB '${statePrefix}*') AND CAST(value AS INTEGER) < ?1 LIMIT ?2)`
+  WHERE (${expiringPrefixes.map((prefix) => `name GLOB '${prefix}*'`).join(' OR ')}) AND CAST(value AS INTEGER) < ?1 LIMIT ?2)`
 
 /** Deletes old events, messages, sessions and tasks. Returns how many rows it changed; call it until it returns 0. */
 export function prune(db: Database, operation: OperationOf<'prune'>): number {

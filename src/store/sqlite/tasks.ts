@@ -1,4 +1,5 @@
 // Jobs that are queued without a new delivery: tasks, which no delivery caused, and dead jobs that are queued again.
+import { runTaskKinds, toRunTaskName } from '../rules.ts'
 import type { Database } from './driver.ts'
 import { closeLane, openLane, toGate } from './jobs.ts'
 import type { OperationOf } from './operations.ts'
@@ -36,5 +37,20 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
     seq,
   )
   openLane(db, lane, at)
+  for (const kind of runTaskKinds) restartTask(db, toRunTaskName(kind, id), at)
   return true
+}
+
+/** The fence of the task is not that of its last claim, so a report of that claim is refused. */
+function restartTask(db: Database, standsFor: string, at: number): void {
+  for (const { seq = null, lane = null } of db.all('SELECT seq, lane FROM jobs WHERE stands_for = ?', standsFor)) {
+    db.run('DELETE FROM endings WHERE job_seq = ?', seq)
+    db.run(
+      `UPDATE jobs SET state = 'queued', steps = '[]', fence = 0, attempts = 0, lane = NULL, gate = 0, created_at = ?1, run_at = ?1,
+        locked_until = NULL, failing_since = NULL, last_error = NULL, ended_at = NULL, ended_by = NULL WHERE seq = ?2`,
+      at,
+      seq,
+    )
+    openLane(db, lane, at)
+  }
 }

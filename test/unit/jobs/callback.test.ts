@@ -56,6 +56,39 @@ function open(statuses: number[] = [], answer?: () => RunResult | undefined) {
 const dead: RunResult = { status: 'error', retryable: false, detail: 'The model refuses: "secret words".' }
 
 describe('the callback of a run', () => {
+  test('tells the end of a dead run again after the run was queued again', async () => {
+    const { accept, posted, turns, store, lookForJobs } = open()
+    const { runId } = await accept()
+    turns[0]?.end(dead)
+    await pass(60_000)
+    expect(posted.map(({ id }) => id)).toEqual([`msg_${runId}_run_dead`])
+    expect(await store.requeue(runId)).toBe(true)
+    lookForJobs()
+    await pass(60_000)
+    expect(posted).toHaveLength(1)
+    turns[1]?.end(ok('Good.'))
+    await pass(60_000)
+    expect(posted.map(({ id, body }) => [id, body.type])).toEqual([
+      [`msg_${runId}_run_dead`, 'run.dead'],
+      [`msg_${runId}_run_done`, 'run.done'],
+    ])
+  })
+
+  test('tells only the new end if the first end could not be posted before the run was queued again', async () => {
+    const { accept, posted, turns, store, lookForJobs } = open([503, 503, 503, 503, 503, 503])
+    const { runId } = await accept()
+    turns[0]?.end(dead)
+    await pass(20_000)
+    const before = posted.length
+    expect(before).toBeGreaterThan(0)
+    await store.requeue(runId)
+    lookForJobs()
+    await pass(1_000)
+    turns[1]?.end(ok('Good.'))
+    await pass(600_000)
+    expect(new Set(posted.slice(before).map(({ body }) => body.type))).toEqual(new Set(['run.done']))
+  })
+
   test('is posted once after the end, signed, to the endpoint of the configuration', async () => {
     const { accept, posted, urls, turns, jobOf } = open()
     const { runId, callbackId } = await accept({ verdicts: ['pass', 'fail'] })

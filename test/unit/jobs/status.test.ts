@@ -134,23 +134,102 @@ describe('the status of a commit', () => {
     },
   )
 
-  test('two runs for one commit set its status in their order, so that the last one counts', async () => {
+  test('a run that waits does not hold up the status of a later run, and its own end changes nothing then', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
-    const [first] = await stage.accept(planned())
-    const [second] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    const [first, firstStatus] = await stage.accept(planned())
+    const [second, secondStatus] = await stage.accept(planned({ sessionKey: 'hook:b' }))
     await pass(0)
-    turns[0]?.end(failed)
-    await pass(100)
+    // the provider asks it to come again in an hour
+    turns[0]?.end({ status: 'unavailable', detail: 'Come again.', retryAfterMs: 3_600_000 })
+    await pass(10_000)
     turns[1]?.end(ok('Good.'))
     await pass(60_000)
-    expect(shown(commit.statuses)).toEqual([
-      `pending: Run ${first} has not ended.`,
-      `error: Run ${first} failed.`,
-      expect.stringContaining(`Run ${second}`),
-      ...(commit.statuses.length === 4 ? [`success: Run ${second} is done.`] : []),
+    const both = [`pending: Run ${first} has not ended.`, `pending: Run ${second} has not ended.`]
+    expect(shown(commit.statuses)).toEqual([...both, `success: Run ${second} is done.`])
+    await stage.store.end(first ?? '', { state: 'cancelled', reason: 'Somebody asked for it.' })
+    await pass(120_000)
+    expect(commit.statuses).toHaveLength(3)
+    const late = await stage.jobOf(firstStatus)
+    expect(stepsOf(late)).toEqual(['pending done', 'ended done', 'status skipped'])
+    expect(late.steps.at(-1)?.detail).toBe(`A newer run sets this status: see the task ${secondStatus}.`)
+  })
+
+  test('runs with statuses of other names for one commit set each of them', async () => {
+    const commit = createCommit()
+    const runner = scriptedRunner(() => ok('Good.'))
+    open(stage, commit, runner)
+    await stage.accept(planned(), planned({ status: 'licence', sessionKey: 'hook:b' }))
+    await pass(60_000)
+    const last = new Map(commit.statuses.map(({ context, state }) => [context, state]))
+    expect([...last]).toEqual([
+      ['review', 'success'],
+      ['licence', 'success'],
     ])
-    expect(commit.statuses.at(-1)?.state).toBe('success')
+  })
+
+  test('a status whose newest run cannot set it any more gets the result of the run before', async () => {
+    const commit = createCommit()
+    const { turns } = open(stage, commit)
+    await stage.accept(planned())
+    const [, status = ''] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await pass(0)
+    await stage.store.end(status, { state: 'cancelled', reason: 'Somebody asked for it.' })
+    await pass(30_000)
+    turns[0]?.end(ok('Good.'))
+    await pass(60_000)
+    expect(shown(commit.statuses).at(-1)).toBe('success: Run job-1 is done.')
+  })
+
+  test('a call that ends late, of a run that is not the newest any more, comes before that of the newest run', async () => {
+    const commit = createCommit()
+    const order: string[] = []
+    let answerFirst = () => {}
+    const slow: typeof fetch = async (...given) => {
+      const [, init] = given
+      if (init?.method === 'POST' && order.length === 0) {
+        order.push('first call')
+        await new Promise<void>((resolve) => (answerFirst = resolve))
+      }
+      return await commit.request(...given)
+    }
+    open(
+      stage,
+      { request: slow },
+      scriptedRunner(() => ok('Good.')),
+    )
+    await stage.accept(planned())
+    await pass(0)
+    await stage.accept(planned({ sessionKey: 'hook:b' }))
+    await pass(5_000)
+    expect(order).toEqual(['first call'])
+    expect(commit.statuses).toEqual([])
+    answerFirst()
+    await pass(60_000)
+    expect(shown(commit.statuses).at(-1)).toBe('success: Run job-3 is done.')
+    expect(shown(commit.statuses).findIndex((text) => text.includes('job-3'))).toBeGreaterThan(
+      shown(commit.statuses).findLastIndex((text) => text.includes('job-1')),
+    )
+  })
+
+  test('a dead run that is queued again is pending again, tells its new end, and wins over runs that started before', async () => {
+    const commit = createCommit()
+    const { turns } = open(stage, commit)
+    const [first = '', status] = await stage.accept(planned())
+    const [second] = await stage.accept(planned({ sessionKey: 'hook:b' }))
+    turns[0]?.end(failed)
+    await pass(60_000)
+    turns[1]?.end(ok('Other.'))
+    await pass(60_000)
+    expect(shown(commit.statuses).at(-1)).toBe(`success: Run ${second} is done.`)
+    expect(await stage.store.requeue(first)).toBe(true)
+    stage.lookForJobs()
+    await pass(10_000)
+    expect(shown(commit.statuses).at(-1)).toBe(`pending: Run ${first} has not ended.`)
+    turns[2]?.end(ok('Good.'))
+    await pass(60_000)
+    expect(shown(commit.statuses).at(-1)).toBe(`success: Run ${first} is done.`)
+    expect(stepsOf(await stage.jobOf(status))).toEqual(['pending done', 'ended done', 'status done'])
   })
 
   test('a run of a request without a commit sets no status', async () => {
