@@ -1,17 +1,39 @@
 import { availableParallelism } from 'node:os'
+import { relative } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
+import type { TestModule } from 'vitest/node'
 
 /** These count memory, processor time or the versions that go live, so nothing else may run. */
 const measured = ['cost', 'linear-cost', 'many', 'page', 'thousand'].map((name) => `test/long/${name}.test.ts`)
+
+/** Prints the tests that passed only when they were tried again, with what failed before, so that they are mended. */
+function printFlaky(modules: readonly TestModule[]): void {
+  for (const { moduleId, children } of modules) {
+    for (const test of children.allTests('passed')) {
+      const { flaky = false, retryCount = 0 } = test.diagnostic() ?? {}
+      if (!flaky) continue
+      const errors = (test.result().errors ?? []).map(({ message, stacks }) => {
+        const { file, line } = stacks?.find((frame) => frame.file === moduleId) ?? stacks?.[0] ?? {}
+        return `\n    ${message.split('\n').slice(0, 5).join('\n    ')}\n    at ${relative('.', file ?? '')}:${line}`
+      })
+      console.log(
+        `FLAKY, passed at try ${retryCount + 1}: ${relative('.', moduleId)} > ${test.fullName}${errors.join('')}`,
+      )
+    }
+  }
+}
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   resolve: { alias: { hookloom: new URL('../src/index.ts', import.meta.url).pathname } },
   test: {
-    testTimeout: 20_000,
-    // in CI other processes can slow a test down. A defect fails both times, because CI fixes the seed of random cases
-    retry: process.env['CI'] === undefined ? 0 : 1,
-    hookTimeout: 30_000,
+    // these end a test that hangs. None is short enough to depend on the speed of the machine
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
+    // in CI other processes can slow a test down. A defect fails each time, because CI fixes the seed of random cases
+    retry: process.env['CI'] === undefined ? 0 : 2,
+    reporters: ['default', { onTestRunEnd: printFlaky }],
     setupFiles: ['test/setup.ts'],
     // printed text is compared without colours, even where CI sets them
     env: { NO_COLOR: '1' },

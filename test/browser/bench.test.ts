@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
 import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, transform, usual, openTab } from './stage.ts'
 
-const wait = { timeout: 15_000 }
+const wait = { timeout: 60_000 }
 const hostile = { text: '<img src=x onerror=alert(1)> \u202e\u001b[31m', skip: false }
 
-describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', { timeout: 60_000 }, () => {
+describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
   let stage: Stage
   let page: Page
   const body = () => page.locator('#bench-body')
@@ -25,7 +25,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', { timeout:
   beforeAll(async () => {
     stage = await startStage({ ...usual, development: true })
     page = await stage.open()
-  }, 60_000)
+  })
   afterAll(() => stage.close())
 
   test('a gateway without deliveries shows its URL, a command to paste, and sends a test event', async () => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { gatewayToken, writeConfig } from '../e2e/gateway.ts'
 import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage } from './stage.ts'
 
-const wait = { timeout: 15_000 }
+const wait = { timeout: 60_000 }
 const reply = String.raw`# The build
 
 It **failed** in billing:
@@ -53,7 +53,7 @@ const makeConfig = (secret: string) => ({
   },
 })
 
-describe.skipIf(!hasBrowser)('the page of an operator in Chromium', { timeout: 60_000 }, () => {
+describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   let stage: Stage
   let page: Page
   const row = (id: string) => page.locator(`#row-${id}`)
@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', { timeout: 6
       files: { 'reply.md': reply },
     })
     page = await stage.open()
-  }, 60_000)
+  })
   afterAll(() => stage.close())
 
   test('a pause is shown above the list with who, until when and why, its run says why it waits, and a button resumes it', async () => {
@@ -107,7 +107,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', { timeout: 6
     expect(await budgets.innerText()).toMatch(/daily each 1d, until /)
     const senders = page.getByRole('region', { name: 'Senders', exact: true })
     await expect
-      .poll(async () => (await senders.count()) > 0 && (await senders.innerText()), { timeout: 40_000 })
+      .poll(async () => (await senders.count()) > 0 && (await senders.innerText()))
       .toMatch(/plain[^]*not known yet/)
     expect(await findBarriers(page)).toEqual([])
   })

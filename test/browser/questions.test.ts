@@ -6,7 +6,7 @@ import { githubToken, startGitHub } from '../e2e/fakes/github-deliveries.ts'
 import { hookToken, writeFiles } from '../e2e/gateway.ts'
 import { findBarriers, hasBrowser, openTab, show, type Stage, startStage } from './stage.ts'
 
-const wait = { timeout: 15_000 }
+const wait = { timeout: 60_000 }
 const file = 'hooks/transforms/orders.ts'
 const code = (line: string) => `export default ({ payload }) => {
   ${line}
@@ -14,7 +14,7 @@ const code = (line: string) => `export default ({ payload }) => {
 }`
 const broken = code('if (payload.order.by === undefined) throw new TypeError("no buyer")')
 
-describe.skipIf(!hasBrowser)('the questions of a person in Chromium', { timeout: 60_000 }, () => {
+describe.skipIf(!hasBrowser)('the questions of a person in Chromium', () => {
   let stage: Stage
   let page: Page
   let github: Awaited<ReturnType<typeof startGitHub>>
@@ -44,7 +44,7 @@ describe.skipIf(!hasBrowser)('the questions of a person in Chromium', { timeout:
     await stage.post('orders', { order: { no: 'o-1', by: 'Ada' } })
     for (const no of ['o-2', 'o-3']) await stage.post('orders', { order: { no } })
     page = await stage.open()
-  }, 60_000)
+  })
   afterAll(() => stage.close())
 
   test('the list shows which deliveries failed, and why, without a click', async () => {

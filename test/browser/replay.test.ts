@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { writeFiles } from '../e2e/gateway.ts'
 import { findBarriers, hasBrowser, shoot, show, type Stage, startStage } from './stage.ts'
 
-const wait = { timeout: 15_000 }
+const wait = { timeout: 60_000 }
 const file = 'hooks/transforms/x.ts'
 const fixture = 'hooks/transforms/x.fixtures/keeps-it.json'
 const config = (hold = false) => ({
@@ -33,7 +33,7 @@ const kinds = ['same', 'field', 'field', 'skip', 'throw', 'same', 'same', 'same'
 
 describe.skipIf(!hasBrowser)(
   'the replay on the page in Chromium (apt-get install chromium, or CHROMIUM=<file>)',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   () => {
     let stage: Stage
     let page: Page
@@ -48,7 +48,7 @@ describe.skipIf(!hasBrowser)(
       for (const kind of kinds) await stage.post('x', { kind })
       page = await stage.open({ hash: 'view=replay' })
       await says('10 requests, no difference.')
-    }, 60_000)
+    })
     afterAll(() => stage.close())
 
     test('the replay follows a save by itself, and classifies one field, one skip, one exception and a field of the clock exactly', async () => {

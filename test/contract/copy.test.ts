@@ -168,7 +168,7 @@ async function fill(place: StorePlace): Promise<void> {
 
 describe.skipIf(whyNoPostgres)(
   `a copy${whyNoPostgres === undefined ? '' : ` (skipped: ${whyNoPostgres})`}`,
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   () => {
     test('a copy from SQLite to Postgres and back shows everything that the first store shows, in its order', async () => {
       const [first, second, third, fourth] = [newFile(), await newDatabase(), newFile(), await newDatabase()]

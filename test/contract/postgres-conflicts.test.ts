@@ -45,7 +45,7 @@ type Waiting = {
 async function othersWait(client: Client): Promise<void> {
   // not pg_stat_activity, which a transaction reads once
   const sql = 'SELECT 1 FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))'
-  await vi.waitUntil(async () => (await client.query(sql)).rowCount !== 0, { timeout: 5_000, interval: 5 })
+  await vi.waitUntil(async () => (await client.query(sql)).rowCount !== 0, { timeout: 60_000, interval: 5 })
 }
 
 const outcomes: readonly NonNullable<JobReport['outcome']>[] = [
@@ -58,7 +58,7 @@ const outcomes: readonly NonNullable<JobReport['outcome']>[] = [
 describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPostgres ?? 'there is one'})`, () => {
   test(
     'turns that are replaced while their owner reports end once, and the newer ones run',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const { clock, one, other, add, claim } = await openPair()
       const keys = Array.from({ length: 12 }, (_, index) => `k${index}`)

@@ -14,7 +14,7 @@ import { newTask } from './tasks.ts'
 const never = 3_600_000
 const quiet = { pingMs: never, pongMs: never, pollMs: never }
 const clock = createClock()
-const slow = { timeout: 20_000 }
+const slow = { timeout: 60_000 }
 
 let closing: (() => Promise<unknown>)[] = []
 afterEach(async () => {

@@ -32,7 +32,7 @@ const mappings = [
 // with a template that begins with a placeholder, the sender chooses the key
 const hooks = { mappings, allowRequestSessionKey: true }
 /** No test waits this long: a request that is not held is answered earlier. */
-const patience = 10_000
+const patience = 60_000
 
 let gateway: Inside
 const ask = (hook: string, body: unknown, headers?: Headers) => post(gateway.port, `/hooks/${hook}`, body, headers)
@@ -214,7 +214,7 @@ describe('pending deliveries', () => {
     expect(twin.body).toBe(first.body)
     expect(await recordOf(first, dir)).toMatchObject({ state: 'pending', jobs: [] })
     release()
-    await vi.waitUntil(async () => (await recordOf(first, dir))?.state === 'accepted', { timeout: 10_000 })
+    await vi.waitUntil(async () => (await recordOf(first, dir))?.state === 'accepted', { timeout: 60_000 })
     const record = await recordOf(first, dir)
     expect(record?.jobs.map(({ planned }) => planned.kind === 'agent' && planned.action.message)).toEqual([
       'through the gate',

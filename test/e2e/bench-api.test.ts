@@ -30,7 +30,7 @@ const mappings = [
   },
 ]
 
-describe('the bench of the admin API', { timeout: 60_000 }, () => {
+describe('the bench of the admin API', () => {
   let gateway: Inside
 
   async function call(path: string, body?: unknown, url = gateway.adminUrl): Promise<Record<string, unknown>> {

@@ -18,7 +18,7 @@ const config = { hooks: { retain: 50, mappings } }
 async function save(gateway: Inside, files: Record<string, string>): Promise<void> {
   const before = (await readSaves(gateway.dir)).length
   writeFiles(gateway.dir, files)
-  await expect.poll(async () => (await readSaves(gateway.dir)).length, { timeout: 30_000 }).toBe(before + 1)
+  await expect.poll(async () => (await readSaves(gateway.dir)).length).toBe(before + 1)
 }
 
 describe('hookloom bisect', { timeout: 180_000 }, () => {
@@ -27,7 +27,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
       config,
       files: { [module]: code('one', '0'), ...helper('say'), '.env': 'SOME_SECRET=never-in-a-save\n' },
     })
-    await expect.poll(() => readSaves(gateway.dir), { timeout: 30_000 }).toHaveLength(1)
+    await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
     const sent = await post({ url: gateway.url, token: hookToken }, 'x', { n: 1 })
     const id = String(sent['deliveryId'])
     expect(await runCommand(['bisect', id], gateway)).toMatchObject({
@@ -88,7 +88,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
 
   test('code that fails to load is not remembered, because it never served', async () => {
     const gateway = await startInside({ config, files: { [module]: code('one', '0'), ...helper('say') } })
-    await expect.poll(() => readSaves(gateway.dir), { timeout: 30_000 }).toHaveLength(1)
+    await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
     writeFiles(gateway.dir, { [module]: 'export default ({' })
     await save(gateway, { [module]: code('two', '1') })
     const texts = (await readSaves(gateway.dir)).map(({ files }) => files[module])

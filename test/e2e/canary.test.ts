@@ -149,7 +149,7 @@ beforeAll(async () => {
   await readAdmin(second)
   await second.stop()
   printed = first.output() + second.output()
-}, 120_000)
+})
 
 const all = () => [printed, ...pages, ...answers.map(({ headers, body }) => JSON.stringify(headers) + body)]
 

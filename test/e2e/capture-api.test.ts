@@ -24,7 +24,7 @@ const code = `export default ({ payload }, { replay }) => {
   return payload.skip ? null : { message: (replay ? 'replayed ' : 'Hello ') + payload.name }
 }\n`
 
-describe('POST /api/deliveries/<id>/capture', { timeout: 60_000 }, () => {
+describe('POST /api/deliveries/<id>/capture', () => {
   let gateway: Inside
   const folder = (name: string) => join(gateway.dir, root, name)
   const read = (file: string) => JSON.parse(readFileSync(file, 'utf8'))

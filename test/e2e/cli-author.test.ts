@@ -27,7 +27,7 @@ const mapped = (module: string, more: object = {}) => ({
 })
 const root = 'hooks/transforms'
 
-describe('hookloom new', { timeout: 60_000 }, () => {
+describe('hookloom new', () => {
   test('new writes a module, a fixture that passes and a mapping, and keeps every comment', async () => {
     const dir = makeConfigDir()
     writeFileSync(
@@ -107,7 +107,7 @@ describe('hookloom new', { timeout: 60_000 }, () => {
   })
 })
 
-describe('hookloom test', { timeout: 60_000 }, () => {
+describe('hookloom test', () => {
   const files = {
     [`${root}/x.ts`]: says('Hello'),
     [`${root}/x.fixtures/bad.json`]: fixture('Bye Ada'),
@@ -206,7 +206,7 @@ describe('hookloom test', { timeout: 60_000 }, () => {
   })
 })
 
-describe('hookloom capture', { timeout: 60_000 }, () => {
+describe('hookloom capture', () => {
   const secretHeaders = { 'x-acme-signature': 'sig-1', 'x-api-key': 'key-1', 'x-acme-time': '12' }
   const payload = {
     name: 'Ada',
@@ -265,7 +265,7 @@ describe('hookloom capture', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the guide to the first transform', { timeout: 60_000 }, () => {
+describe('the guide to the first transform', () => {
   test('each step of the guide works as it is printed', async () => {
     const home = makeFolder()
     const dir = join(home, '.hookloom')

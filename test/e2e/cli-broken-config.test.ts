@@ -17,7 +17,7 @@ function expectWarned({ stderr }: Ran, reason: string): void {
   expect(stderr).toContain('"hookloom check"')
 }
 
-describe('an invalid configuration beside a running gateway', { timeout: 60_000 }, () => {
+describe('an invalid configuration beside a running gateway', () => {
   let gateway: Gateway
   let sound: string
   let deliveryId: string
@@ -27,7 +27,7 @@ describe('an invalid configuration beside a running gateway', { timeout: 60_000 
     sound = readFileSync(join(gateway.dir, 'hookloom.jsonc'), 'utf8')
     await post(gateway, 'wake', { text: 'The kettle boils' })
     deliveryId = String((await post(gateway, 'later', {}))['deliveryId'])
-  }, 60_000)
+  })
 
   const save = (text: string) => writeFileSync(join(gateway.dir, 'hookloom.jsonc'), text)
   const run = (...args: string[]) => runCommand(args, { dir: gateway.dir })
@@ -82,7 +82,7 @@ describe('an invalid configuration beside a running gateway', { timeout: 60_000 
   })
 })
 
-describe('an invalid configuration without a gateway', { timeout: 60_000 }, () => {
+describe('an invalid configuration without a gateway', () => {
   test('commands find the store by the readable part of the configuration, else at its default place', async () => {
     for (const file of ['elsewhere/kept.db', 'state/hookloom.db']) {
       const gateway = await startGateway({ config: { ...config, store: { file } }, files })

@@ -15,7 +15,7 @@ const sound = {
   files: { 'hooks/transforms/in.ts': 'export default () => ({ message: "hello" })\n' },
 }
 
-describe('check', { timeout: 60_000 }, () => {
+describe('check', () => {
   test.each(['check', 'start'])(
     'a configuration with three mistakes makes %s print three lines and exit 78',
     async (command) => {
@@ -159,9 +159,9 @@ test('a gateway that starts with code that fails its fixture says so in its log,
   const [finding] = doctor.json().filter(({ name }) => name === 'gateway')
   expect(finding).toMatchObject({ ok: false, detail: expect.stringMatching(told) })
   expect(doctor.code).toBe(70)
-}, 60_000)
+})
 
-describe('doctor', { timeout: 60_000 }, () => {
+describe('doctor', () => {
   test('doctor finds a running gateway and its store, and says if none runs', async () => {
     const gateway = await startGateway(sound)
     const beside = await runCommand(['doctor', '--json'], { dir: gateway.dir })
@@ -230,7 +230,7 @@ describe('doctor', { timeout: 60_000 }, () => {
     const other = await post({ url: gateway.url, token: hookToken }, 'agent', { message: 'y', deliver: false })
     const health = async () =>
       (await (await fetch(`${gateway.adminUrl}/api/health`, asOperator)).json()) as HealthFields
-    await vi.waitFor(async () => expect((await health()).slots.turns).toHaveLength(1))
+    await vi.waitFor(async () => expect((await health()).slots.turns).toHaveLength(1), { timeout: 60_000 })
     const { slots } = await health()
     expect(slots).toMatchObject({ used: 1, most: 1, fullSince: expect.any(String), turns: [{ jobId: runId }] })
     const [turn = { since: '', until: '' }] = slots.turns
@@ -348,7 +348,7 @@ describe('doctor', { timeout: 60_000 }, () => {
   })
 })
 
-test('schema prints a JSON Schema that knows the keys of the configuration', { timeout: 60_000 }, async () => {
+test('schema prints a JSON Schema that knows the keys of the configuration', async () => {
   const { code, stdout } = await runCommand(['schema'])
   const schema: unknown = JSON.parse(stdout)
   expect(schema).toMatchObject({ type: 'object', properties: { hooks: { properties: { token: {} } } } })

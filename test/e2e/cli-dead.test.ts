@@ -4,7 +4,7 @@ import { hookToken, startGateway } from './gateway.ts'
 
 test(
   'retry --dead runs again all that list --dead shows, and drop ends a dead run for good',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const gateway = await startGateway({
       config: {
@@ -25,7 +25,7 @@ test(
         expect(found.map(({ kind }) => kind)).toEqual(['agent', 'heartbeat'])
         return found
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
     const [run, heartbeat] = dead.map(({ jobId }) => jobId)
     const retried = (await runCommand(['retry', '--dead', '--json'], { dir })).json()
@@ -40,7 +40,7 @@ test(
         const [record] = (await runCommand(['show', deliveryId, '--json'], { dir })).json()
         expect(record).toMatchObject({ jobs: [{ state: 'dead' }] })
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
     const dropped = await runCommand(['drop', String(run)], { dir })
     expect(dropped).toMatchObject({ code: 0, stderr: '', stdout: `${deliveryId} is dropped. It will not run.\n` })

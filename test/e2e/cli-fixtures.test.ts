@@ -11,7 +11,7 @@ const readFixture = (dir: string, name = 'mine') =>
   JSON.parse(readFileSync(join(dir, root, `${name}.fixtures/first.json`), 'utf8'))
 const passes = { code: 0, stdout: expect.stringContaining('1 passed, 0 failed') }
 
-describe('hookloom new --from', { timeout: 60_000 }, () => {
+describe('hookloom new --from', () => {
   test('new --from takes a payload from a file, without its secrets, and its fixture passes', async () => {
     const dir = makeConfigDir({
       files: { 'mine.json': '{"order":{"title":"Tea"},"access_token":"s3cret","link":"https://u:s3cret@x.example"}' },
@@ -106,7 +106,7 @@ describe('hookloom new --from', { timeout: 60_000 }, () => {
   })
 })
 
-describe('hookloom test', { timeout: 60_000 }, () => {
+describe('hookloom test', () => {
   const mapped = { hooks: { mappings: [{ match: { path: 'x' }, transform: { module: 'x.ts' } }] } }
   const says = 'export default ({ payload }) => ({ message: `Hello ${payload.name}`, name: "N" })\n'
   const open = (source: string, fixture: object) =>

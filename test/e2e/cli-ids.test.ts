@@ -27,7 +27,7 @@ function toPrefix(id: string, others: readonly string[]): string {
   return id.slice(0, length)
 }
 
-describe('an id on the command line', { timeout: 60_000 }, () => {
+describe('an id on the command line', () => {
   let gateway: Inside
   let [several, one, parked]: string[] = []
   let ids: string[] = []
@@ -42,7 +42,7 @@ describe('an id on the command line', { timeout: 60_000 }, () => {
     ]
     ids = posted.map(({ deliveryId }) => String(deliveryId))
     ;[several, one, parked] = ids
-  }, 60_000)
+  })
 
   const show = async (id: string) => {
     const { json, ...ran } = await runCommand(['show', id, '--json'], { dir: gateway.dir })

@@ -63,7 +63,7 @@ export function onPush({ payload }: { payload: { repository?: { full_name?: stri
   'hooks/transforms/lib/title.ts': 'export const toTitle = (name: string) => `Push to ${name}`\n',
 }
 
-describe('init --from openclaw.json', { timeout: 60_000 }, () => {
+describe('init --from openclaw.json', () => {
   test('init --from makes a directory that check accepts, with hooks, agents, models and channels', async () => {
     const { dir, code, stdout } = await bring({ 'openclaw.json': openclaw, ...transforms })
     expect(code).toBe(0)
@@ -300,7 +300,7 @@ const withHeader = (name: string, value: string) => ({
   match: { type: 'value', value, parameter: { source: 'header', name } },
 })
 
-describe('init --from hooks.json', { timeout: 60_000 }, () => {
+describe('init --from hooks.json', () => {
   test('rules become proofs, arguments become templates, and check accepts them', async () => {
     const hooks = [
       {

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand, runProcess } from './command.ts'
 import { makeConfigDir, makeFolder, post, startGateway, toChildEnv, writeFiles } from './gateway.ts'
 
-describe('init', { timeout: 60_000 }, () => {
+describe('init', () => {
   test('init makes a directory that check accepts and only its owner can read', async () => {
     const dir = join(makeFolder(), 'home')
     const made = await runCommand(['init'], { dir })
@@ -107,7 +107,7 @@ describe('init', { timeout: 60_000 }, () => {
   })
 })
 
-describe('dev', { timeout: 60_000 }, () => {
+describe('dev', () => {
   test('dev prints a curl line and a send line that work as printed', async () => {
     const dir = await initOnAnyPort()
     const gateway = await startGateway({ dir, command: 'dev' })

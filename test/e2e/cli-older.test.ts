@@ -7,7 +7,7 @@ const config = {
   hooks: { mappings: [{ match: { path: 'parts' }, action: 'wake', forEach: 'parts', textTemplate: '{{parts[0]}}' }] },
 }
 
-describe('older rows', { timeout: 60_000 }, () => {
+describe('older rows', () => {
   let gateway: Gateway
   let ids: string[]
 
@@ -16,7 +16,7 @@ describe('older rows', { timeout: 60_000 }, () => {
     const posted = [await post(gateway, 'parts', { parts: ['a', 'b', 'c'] })]
     for (const text of ['d', 'e', 'f']) posted.push(await post(gateway, 'wake', { text }))
     ids = posted.map(({ deliveryId }) => String(deliveryId))
-  }, 60_000)
+  })
 
   const read = async (...args: string[]) => {
     const ran = await runCommand([...args, '--json'], { dir: gateway.dir })

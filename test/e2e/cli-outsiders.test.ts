@@ -49,7 +49,7 @@ const files = {
   }),
 }
 
-describe('own presets', { timeout: 60_000 }, () => {
+describe('own presets', () => {
   test('a custom preset is added with its steps and a placeholder, which check reports until it is replaced', async () => {
     const dir = makeConfigDir({ files })
     const { code, stdout, stderr } = await runCommand(['add', 'preset', 'weaver'], { dir })
@@ -98,7 +98,7 @@ describe('own presets', { timeout: 60_000 }, () => {
   })
 })
 
-describe('own verifiers', { timeout: 60_000 }, () => {
+describe('own verifiers', () => {
   test('check shows why a custom verifier is broken', async () => {
     const config = {
       hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 'secret-of-the-loom' } }] },
@@ -111,7 +111,7 @@ describe('own verifiers', { timeout: 60_000 }, () => {
   })
 })
 
-describe('hookloom send to a signed mapping', { timeout: 60_000 }, () => {
+describe('hookloom send to a signed mapping', () => {
   const mappings = [
     {
       id: 'table',

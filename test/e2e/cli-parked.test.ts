@@ -44,7 +44,7 @@ const states = async ({ dir }: Inside) =>
 
 test(
   'parked deliveries wait after a fix until they are retried or dropped, if drain is "ask"',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const { log, line } = listen()
     const gateway = await startInside({ config: { hooks }, files: { 'hooks/transforms/work.ts': broken }, log })

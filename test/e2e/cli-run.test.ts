@@ -48,7 +48,7 @@ const setup = {
   },
 }
 
-describe('run', { timeout: 60_000 }, () => {
+describe('run', () => {
   test('run shows the decision, the reason of each mapping, and the origin of each field', async () => {
     const dir = makeConfigDir(setup)
     const { code, json } = await runCommand(['run', 'repo', join(dir, 'opened.json'), '--json'], { dir })
@@ -163,7 +163,7 @@ describe('run', { timeout: 60_000 }, () => {
   })
 })
 
-describe('send', { timeout: 60_000 }, () => {
+describe('send', () => {
   test('send posts as a sender does, and its exit code shows why the gateway refused', async () => {
     const gateway = await startGateway(setup)
     const send = (hook: string, file: string, ...more: string[]) =>

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, post, startGateway } from './gateway.ts'
 
-describe('start', { timeout: 60_000 }, () => {
+describe('start', () => {
   test('a second gateway on one store exits 69 and names the first, and starts once the first has ended', async () => {
     const first = await startGateway()
     const second = await runBuilt(['start'], { dir: first.dir })
@@ -62,7 +62,7 @@ describe('start', { timeout: 60_000 }, () => {
 
 test(
   '--port and --admin-port of start and dev replace the ports of the configuration',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     for (const command of ['start', 'dev'] as const) {
       const [port, adminPort] = [await findFreePort(), await findFreePort()]

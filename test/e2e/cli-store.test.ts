@@ -38,7 +38,7 @@ const deliveryFields =
     ' ',
   )
 
-describe('reading commands beside a running gateway', { timeout: 60_000 }, () => {
+describe('reading commands beside a running gateway', () => {
   let gateway: Gateway
   let wake: Record<string, unknown>
   let ticket: Record<string, unknown>
@@ -54,9 +54,9 @@ describe('reading commands beside a running gateway', { timeout: 60_000 }, () =>
         const { stdout } = await runCommand(['show', String(ticket['deliveryId']), '--json'], { dir: gateway.dir })
         if (!stdout.includes('"name":"wake"')) throw new Error(`The run has not ended:\n${stdout}`)
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
-  }, 60_000)
+  })
 
   async function read(...args: string[]): Promise<Record<string, unknown>[]> {
     const ran = await runCommand([...args, '--json'], { dir: gateway.dir })
@@ -240,7 +240,7 @@ test.skipIf(process.getuid?.() !== 0)('list exits 77 for a user who may not read
   expect(stderr).toContain('cannot be read: permission denied')
 })
 
-test('store copy writes a file relative to the config directory', { timeout: 60_000 }, async () => {
+test('store copy writes a file relative to the config directory', async () => {
   const gateway = await startGateway({ config })
   await gateway.stop()
   const copied = await runCommand(['store', 'copy', '--to', 'state/copy.db'], { dir: gateway.dir })
@@ -248,7 +248,7 @@ test('store copy writes a file relative to the config directory', { timeout: 60_
   expect(existsSync(join(gateway.dir, 'state/copy.db'))).toBe(true)
 })
 
-describe('an empty store', { timeout: 60_000 }, () => {
+describe('an empty store', () => {
   test.each([
     ['list', 'No delivery yet.'],
     ['events', 'No system event yet.'],
@@ -260,7 +260,7 @@ describe('an empty store', { timeout: 60_000 }, () => {
   })
 })
 
-describe('changing commands', { timeout: 60_000 }, () => {
+describe('changing commands', () => {
   test('retry runs a parked delivery again, and drop ends one for good', async () => {
     const sign = join(makeFolder(), 'open')
     const waiting = `import { existsSync } from 'node:fs'
@@ -305,7 +305,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
         expect(found.map(({ kind }) => kind)).toEqual(['agent', 'heartbeat'])
         return found
       },
-      { timeout: 30_000, interval: 100 },
+      { timeout: 60_000, interval: 100 },
     )
     const why = expect.stringContaining('"no-such-program" was not found')
     const heartbeat = String(dead[1]?.['jobId'])
@@ -339,7 +339,7 @@ describe('changing commands', { timeout: 60_000 }, () => {
     })
     const posted = [await post(gateway, 'agent', { message: 'One' }), await post(gateway, 'agent', { message: 'Two' })]
     const countDead = async () => (await runCommand(['list', '--dead', '--json'], { dir })).json().length
-    const waitsFor = { timeout: 30_000, interval: 100 }
+    const waitsFor = { timeout: 60_000, interval: 100 }
     await vi.waitFor(async () => expect(await countDead()).toBe(2), waitsFor)
 
     const retried = await runCommand(['retry', '--dead', '--json'], { dir })

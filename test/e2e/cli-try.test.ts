@@ -18,7 +18,7 @@ const mappings = [
   },
 ]
 
-describe('hookloom try', { timeout: 60_000 }, () => {
+describe('hookloom try', () => {
   let gateway: Inside
   const tryIt = (...args: string[]) => runCommand(['try', ...args], gateway)
 

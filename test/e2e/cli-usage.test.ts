@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { runBuilt, runCommand } from './command.ts'
 import { makeConfigDir, makeFolder } from './gateway.ts'
 
-describe('the command line', { timeout: 60_000 }, () => {
+describe('the command line', () => {
   test('an unknown flag exits 64 and suggests the nearest one', async () => {
     const dir = makeConfigDir()
     const wrong = await runCommand(['list', '--limti', '3'], { dir })

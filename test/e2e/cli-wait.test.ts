@@ -41,7 +41,7 @@ function send({ dir }: Inside, hook: string, payload: object, ...args: string[])
 const wait = ({ dir }: Pick<Inside, 'dir'>, runId: string, ...args: string[]) =>
   runCommand(['wait', runId, ...args], { dir })
 
-describe('a script that waits', { timeout: 60_000 }, () => {
+describe('a script that waits', () => {
   test('gets 0 for runs that are done, and the reply where the mapping shows it', async () => {
     const gateway = await start()
     const told = await send(gateway, 'told', { id: 7 }, '--wait')

@@ -38,7 +38,7 @@ const files = {
 }
 const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
 
-describe('hookloom test --coverage', { timeout: 120_000 }, () => {
+describe('hookloom test --coverage', () => {
   test('it shows the branches that nothing reaches, and those that only kept requests reach, in the files of the author', async () => {
     const { dir, url, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
     const to = { url, token: hookToken }

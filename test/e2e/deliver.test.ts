@@ -35,7 +35,7 @@ const readRun = async ({ port }: Pick<Inside, 'port'>, runId: string) => {
   return JSON.parse(body) as Record<string, unknown>
 }
 
-describe('a message', { timeout: 60_000 }, () => {
+describe('a message', () => {
   test('goes to each recipient without a model, and the caller can wait for it', async () => {
     const { gateway, ops, devs } = await start()
     const { status, body, headers } = await post(gateway.port, '/hooks/both', { text: 'Up: **api**' }, wait)
@@ -64,7 +64,7 @@ describe('a message', { timeout: 60_000 }, () => {
     const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' }, wait)
     const { runIds } = JSON.parse(body) as { runIds: string[] }
     expect(devs.posted).toHaveLength(1)
-    await expect.poll(() => readRun(gateway, runIds[0] ?? ''), { timeout: 30_000 }).toMatchObject({ state: 'done' })
+    await expect.poll(() => readRun(gateway, runIds[0] ?? '')).toMatchObject({ state: 'done' })
     expect(ops.posted).toHaveLength(1)
     expect(ops.received).toHaveLength(2)
   })
@@ -84,7 +84,7 @@ describe('a message', { timeout: 60_000 }, () => {
     const { runId } = JSON.parse((await post(gateway.port, '/hooks/one', { text: 'Up' })).body) as { runId: string }
     expect(await readRun(gateway, runId)).toMatchObject({ state: 'queued', waits: expect.stringContaining('paused') })
     await operate('/api/resume')
-    await expect.poll(() => readRun(gateway, runId), { timeout: 30_000 }).toMatchObject({ state: 'done' })
+    await expect.poll(() => readRun(gateway, runId)).toMatchObject({ state: 'done' })
     expect(ops.posted).toHaveLength(1)
   })
 
@@ -96,7 +96,7 @@ describe('a message', { timeout: 60_000 }, () => {
       const { body } = await post(gateway.port, '/hooks/one', { text, service: 'api' })
       ids.push((JSON.parse(body) as { runId: string }).runId)
     }
-    await expect.poll(() => readRun(gateway, ids[2] ?? ''), { timeout: 30_000 }).toMatchObject({ state: 'done' })
+    await expect.poll(() => readRun(gateway, ids[2] ?? '')).toMatchObject({ state: 'done' })
     expect(ops.posted.map(({ text }) => text)).toEqual(['Up'])
     expect(await readRun(gateway, ids[0] ?? '')).toMatchObject({ state: 'superseded' })
   })

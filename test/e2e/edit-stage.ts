@@ -18,7 +18,7 @@ export function closeAfterEach(): void {
   })
 }
 
-export const slow = { timeout: 20_000 }
+export const slow = { timeout: 60_000 }
 
 /** A module that works once the file `door` is there. `message`: the code of its message. */
 export const waits = (door: string, message: string) => `import { existsSync } from 'node:fs'

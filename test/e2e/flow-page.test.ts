@@ -14,7 +14,7 @@ import { fixture, isAlive } from './runner-command-stage.ts'
 import { post } from './wire.ts'
 
 const page = 'src/pipeline/README.md'
-const waits = { timeout: 20_000, interval: 20 }
+const waits = { timeout: 60_000, interval: 20 }
 const readExample = (mark: string) => parse(readBlock(page, 'jsonc', mark)) as Record<string, object>
 
 /** A gateway with an example of the page, whose runs are processes that wait for the file `go`. Only the test moves its clock. */
@@ -74,7 +74,7 @@ async function readRun({ adminUrl }: Inside, runId: string) {
 
 test.each(['obedient', 'stubborn'])(
   'twenty pushes in a minute become one review of the newest, and closing ends a review, with a command that is %s',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (mood) => {
     const { gateway, posts, readStarted, letGo, wait, findRun } = await openExample('"id": "reviews"', mood)
     const push = (head: number, pull = 7, action = 'synchronize') => {
@@ -115,7 +115,7 @@ test.each(['obedient', 'stubborn'])(
 
 test(
   'never more than two runs of a customer run, and the third says what it waits for',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const { gateway, readStarted, letGo } = await openExample('"id": "tickets"')
     const ask = (head: number, id: string) => send(gateway, 'ticket', { subject: `head ${head}`, customer: { id } })
@@ -154,7 +154,7 @@ function openDay(baseUrl: string, over: object = {}) {
 
 test(
   'the example of 20 dollars a day runs as printed, and counts a turn at its prices',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const fake = await startFake(openai)
     fake.answer = replies('It boils.')
@@ -173,7 +173,7 @@ test(
 
 test(
   'a day costs at most 20 dollars, and the next turn waits for the next day or for more',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const fake = await startFake(openai)
     // a turn reserves 16,384 tokens of output: at this price, $16

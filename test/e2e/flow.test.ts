@@ -7,7 +7,7 @@ import { type Inside, readStore, startInside } from './inside.ts'
 import { fixture, isAlive } from './runner-command-stage.ts'
 
 const token = 'flow-token-0123456789abcdef'
-const waits = { timeout: 20_000, interval: 20 }
+const waits = { timeout: 60_000, interval: 20 }
 
 type Push = { readonly action: string; readonly head: number; readonly pull?: number }
 
@@ -93,7 +93,7 @@ const replace = {
   cancelOn: { payload: { action: 'closed' } },
 }
 
-describe('one review per pull request', { timeout: 60_000 }, () => {
+describe('one review per pull request', () => {
   test.each(['obedient', 'stubborn'])(
     'twenty pushes become one review of the newest, with an %s command',
     async (mood) => {

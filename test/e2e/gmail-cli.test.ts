@@ -74,7 +74,7 @@ const states = (stdout: string) =>
     )
 const secrets = /refresh-\d|access-\d|shh-client-secret|code-\d/
 
-describe('gmail setup', { timeout: 60_000 }, () => {
+describe('gmail setup', () => {
   test('gmail setup creates everything for a watched mailbox, keeps comments, and changes nothing the second time', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
@@ -188,7 +188,7 @@ describe('gmail setup', { timeout: 60_000 }, () => {
   })
 })
 
-describe('gmail auth', { timeout: 60_000 }, () => {
+describe('gmail auth', () => {
   test('gmail auth accepts a pasted address if the browser is on another machine', async () => {
     const google = await startGoogle()
     const dir = makeFreshDir(google)
@@ -225,7 +225,7 @@ describe('gmail auth', { timeout: 60_000 }, () => {
   })
 })
 
-describe('the command line of gmail', { timeout: 60_000 }, () => {
+describe('the command line of gmail', () => {
   test.each([
     [['setup', '--port', '80x'], /Expected a whole number from 0 to 65535/],
     [['setup', '--max-bytes', '10mb'], /Expected a whole number from 1 to 10000000/],

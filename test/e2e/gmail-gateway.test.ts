@@ -32,7 +32,7 @@ async function startLogged(dir: string, env: Record<string, string> = {}) {
 
 const watchedLine = /watched from now on/
 
-describe('mailboxes inside the gateway', { timeout: 60_000 }, () => {
+describe('mailboxes inside the gateway', () => {
   test('three mails become three runs', async () => {
     const google = await startGoogle()
     const gateway = await startLogged(makeMailDir(google))
@@ -85,7 +85,7 @@ describe('mailboxes inside the gateway', { timeout: 60_000 }, () => {
   })
 })
 
-describe('gmail run next to the gateway', { timeout: 60_000 }, () => {
+describe('gmail run next to the gateway', () => {
   test('gmail run keeps its position while no gateway answers, and continues when one does', async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)

@@ -23,7 +23,7 @@ test('an armed mapping and its accepted secret are logged, and the secret is als
   expect(lines.join('\n')).not.toContain(secret)
   const events = () => readStore(gateway.dir, (reader) => reader.events({ limit: 9 }))
   await expect
-    .poll(events, { timeout: 5_000 })
+    .poll(events)
     .toEqual([
       expect.objectContaining({ text: expect.stringContaining('secret of the mapping "asana"'), sessionKey: 'main' }),
     ])

@@ -37,7 +37,7 @@ function createLines() {
   return { log, logged }
 }
 
-test('the line of a reload says how many recent deliveries would differ', { timeout: 60_000 }, async () => {
+test('the line of a reload says how many recent deliveries would differ', async () => {
   const { log, logged } = createLines()
   const { dir, url } = await startInside({ config: config(false), files: { [file]: says('one') }, log })
   for (const n of [1, 2, 3]) await post({ url, token: hookToken }, 'x', { n })
@@ -51,7 +51,7 @@ test('the line of a reload says how many recent deliveries would differ', { time
 
 test(
   'with hold, a save that would change recent outcomes waits to be published, and any other save does not',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const { log, logged } = createLines()
     const { dir, url, adminUrl } = await startInside({ config: config(true), files: { [file]: says('one') }, log })
@@ -79,7 +79,7 @@ test(
 
 test(
   'the old code keeps its environment with hold, until the save that changes it is published',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const { log, logged } = createLines()
     const { hooks } = config(true)

@@ -93,7 +93,7 @@ describe('memory for unproven bodies', () => {
     for (let count = 0; count < 40; count++) held.push(await hold('10.5.0.1'))
     const refused = () => held.filter(({ seen }) => seen.text.startsWith('HTTP/1.1 503 '))
     // 8 MiB hold 32 bodies of 256 KiB
-    await vi.waitFor(() => expect(refused()).toHaveLength(8), { timeout: 10_000 })
+    await vi.waitFor(() => expect(refused()).toHaveLength(8), { timeout: 60_000 })
     expect(refused()[0]?.seen.text).toMatch(/retry-after: \d+[^]*"code":"overloaded"/i)
     expect(toVerdict(await deliver('10.5.0.1'))).toBe('overloaded')
     expect(toVerdict(await deliver('10.5.0.2'))).toBe('accepted')
@@ -101,7 +101,7 @@ describe('memory for unproven bodies', () => {
     const token: Headers = [...from('10.5.0.1'), ...bearer, ...json]
     expect(toVerdict(await send(gateway.port, { target: '/hooks/wake', headers: token, body: wake }))).toBe('accepted')
     for (const { socket } of held) socket.destroy()
-    await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 10_000 })
+    await vi.waitFor(async () => expect(toVerdict(await deliver('10.5.0.1'))).toBe('accepted'), { timeout: 60_000 })
   })
 
   test('each request gives its memory back, whatever its outcome', async () => {

@@ -62,7 +62,7 @@ test('a delivery is accepted even if its sender disconnects before the answer, a
   const headers: Headers = [...as(hookToken), ['idempotency-key', 'once']]
   const socket = await dial(port)
   socket.write(toRequest({ target: '/hooks/wake', headers, body: '{"text":"x"}' }))
-  await vi.waitUntil(() => asked === 1)
+  await vi.waitUntil(() => asked === 1, { timeout: 60_000 })
   socket.resetAndDestroy()
   commit()
   expect((await wake(port, headers)).headers['idempotent-replay']).toBe('true')
@@ -85,7 +85,7 @@ describe('saves of the configuration during a request', () => {
       hooks: { enabled: true, token: 'another-token-0123456789abcdefghij', mappings: [mapped('after')] },
     }
     writeFileSync(join(gateway.dir, 'hookloom.jsonc'), JSON.stringify(next))
-    await vi.waitUntil(async () => (await generationOf(gateway)) !== generation, { timeout: 10_000 })
+    await vi.waitUntil(async () => (await generationOf(gateway)) !== generation, { timeout: 60_000 })
 
     expect((await wake(gateway.port, as(hookToken))).status).toBe(401)
     expect((await wake(gateway.port, as(next.hooks.token))).status).toBe(200)
@@ -103,7 +103,7 @@ test('a stop during a body waits for it, and the delivery is stored and answered
   const gateway = await startInside()
   const request = await begin(gateway.port)
   const stopped = gateway.stop()
-  await vi.waitUntil(() => isRefused(gateway.port), { timeout: 10_000 })
+  await vi.waitUntil(() => isRefused(gateway.port), { timeout: 60_000 })
   expect(await request.end()).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i)
   await stopped
   const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 10 }))

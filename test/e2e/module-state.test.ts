@@ -57,7 +57,7 @@ const readState = async (dir: string, ...args: string[]) =>
     .map((line) => z.object({ key: z.string(), value: z.json() }).parse(JSON.parse(line)))
 const newest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
 
-describe('context.state', { timeout: 120_000 }, () => {
+describe('context.state', () => {
   test('a value is kept with an accepted or skipped delivery, and not with one that is parked or a duplicate', async () => {
     const gateway = await startInside({ config, files })
     const seen = async () => (await readState(gateway.dir, 'count.ts')).map(({ value }) => value)

@@ -32,7 +32,7 @@ function makeCalls(): { file: string; take: () => string[] } {
   }
 }
 
-describe('replay in the context of a transform', { timeout: 60_000 }, () => {
+describe('replay in the context of a transform', () => {
   test.each([
     ['test', ['test']],
     ['test -u', ['test', '-u']],
@@ -91,10 +91,10 @@ describe('replay in the context of a transform', { timeout: 60_000 }, () => {
     writeFiles(gateway.dir, { [module]: toCode(calls.file, 2) })
     rmSync(join(gateway.dir, 'hooks/transforms/x.fixtures/captured.json'))
     rmSync(join(gateway.dir, 'hooks/transforms/x.fixtures/twin.json'))
-    await expect.poll(() => existsSync(calls.file), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => existsSync(calls.file)).toBe(true)
     expect(calls.take()).toEqual(['replay'])
     // the operator asks for a delivery
     await ask(`deliveries/${String(deliveryId)}/again`)
-    await expect.poll(() => calls.take(), { timeout: 10_000 }).toContain('delivery')
+    await expect.poll(() => calls.take()).toContain('delivery')
   })
 })

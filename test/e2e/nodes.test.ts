@@ -138,12 +138,12 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const two = await start('two', { config })
       const beats = async () => (await two.store.counts()).jobs
       const startedAt = Date.now()
-      await expect.poll(async () => (await beats()).done, { timeout: 20_000 }).toBeGreaterThan(3)
+      await expect.poll(async () => (await beats()).done).toBeGreaterThan(3)
       const most = (Date.now() - startedAt) / 1_000 + 2
       expect((await beats()).done).toBeLessThanOrEqual(most)
       await one.stop()
       const { done } = await beats()
-      await expect.poll(async () => (await beats()).done, { timeout: 20_000 }).toBeGreaterThan(done + 1)
+      await expect.poll(async () => (await beats()).done).toBeGreaterThan(done + 1)
       expect(replies.length).toBeGreaterThan(0)
     })
 
@@ -154,7 +154,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const two = await start('two', { config })
       await Promise.all([send(one, 'wake', { text: 'a', mode: 'now' }), send(two, 'wake', { text: 'b', mode: 'now' })])
       const waiting = async () => (await one.store.waiting({ agentId: 'main', sessionKey: 'main', limit: 1 })).count
-      await expect.poll(waiting, { timeout: 30_000 }).toBe(0)
+      await expect.poll(waiting).toBe(0)
       const texts = await one.store.messages({ agentId: 'main', sessionKey: 'main', limit: 99 })
       expect(texts.filter(({ role }) => role === 'user')).toHaveLength(1)
     })
@@ -286,7 +286,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   },
 )
 
-const slow = { timeout: 20_000 }
+const slow = { timeout: 60_000 }
 
 /** A transform that records its run, and waits until the file `door` exists. */
 function slowTransform({ ran, door }: { ran: string; door: string }): string {

@@ -63,7 +63,7 @@ describe('dedupe of a transform', () => {
       'pending',
     ])
     const states = async () => (await newest(gateway.dir, 2)).map(({ state }) => state).toSorted()
-    await expect.poll(states, { timeout: 10_000 }).toEqual(['accepted', 'skipped'])
+    await expect.poll(states).toEqual(['accepted', 'skipped'])
   })
 
   test('an invalid dedupe parks the delivery with its reason', async () => {

@@ -57,7 +57,7 @@ const ask = (path: string, method = 'GET', body?: object) =>
 beforeAll(async () => {
   gateway = await startInside({ config: sections, files, development: true })
   document = (await (await ask('/api/openapi.json')).json()) as Document
-}, 60_000)
+})
 
 test('a published validator accepts the document as OpenAPI 3.1', async () => {
   const validator = new Validator()
@@ -83,7 +83,7 @@ async function post(hook: string, body: object): Promise<{ deliveryId: string; r
   return (await response.json()) as { deliveryId: string; runId: string }
 }
 
-describe('the answers of a real gateway', { timeout: 120_000 }, () => {
+describe('the answers of a real gateway', () => {
   const checked = new Set<string>()
 
   /** Calls it, and checks its answer by its schema. A field that the schema lacks is a failure. */

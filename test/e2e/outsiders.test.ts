@@ -131,7 +131,7 @@ async function whys({ adminUrl }: Inside): Promise<string> {
   return (await fetch(`${adminUrl}/api/refusals`, { headers })).text()
 }
 
-describe('verifiers of integrators', { timeout: 30_000 }, () => {
+describe('verifiers of integrators', () => {
   const config = {
     hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret } }, { match: { path: 'open' } }] },
   }
@@ -215,7 +215,7 @@ describe('verifiers of integrators', { timeout: 30_000 }, () => {
   })
 })
 
-describe('presets of integrators', { timeout: 30_000 }, () => {
+describe('presets of integrators', () => {
   const config = {
     hooks: {
       presets: [
@@ -312,7 +312,7 @@ describe('presets of integrators', { timeout: 30_000 }, () => {
   })
 })
 
-test('the verifier and the preset of the pages work as printed', { timeout: 30_000 }, async () => {
+test('the verifier and the preset of the pages work as printed', async () => {
   const verifier = readBlock('src/pipeline/verifiers/README.md', 'ts', 'defineVerifier')
   const pack = readBlock('presets/README.md', 'ts', 'definePreset')
   const config = { hooks: { presets: [{ name: 'weaver', secret }] } }

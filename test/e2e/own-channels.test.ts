@@ -43,11 +43,11 @@ async function degradedBy({ adminUrl }: Inside): Promise<string[]> {
   return problems.map(({ detail }) => detail)
 }
 
-describe('channels of integrators', { timeout: 60_000 }, () => {
+describe('channels of integrators', () => {
   test('the channel in the README posts the reply of a run in the built package', async () => {
     const gateway = await startGateway({ config: toConfig(), files: { [file]: ntfy } })
     expect(await ask(gateway)).toBe(200)
-    await expect.poll(() => server.received.length, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => server.received.length).toBe(1)
     const [posted] = server.received
     expect(posted).toMatchObject({ method: 'POST', path: '/harbour' })
     expect(posted?.headers.authorization).toBe('Bearer tk_0123456789')
@@ -80,11 +80,11 @@ describe('channels of integrators', { timeout: 60_000 }, () => {
           await ask(gateway)
           return server.received.at(-1)?.text
         },
-        { timeout: 20_000, interval: 300 },
+        { interval: 300 },
       )
       .toMatch(/^Ahoy! /)
     writeFiles(gateway.dir, { [file]: 'export default {' })
-    await expect.poll(() => degradedBy(gateway), { timeout: 20_000 }).toEqual([expect.stringMatching(/does not build/)])
+    await expect.poll(() => degradedBy(gateway)).toEqual([expect.stringMatching(/does not build/)])
     const before = server.received.length
     await ask(gateway)
     await expect.poll(() => server.received.length).toBeGreaterThan(before)

@@ -227,7 +227,7 @@ describe('hookloom open', () => {
     writeFileSync(browser, `#!/bin/sh\nprintf %s "$*" > ${seen}.part && mv ${seen}.part ${seen}\n`)
     chmodSync(browser, 0o755)
     const { stdout } = await runCommand(['open', '--json'], { dir: gateway.dir, env: { BROWSER: browser } })
-    await expect.poll(() => readFileSync(seen, 'utf8'), { timeout: 10_000 }).toMatch(/^file:\/\/.*\/state\/open\.html$/)
+    await expect.poll(() => readFileSync(seen, 'utf8')).toMatch(/^file:\/\/.*\/state\/open\.html$/)
     const file = join(gateway.dir, 'state/open.html')
     expect(statSync(file).mode & 0o077).toBe(0)
     expect(readFileSync(file, 'utf8')).toContain((JSON.parse(stdout) as { url: string }).url)

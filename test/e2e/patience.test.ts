@@ -48,15 +48,15 @@ describe('transforms that are slower than hooks.answerWithinMs', () => {
     const stateOf = async () => (await readStore(gateway.dir, (reader) => reader.delivery(id)))?.state
     expect(await stateOf()).toBe('pending')
 
-    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 10_000 })
+    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 60_000 })
     sluice.open()
-    await vi.waitFor(async () => expect(await stateOf()).toBe('accepted'), { timeout: 10_000 })
+    await vi.waitFor(async () => expect(await stateOf()).toBe('accepted'), { timeout: 60_000 })
   })
 
   test('the answer waits for a slow transform with onTransformError "reject"', async () => {
     const gateway = await startInside({ config: withHooks({ answerWithinMs: 1, onTransformError: 'reject' }), files })
     const replying = post(gateway.port, '/hooks/slow', { ask })
-    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 10_000 })
+    await vi.waitFor(() => expect(sluice.waiting()).toBe(1), { timeout: 60_000 })
     sluice.open()
     expect(JSON.parse((await replying).body)).toMatchObject({ ok: true, runId: expect.any(String) })
   })

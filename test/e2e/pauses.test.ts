@@ -45,7 +45,7 @@ async function api(gateway: Pick<Inside, 'adminUrl'>, path: string, method = 'GE
 const stateOf = async (gateway: Pick<Inside, 'adminUrl'>, runId: string) =>
   (await api(gateway, `/api/runs/${runId}`)).body['state']
 
-describe('a pause', { timeout: 30_000 }, () => {
+describe('a pause', () => {
   test('a paused mapping accepts requests, runs them after the resume, and other mappings run on', async () => {
     const gateway = await start()
     const { dir } = gateway
@@ -101,7 +101,7 @@ describe('a pause', { timeout: 30_000 }, () => {
     expect(await stateOf(next, waiting)).toBe('queued')
     // replaces the pause without an end
     expect((await runCommand(['pause', 'builds', '--until', '1s'], { dir })).code).toBe(0)
-    await expect.poll(() => stateOf(next, waiting), { timeout: 20_000 }).toBe('done')
+    await expect.poll(() => stateOf(next, waiting)).toBe('done')
   })
 
   test('a full queue refuses the next requests with 503, also of many at once, and takes others again later', async () => {
@@ -122,7 +122,7 @@ describe('a pause', { timeout: 30_000 }, () => {
     expect(JSON.parse(String(refused.body))).toMatchObject({ code: 'queue-full' })
     expect((await sendTicket(8)).status).toBe(200)
     await runCommand(['resume', 'tickets'], { dir: gateway.dir })
-    await expect.poll(async () => (await sendTicket(7)).status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await sendTicket(7)).status).toBe(200)
     expect((await api(gateway, '/api/deliveries')).body['deliveries']).toHaveLength(5)
   })
 
@@ -147,10 +147,10 @@ describe('a pause', { timeout: 30_000 }, () => {
       await runCommand(['pause', 'builds'], { dir: one.dir })
       const waiting = await ask(two, 'builds', { id: 7 })
       const other = await ask(two, 'alarms')
-      await expect.poll(() => stateOf(one, other), { timeout: 20_000 }).toBe('done')
+      await expect.poll(() => stateOf(one, other)).toBe('done')
       expect(await stateOf(one, waiting)).toBe('queued')
       expect((await runCommand(['resume', 'builds'], { dir: two.dir })).code).toBe(0)
-      await expect.poll(() => stateOf(one, waiting), { timeout: 20_000 }).toBe('done')
+      await expect.poll(() => stateOf(one, waiting)).toBe('done')
     },
   )
 })
@@ -161,7 +161,7 @@ const endless = {
   agents: { defaults: { runner: 'endless' } },
 }
 
-describe('a cancelled run', { timeout: 30_000 }, () => {
+describe('a cancelled run', () => {
   test('a run that waits is cancelled by its id, and never starts', async () => {
     const gateway = await start()
     const { dir, replies } = gateway
@@ -192,11 +192,11 @@ describe('a cancelled run', { timeout: 30_000 }, () => {
     const next = await ask(gateway, 'alarms')
     await expect.poll(() => stateOf(gateway, running)).toBe('running')
     expect((await api(gateway, `/api/runs/${running}`, 'DELETE')).status).toBe(200)
-    await expect.poll(() => stateOf(gateway, running), { timeout: 20_000 }).toBe('cancelled')
-    await expect.poll(() => stateOf(gateway, next), { timeout: 20_000 }).toBe('running')
+    await expect.poll(() => stateOf(gateway, running)).toBe('cancelled')
+    await expect.poll(() => stateOf(gateway, next)).toBe('running')
     expect(replies).toEqual([])
     await runCommand(['cancel', 'hook:alarm'], { dir })
-    await expect.poll(() => stateOf(gateway, next), { timeout: 20_000 }).toBe('cancelled')
+    await expect.poll(() => stateOf(gateway, next)).toBe('cancelled')
   })
 
   test('all runs of a session key are cancelled at once, and no others', async () => {

@@ -40,7 +40,7 @@ const stateOf = async (store: Store) => {
 }
 
 for (const [name, why, open] of engines) {
-  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
+  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, () => {
     test('a parked delivery never runs in the mapping of another sender that took the position', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
@@ -93,7 +93,7 @@ for (const [name, why, open] of engines) {
 
 describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   () => {
     test('a gateway with another order of mappings runs a parked delivery only in the mapping of its sender', async () => {
       const open = await openPostgres()

@@ -44,7 +44,7 @@ async function send(gateway: { url: string }, key: string = randomUUID()) {
 
 const wait = (ms: number) => new Promise((done) => setTimeout(done, ms))
 
-describe.skipIf(whyNoPostgres)('two gateways, one without its database', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoPostgres)('two gateways, one without its database', () => {
   test('both gateways answer 200 again within ten seconds, and each delivery is stored once', async () => {
     const { start, inDatabase } = await openDatabase()
     const one = await start()
@@ -55,7 +55,7 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', { timeo
     for (const endAt = performance.now() + 5_000; performance.now() < endAt; await wait(50)) sent.push(send(one))
     expect((await send(two)).status).toBe(200)
     one.proxy.loseAnswers(false)
-    await expect.poll(async () => (await send(one)).status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await send(one)).status).toBe(200)
     // uses all connections: as many requests at once as there are
     const many = await Promise.all(Array.from({ length: 32 }, () => send(one)))
     expect(many.map(({ status }) => status)).toEqual(many.map(() => 200))
@@ -98,7 +98,7 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', { timeo
     expect(times[15]).toBeLessThan(100)
     expect((await send(two)).status).toBe(200)
     await one.proxy.open()
-    await expect.poll(async () => (await send(one)).status, { timeout: 5_000 }).toBe(200)
+    await expect.poll(async () => (await send(one)).status).toBe(200)
   })
 
   test('the gateway does not send each request to a database that does not answer', async () => {
@@ -116,11 +116,11 @@ describe.skipIf(whyNoPostgres)('two gateways, one without its database', { timeo
     const seconds = (performance.now() - startedAt) / 1_000
     expect(one.proxy.connections() - before).toBeLessThanOrEqual(seconds + 1)
     one.proxy.loseAnswers(false)
-    await expect.poll(async () => (await send(one)).status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await send(one)).status).toBe(200)
   })
 })
 
-describe.skipIf(whyNoPostgres)('user with synchronous_commit off', { timeout: 60_000 }, () => {
+describe.skipIf(whyNoPostgres)('user with synchronous_commit off', () => {
   test('each transaction that writes turns synchronous_commit on, so a crash of the server loses none', async () => {
     const { start, inDatabase } = await openDatabase('-c synchronous_commit=off ')
     const one = await start()
@@ -136,7 +136,7 @@ describe.skipIf(whyNoPostgres)('user with synchronous_commit off', { timeout: 60
     for (const gateway of [one, two]) expect((await send(gateway)).status).toBe(200)
     // the heartbeat that the wakes requested, and the leases
     const names = async () => (await inDatabase('SELECT DISTINCT name FROM commits')).map(({ name }) => name)
-    await expect.poll(names, { timeout: 30_000 }).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
+    await expect.poll(names).toEqual(expect.arrayContaining(['deliveries', 'jobs', 'leases']))
     expect(await inDatabase('SELECT DISTINCT setting FROM commits')).toEqual([{ setting: 'on' }])
   })
 })

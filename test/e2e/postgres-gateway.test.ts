@@ -28,7 +28,7 @@ afterAll(async () => void (await Promise.all(schemas.map((drop) => drop()))))
 
 const config = { store: { url: '${DATABASE_URL}' } }
 
-describe.skipIf(whyNoPostgres)('gateway on Postgres', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoPostgres)('gateway on Postgres', () => {
   let gateway: Gateway
   let env: { DATABASE_URL: string }
   let shown: string
@@ -40,7 +40,7 @@ describe.skipIf(whyNoPostgres)('gateway on Postgres', { timeout: 120_000 }, () =
     shown = `${host}${pathname}`
     gateway = await startGateway({ config, env })
     await post(gateway, 'wake', { text: 'hello', mode: 'next-heartbeat' })
-  }, 60_000)
+  })
 
   const commands = [
     ['list', '--json'],
@@ -152,7 +152,7 @@ describe.skipIf(whyNoPostgres)('gateway on Postgres', { timeout: 120_000 }, () =
   })
 })
 
-describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoPostgres)('hookloom store copy', () => {
   test('store copy moves a stopped gateway from SQLite to Postgres and back, and shows no password', async () => {
     const { url } = await newUrl()
     const env = { DATABASE_URL: url }
@@ -200,7 +200,7 @@ describe.skipIf(whyNoPostgres)('hookloom store copy', { timeout: 120_000 }, () =
   })
 })
 
-describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () => {
+describe.skipIf(whyNoPostgres)('unusable databases', () => {
   test('an unreachable database does not prevent the start, and hooks answer 503 with Retry-After until it answers', async () => {
     const { url } = await newUrl()
     const door = await createProxy(url)
@@ -238,7 +238,7 @@ describe.skipIf(whyNoPostgres)('unusable databases', { timeout: 120_000 }, () =>
     await door.shut()
     expect((await send()).status).toBe(503)
     await door.open()
-    await expect.poll(async () => (await send()).status, { timeout: 10_000 }).toBe(200)
+    await expect.poll(async () => (await send()).status).toBe(200)
     await gateway.stop()
     expect(gateway.output()).not.toMatch(/canary.{1,3}password/)
     const { stdout } = await runCommand(['events', '--json'], { dir: gateway.dir, env })

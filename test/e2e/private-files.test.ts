@@ -42,7 +42,7 @@ describe('address file of the gateway', () => {
 
 test.skipIf(process.platform === 'win32')(
   'only the owner can write a config directory or read its secrets, whatever the umask',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   () => {
     // a folder that all users may enter does not protect its files
     const dir = join(makeFolder(), 'config')

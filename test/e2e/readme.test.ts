@@ -125,7 +125,7 @@ describe('first screen of the README', () => {
 describe('tour of the README', () => {
   test(
     'the configuration and the curl line of the tour bring the reply of the model into the chat',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
       const model = await startFake({ ...chatCompletions, model: 'llama3.3' })
@@ -139,7 +139,7 @@ describe('tour of the README', () => {
       const env = { ...toChildEnv(), HOOKLOOM_TOKEN: gateway.token }
       const answer: unknown = JSON.parse(execFileSync('sh', ['-c', lines], { env, encoding: 'utf8' }))
       expect(answer).toMatchObject({ ok: true, runId: expect.any(String) })
-      await vi.waitUntil(() => telegram.posted.length > 0, { timeout: 20_000 })
+      await vi.waitUntil(() => telegram.posted.length > 0, { timeout: 60_000 })
       expect(telegram.posted).toMatchObject([{ chat_id: 42, text: 'Look at the billing tests first.' }])
 
       const runId = String(Reflect.get(Object(answer), 'runId'))
@@ -152,18 +152,21 @@ describe('tour of the README', () => {
             .parse(await (await fetch(`${gateway.adminUrl}/api/runs/${runId}`, asked)).json())
           return body.state === 'done' ? body : undefined
         },
-        { timeout: 20_000, interval: 100 },
+        { timeout: 60_000, interval: 100 },
       )
       expect(receipt).toMatchObject({
         kind: 'agent',
         posts: [{ channel: 'telegram', to: '42', state: 'sent', messageId: '1' }],
       })
       // a step is counted after it is recorded
-      const metrics = await vi.waitFor(async () => {
-        const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
-        expect(text).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
-        return text
-      })
+      const metrics = await vi.waitFor(
+        async () => {
+          const text = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+          expect(text).toContain('hookloom_steps_total{step="deliver",outcome="done"} 1')
+          return text
+        },
+        { timeout: 60_000 },
+      )
       expect(metrics).toContain('hookloom_deliveries_total{outcome="accepted",hook="agent"} 1')
       expect(metrics).not.toContain('billing')
       expect(await gateway.stop()).toBe(0)

@@ -43,7 +43,7 @@ const files = (transform: string, given?: object[]) => ({
   'hooks/transforms/order.ts': transform,
 })
 
-describe('a recording', { timeout: 120_000 }, () => {
+describe('a recording', () => {
   let dir: string
   let recording: string
   const workspace = makeFolder()

@@ -63,10 +63,9 @@ async function start(store: Store, dir: string, clock: () => number) {
   const add = (_fields: object, text: string) => void lines.push(text)
   const log = { debug() {}, info: add, warn: add, error: add }
   const gateway = await startInside({ dir, store, clock, log })
-  const printed = async (pattern: RegExp) =>
-    await expect.poll(() => lines.join('\n'), { timeout: 30_000 }).toMatch(pattern)
+  const printed = async (pattern: RegExp) => await expect.poll(() => lines.join('\n')).toMatch(pattern)
   /** Resolves when every delivery has become a run. */
-  const settled = async () => void (await expect.poll(() => store.inState('pending'), { timeout: 15_000 }).toBe(0))
+  const settled = async () => void (await expect.poll(() => store.inState('pending')).toBe(0))
   return { ...gateway, store, lines, printed, settled }
 }
 
@@ -94,7 +93,7 @@ function redeliver(url: string, guid: string, payload: object): Promise<Response
 }
 
 for (const [name, why, open] of engines) {
-  describe.skipIf(why)(`recover on ${name}`, { timeout: 60_000 }, () => {
+  describe.skipIf(why)(`recover on ${name}`, () => {
     test('what three senders tried during an hour without a gateway becomes one run each, in their order', async () => {
       const openStore = await open()
       const clock = createClock()
@@ -178,7 +177,7 @@ for (const [name, why, open] of engines) {
           jobs.map(({ planned, state }) => `${planned.kind === 'agent' ? planned.action.message : ''}: ${state}`),
         )
       }
-      await expect.poll(read, { timeout: 15_000 }).toEqual(['stripe old: expired', 'stripe new: done'])
+      await expect.poll(read).toEqual(['stripe old: expired', 'stripe new: done'])
       await second.stop()
     })
   })

@@ -234,7 +234,7 @@ describe('what is kept of a refused request', () => {
     // with the correct secret, its transform throws a text with the payload
     const file = join(inside.dir, 'hookloom.jsonc')
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll(formerSecret, secret))
-    await expect.poll(() => lines.join('\n'), { timeout: 15_000 }).toMatch(/hookloom\.jsonc is live/)
+    await expect.poll(() => lines.join('\n')).toMatch(/hookloom\.jsonc is live/)
     const again = await runCommand(['retry', '--refused', '--hook', 'throws'], { dir: inside.dir })
     expect(again.stdout).toMatch(/1 stays refused\.\n {2}1 × The transform threw\.\n$/)
     lines.push(again.stdout, again.stderr)

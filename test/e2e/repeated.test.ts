@@ -36,7 +36,7 @@ describe('repeated deliveries', () => {
     const gateway = await startInside()
     const before = Date.now()
     const id = await repeat(gateway, 2)
-    await expect.poll(async () => (await recordOf(gateway, id))?.repeats, { timeout: 5_000 }).toBe(2)
+    await expect.poll(async () => (await recordOf(gateway, id))?.repeats).toBe(2)
     const [shown, listed] = [
       (await runCommand(['show', id, '--json'], { dir: gateway.dir })).json()[0],
       (await runCommand(['list', '--json'], { dir: gateway.dir })).json()[0],
@@ -75,6 +75,6 @@ describe('repeated deliveries', () => {
     ]
     const id = toDeliveryId(await post(gateway.port, '/hooks/broken', {}, github))
     await post(gateway.port, '/hooks/broken', {}, github)
-    await expect.poll(async () => (await recordOf(gateway, id))?.repeats, { timeout: 5_000 }).toBe(1)
+    await expect.poll(async () => (await recordOf(gateway, id))?.repeats).toBe(1)
   })
 })

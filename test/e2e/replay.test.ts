@@ -62,7 +62,7 @@ function check(report: Record<string, unknown> | undefined, compared: string): v
   expect(unstable).toEqual([{ path: 'actions[].name', count: 5 }])
 }
 
-describe('hookloom replay', { timeout: 120_000 }, () => {
+describe('hookloom replay', () => {
   test('hookloom replay classifies the effect of an edit, with and without a gateway, and changes nothing', async () => {
     const { dir, url, stop } = await startInside({ config, files: { [file]: before } })
     await record(url, kinds)
@@ -138,7 +138,7 @@ describe('hookloom replay', { timeout: 120_000 }, () => {
   })
 })
 
-describe('a replay of broken code', { timeout: 120_000 }, () => {
+describe('a replay of broken code', () => {
   const parks = `export default ({ payload: { kind } }) => {
   if (kind === 'throw') throw new TypeError('never')
   return { message: kind }
@@ -179,7 +179,7 @@ describe('a replay of broken code', { timeout: 120_000 }, () => {
   })
 })
 
-test('show --diff shows what differs between two deliveries and nothing else', { timeout: 60_000 }, async () => {
+test('show --diff shows what differs between two deliveries and nothing else', async () => {
   const { dir, url } = await startInside({ config, files: { [file]: before } })
   await record(url, ['one', 'other', 'old'])
   const [old, other, one] = (await readStore(dir, (store) => store.kept({ limit: 9 }))).map((kept) => kept.deliveryId)
@@ -197,7 +197,7 @@ test('show --diff shows what differs between two deliveries and nothing else', {
   expect((await runCommand(['show', '--diff', one ?? ''], { dir })).code).toBe(64)
 })
 
-describe('replays of disconnected clients', { timeout: 60_000 }, () => {
+describe('replays of disconnected clients', () => {
   test('a replay whose client disconnected does not run', async () => {
     const folder = makeFolder()
     const [calls, go] = [join(folder, 'calls'), join(folder, 'go')]

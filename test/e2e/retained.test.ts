@@ -9,7 +9,7 @@ const plain = { id: 'plain', match: { path: 'plain', payload: { n: 1 } }, delive
 
 const kept = (dir: string) => readStore(dir, (store) => store.kept({ limit: 99 }))
 
-describe('requests of finished deliveries', { timeout: 60_000 }, () => {
+describe('requests of finished deliveries', () => {
   const post = (url: string, hook: string, payload: object, headers?: Record<string, string>) =>
     send({ url, token: hookToken }, hook, payload, headers).catch(() => undefined)
 

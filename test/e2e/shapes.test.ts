@@ -19,7 +19,7 @@ async function send(gateway: Pick<Inside, 'url'>, payload: object): Promise<void
 
 test(
   'types come from the requests of a gateway, and no value of a request is in them',
-  { timeout: 30_000 },
+  { timeout: 120_000 },
   async () => {
     const gateway = await startInside({ config })
     for (let id = 0; id < 25; id += 1)
@@ -40,7 +40,7 @@ test(
   },
 )
 
-test('shapes lists the events, and what changed in them since a time', { timeout: 30_000 }, async () => {
+test('shapes lists the events, and what changed in them since a time', async () => {
   let now = Date.UTC(2026, 0, 2)
   const gateway = await startInside({ config, clock: () => now })
   for (let id = 0; id < 30; id += 1) {
@@ -82,7 +82,7 @@ test('types names a similar hook for an unknown one, and reports that no request
 
 test(
   'new makes a transform with the types of a stored delivery, and the compiler accepts both',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const gateway = await startInside({ config: { hooks: { ...config.hooks, retain: 10 } } })
     await send(gateway, { id: 1, order: { title: 'Three lamps', 'no name': 1 }, at: '2026-01-02T03:04:05Z' })
@@ -100,14 +100,14 @@ test(
   },
 )
 
-test('dev writes the types of a hook when its payloads change, and start does not', { timeout: 60_000 }, async () => {
+test('dev writes the types of a hook when its payloads change, and start does not', async () => {
   const dev = await startGateway({ command: 'dev', config })
   const file = join(dev.dir, 'hooks/transforms/payloads/orders.d.ts')
   const read = () => (existsSync(file) ? readFileSync(file, 'utf8') : '')
   await send(dev, { id: 1 })
-  await vi.waitUntil(() => read().includes('id?: number | null'), { timeout: 30_000 })
+  await vi.waitUntil(() => read().includes('id?: number | null'), { timeout: 60_000 })
   await send(dev, { id: 'x', total: 1 })
-  await vi.waitUntil(() => read().includes('id?: number | string | null'), { timeout: 30_000 })
+  await vi.waitUntil(() => read().includes('id?: number | string | null'), { timeout: 60_000 })
   expect(read()).toContain('total?: number | null')
   expect(dev.output()).toContain('hooks/transforms/payloads/orders.d.ts is written: OrdersPayload')
   expect(dev.output()).not.toMatch(/d\.ts is live|could not be written/)
@@ -121,20 +121,20 @@ test('dev writes the types of a hook when its payloads change, and start does no
 
 test(
   'check, a reload and the API name a path that no request has, and the one that was meant',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const lines: string[] = []
     const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
     const gateway = await startInside({ config, log })
     await send(gateway, { id: 1, customer: { address: 'x' } })
     await vi.waitUntil(async () => (await runCommand(['shapes', '--json'], { dir: gateway.dir })).stdout !== '', {
-      timeout: 30_000,
+      timeout: 60_000,
     })
     const misspelt = { id: 'orders', match: { path: 'orders' }, messageTemplate: '{{id}} {{customer.adress}}' }
     writeConfig(gateway.dir, { hooks: { mappings: [misspelt] } })
     const warning =
       'messageTemplate reads "customer.adress", which is in 0 of 1 known requests. Did you mean "customer.address"?'
-    await vi.waitUntil(() => lines.some((line) => line.includes(warning)), { timeout: 30_000 })
+    await vi.waitUntil(() => lines.some((line) => line.includes(warning)), { timeout: 60_000 })
     const reply = await fetch(`${gateway.adminUrl}/api/hooks`, { headers: { authorization: `Bearer ${gatewayToken}` } })
     expect(await reply.json()).toMatchObject({
       hooks: [{ name: 'orders', mappings: [{ warnings: [warning] }] }, {}, {}],
@@ -146,7 +146,7 @@ test(
 
 test(
   'the operator is told of a field that a template reads and that requests do not have any more',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const printed: string[] = []
     const watched = {
@@ -162,7 +162,7 @@ test(
     for (let id = 0; id < 25; id += 1) await send(gateway, { id, customer: { name: 'Ada' } })
     for (let id = 25; id < 33; id += 1) await send(gateway, { id, customer: { fullName: 'Ada' } })
     const listAlerts = () => printed.filter((text) => text.includes('Hookloom: the hook'))
-    await vi.waitUntil(() => listAlerts().length > 0, { timeout: 30_000 })
+    await vi.waitUntil(() => listAlerts().length > 0, { timeout: 60_000 })
     expect(listAlerts()).toHaveLength(1)
     expect(listAlerts()[0]).toContain('the hook "orders": "customer.name" is missing in the last')
     expect(listAlerts()[0]).not.toContain('Ada')

@@ -33,7 +33,7 @@ beforeEach(() => exporter.reset())
 afterAll(() => trace.disable())
 
 async function finished(count: number) {
-  await vi.waitFor(() => expect(exporter.getFinishedSpans()).toHaveLength(count), { timeout: 10_000 })
+  await vi.waitFor(() => expect(exporter.getFinishedSpans()).toHaveLength(count), { timeout: 60_000 })
   return exporter.getFinishedSpans()
 }
 
@@ -115,7 +115,9 @@ test('a call of a model is a span inside its step, with its tokens and without i
   exporter.reset()
   fake.answer = refuses(400)
   await ask({ model: 'mine/named-by-a-request' })
-  await vi.waitFor(() => expect(exporter.getFinishedSpans().map(({ name }) => name)).toContain('step run'))
+  await vi.waitFor(() => expect(exporter.getFinishedSpans().map(({ name }) => name)).toContain('step run'), {
+    timeout: 60_000,
+  })
   const failed = exporter.getFinishedSpans().find(({ name }) => name === 'model call')
   expect(failed?.status.code).toBe(SpanStatusCode.ERROR)
   expect(failed?.attributes).toMatchObject({ 'hookloom.outcome': 'error' })

@@ -95,7 +95,7 @@ beforeAll(async () => {
     config: { hooks: { allowedSessionKeyPrefixes: ['hook:'], mappings: [shown, ...others, tried] } },
     files: { ...files, [`${root}/results.ts`]: results },
   })
-}, 120_000)
+})
 
 const cases: [hook: string, payload: object, made: string[]][] = [
   ['build', { project: 'billing', branch: 'main', status: 'passed', url: 'https://ci.example/7' }, ['204']],
@@ -103,7 +103,7 @@ const cases: [hook: string, payload: object, made: string[]][] = [
   ['order', { id: 'A7', total: 1999, currency: 'eur' }, ['Order A7 for 19.99 EUR']],
 ]
 
-describe('guide to transforms', { timeout: 60_000 }, () => {
+describe('guide to transforms', () => {
   test('the modules of the guide have no type errors', async () => {
     const dir = makeFolder()
     await makeConfigFolder(dir)
@@ -177,7 +177,7 @@ describe('guide to transforms', { timeout: 60_000 }, () => {
 })
 
 async function becomes(hook: string, payload: unknown, message: string): Promise<void> {
-  await vi.waitUntil(async () => (await ask(hook, payload))[0] === message, { timeout: 10_000, interval: 50 })
+  await vi.waitUntil(async () => (await ask(hook, payload))[0] === message, { timeout: 60_000, interval: 50 })
 }
 
 describe('contract of the guide', () => {

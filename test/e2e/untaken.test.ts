@@ -30,7 +30,7 @@ async function start(store: Store, door: string, mappings: readonly object[]) {
 }
 
 for (const [name, why, open] of engines) {
-  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, { timeout: 60_000 }, () => {
+  describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, () => {
     test.each(edits)('a parked delivery outlives an edit: %s', async (_what, mappings) => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
@@ -92,7 +92,7 @@ for (const [name, why, open] of engines) {
 
 describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   () => {
     test('a gateway without the mapping does not end what another one accepted, and one that gets the mapping runs it', async () => {
       const open = await openPostgres()

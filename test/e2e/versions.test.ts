@@ -16,7 +16,7 @@ const Shown = z.looseObject({ state: z.string(), generation: z.string(), transfo
 
 test(
   'a delivery names the version that it ran with, which is the newest one if it waited for it',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const gateway = await startGateway({
       config: {

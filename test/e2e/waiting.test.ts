@@ -62,7 +62,7 @@ const get = ({ port }: Pick<Inside, 'port'>, runId: string, headers: Headers = [
 const readEvents = (text: string) =>
   [...text.matchAll(/^id: (\S+)\nevent: run\ndata: (.*)$/gm)].map(([, id = '', data = '']) => ({ id, ...read(data) }))
 
-describe('a request that waits', { timeout: 30_000 }, () => {
+describe('a request that waits', () => {
   test('gets 200 with its receipt when its run has ended, and without the header nothing changes', async () => {
     const gateway = await start()
     const waited = await post(gateway.port, '/hooks/builds', { id: 1 }, waiting(30))
@@ -148,6 +148,7 @@ describe('a request that waits', { timeout: 30_000 }, () => {
     const first = post(gateway.port, '/hooks/builds', { id: 1 }, headers)
     await vi.waitUntil(
       async () => (await post(gateway.port, '/hooks/builds', { id: 1 }, headers.slice(1))).status === 200,
+      { timeout: 60_000 },
     )
     const again = post(gateway.port, '/hooks/builds', { id: 1 }, headers)
     await resume(gateway)
@@ -164,7 +165,7 @@ describe('a request that waits', { timeout: 30_000 }, () => {
       const { status } = await post(gateway.port, '/hooks/builds', { id }, waiting(55))
       statuses.push(status)
     })
-    await expect.poll(() => statuses.length, { timeout: 10_000 }).toBe(50)
+    await expect.poll(() => statuses.length).toBe(50)
     expect(new Set(statuses)).toEqual(new Set([202]))
     // nobody else is held up
     expect((await post(gateway.port, '/hooks/builds', { id: 'other' })).status).toBe(200)
@@ -184,9 +185,9 @@ describe('a request that waits', { timeout: 30_000 }, () => {
       const { status } = await post(gateway.port, '/hooks/builds', {}, waiting(1))
       return status === 202 && performance.now() - began < 900
     }
-    await vi.waitUntil(isFull, { timeout: 10_000 })
+    await vi.waitUntil(isFull, { timeout: 60_000 })
     socket.destroy()
-    await expect.poll(isFull, { timeout: 10_000 }).toBe(false)
+    await expect.poll(isFull).toBe(false)
   })
 
   test('is answered 202 by a stop, which does not wait for it', async () => {
@@ -197,7 +198,9 @@ describe('a request that waits', { timeout: 30_000 }, () => {
     const stream = fetch(`${gateway.url}/runs/${runId}`, {
       headers: { authorization: `Bearer ${hookToken}`, accept: 'text/event-stream' },
     }).then((response) => response.text())
-    await vi.waitUntil(async () => (await post(gateway.port, '/hooks/wake', { text: 'x' })).status === 200)
+    await vi.waitUntil(async () => (await post(gateway.port, '/hooks/wake', { text: 'x' })).status === 200, {
+      timeout: 60_000,
+    })
     const held = await Promise.race([Promise.any(asked), new Promise((resolve) => setImmediate(resolve, 'held'))])
     expect(held).toBe('held')
     const order: string[] = []

@@ -27,7 +27,7 @@ describe('the cost of one request', () => {
     folder = mkdtempSync(join(cache, 'hookloom-cost-'))
     await compileChildren(folder)
     figures = await createCostProbe({ folder, built: pathToFileURL(built).href })(0)
-  }, 120_000)
+  })
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   test.skipIf(whyNoCalls !== undefined)(`a lone wake makes at most 28 system calls${reason}`, () => {
@@ -56,7 +56,7 @@ describe('the cost of one request', () => {
 const readBytes = (folder: string) =>
   readTransactions(readFileSync(join(folder, 'hookloom.db-wal'))).reduce((sum, { bytes }) => sum + bytes, 0)
 
-test('each of 16 wakes in a batch writes at most 2.2 kB of WAL', { timeout: 60_000 }, async () => {
+test('each of 16 wakes in a batch writes at most 2.2 kB of WAL', async () => {
   mkdirSync(cache, { recursive: true })
   const folder = mkdtempSync(join(cache, 'hookloom-cost-'))
   const store = createSqliteStore({ file: join(folder, 'hookloom.db'), clock: Date.now })
@@ -81,7 +81,7 @@ test('each of 16 wakes in a batch writes at most 2.2 kB of WAL', { timeout: 60_0
 describe.skipIf(whyNoCluster !== undefined)(
   `the cost of one request on Postgres (${whyNoCluster ?? 'there is one'})`,
   () => {
-    test('a lone wake writes at most 2,350 bytes of WAL', { timeout: 60_000 }, async () => {
+    test('a lone wake writes at most 2,350 bytes of WAL', async () => {
       // a server of its own, because the WAL is that of all databases
       const cluster = await startCluster()
       const store = createPostgresStore({ url: cluster.url })

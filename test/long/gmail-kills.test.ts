@@ -18,7 +18,7 @@ function asked(google: FakeGoogle, path: string): () => Promise<void> {
 
 test(
   'a mailbox inside the gateway loses no mail and runs none twice, when the process dies between fetch and store',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)
@@ -47,7 +47,7 @@ test(
 
 test(
   'gmail run posts each mail once, even if it dies between the posts and the update of its position',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const google = await startGoogle()
     const dir = makeMailDir(google)

@@ -20,7 +20,7 @@ test('a watcher sees a save among ten thousand files, not counting packages', as
   await writeFile(join(root, 'many', '7.ts'), '1')
   await reported('hooks/transforms/many/7.ts')
   expect(changes.flat()).toEqual(['hooks/transforms/many/7.ts'])
-}, 120_000)
+})
 
 test(
   'after 300 reloads, each worker has only as many bundles as there are modules, and only their memory',

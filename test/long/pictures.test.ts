@@ -6,7 +6,7 @@ import { gatewayToken, writeFiles } from '../e2e/gateway.ts'
 import { startFakeTelegram } from '../e2e/fakes/telegram.ts'
 import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage, transform } from '../browser/stage.ts'
 
-const wait = { timeout: 30_000 }
+const wait = { timeout: 60_000 }
 const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
 const widths = [360, 860, 1_200, 2_560] as const
 const colors = ['light', 'dark'] as const

@@ -12,7 +12,7 @@ const whySkipped =
 
 test.skipIf(whySkipped)(
   'a rolling restart behind a balancer that reads /readyz fails no request',
-  { timeout: 90_000 },
+  { timeout: 120_000 },
   async () => {
     const { url, schema, drop } = await newSchema()
     const ports = [await freePort(), await freePort(), await freePort()] as const

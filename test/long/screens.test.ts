@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findBarriers, hasBrowser, show, type Stage, startStage, transform, usual } from '../browser/stage.ts'
 import { writeFiles } from '../e2e/gateway.ts'
 
-const wait = { timeout: 20_000 }
+const wait = { timeout: 60_000 }
 const widths = [360, 860, 1_200, 2_560]
 const themes = ['light', 'dark'] as const
 const folder = mkdtempSync(join(tmpdir(), 'hookloom-screens-'))
@@ -37,7 +37,7 @@ describe.skipIf(!hasBrowser)('pictures of the page', { timeout: 300_000 }, () =>
     await full.post('wake', { text: 'The backup of db-1 is three days old.' })
     await full.post('nobody', { text: 'lost' })
     await fetch(`${full.gateway.url}/plain`, { method: 'POST' })
-  }, 120_000)
+  })
   afterAll(async () => {
     await empty.close()
     await full.close()

@@ -80,7 +80,7 @@ test.skipIf(!hasBrowser)('five thousand rows scroll without a task over 100 ms',
       await page.evaluate(
         'void setTimeout(() => { const end = performance.now() + 3_000; while (performance.now() < end); })',
       )
-      await expect.poll(() => page.evaluate<number>('Math.max(...tasks)'), { timeout: 20_000 }).toBeGreaterThan(2_900)
+      await expect.poll(() => page.evaluate<number>('Math.max(...tasks)')).toBeGreaterThan(2_900)
     })
     expect(known).toBeGreaterThan(longestTaskMs)
     expect(stage.errors).toEqual([])

@@ -120,7 +120,7 @@ async function killAt(
 const ofRuns = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('agent'))
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
-test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000 }, async (step, when) => {
+test.each(places)('a run that is killed at %s, %s its record', async (step, when) => {
   calls = []
   const dir = makeDir()
   expect(await killAt(dir, step, when, { message: asked })).toBe(200)
@@ -140,7 +140,7 @@ test.each(places)('a run that is killed at %s, %s its record', { timeout: 60_000
   }
 
   // the main session reads the event once, in a separate turn
-  await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 20_000, interval: 100 })
+  await vi.waitUntil(async () => (await waitingOf(dir)) === 0, { timeout: 60_000, interval: 100 })
   const events = await readStore(dir, (store) => store.events({ limit: 9 }))
   expect(events.map(({ text: told }) => told)).toEqual(['Hook Kettle: It boils.'])
   expect(calls.filter(({ body }) => body.includes('Hook Kettle: It boils.'))).toHaveLength(1)
@@ -152,7 +152,7 @@ const ofCallbacks = (Object.keys(steps) as StepName[]).filter((name) => steps[na
 
 test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
   'a callback whose gateway is killed at %s, %s its record, arrives, and its repeats have one id',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (step, when) => {
     calls = []
     const dir = makeDir({ callback: 'hub', deliver: false, wakeMode: 'next-heartbeat' })
@@ -170,14 +170,14 @@ test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'afte
   },
 )
 
-test.each(['before', 'after'])('a wake that is killed %s its event is written', { timeout: 60_000 }, async (when) => {
+test.each(['before', 'after'])('a wake that is killed %s its event is written', async (when) => {
   calls = []
   const dir = makeDir()
   expect(await killAt(dir, 'event', when, { text: 'The kettle boils' })).toBeUndefined()
   const gateway = await startGateway({ dir })
   const expected = when === 'after' ? 1 : 0
   await vi.waitUntil(async () => calls.length === expected && (await waitingOf(dir)) === 0, {
-    timeout: 20_000,
+    timeout: 60_000,
     interval: 100,
   })
   expect(await readStore(dir, (store) => store.deliveries({ limit: 9 }))).toHaveLength(expected)
@@ -192,7 +192,7 @@ const kills = engines.flatMap((engine) => [
 
 test.each(kills)(
   'a gateway that is killed at $step, $when its record, leaves no reservation in $engine for longer than its lease',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async ({ engine, step, when, asks }) => {
     calls = []
     const daily = { turns: 1 }
@@ -222,7 +222,7 @@ test.each(kills)(
       const { queued, running } = (await store.counts()).jobs
       return queued + running === 0
     }
-    await vi.waitUntil(isIdle, { timeout: 40_000, interval: 100 })
+    await vi.waitUntil(isIdle, { timeout: 60_000, interval: 100 })
     expect(await readAccount()).toEqual([0, 1])
     const [record] = await store.deliveries({ limit: 9 })
     expect(record?.jobs).toMatchObject([{ state: 'done', attempts: 2 }])
@@ -236,7 +236,7 @@ const ofStatuses = (Object.keys(steps) as StepName[]).filter((name) => steps[nam
 
 test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
   'a commit status whose gateway is killed at %s, %s its record, is set to each state once',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (step, when) => {
     calls = []
     const sha = '0123456789abcdef0123456789abcdef01234567'

@@ -83,7 +83,7 @@ const echo = (text: string) => `export default ({ payload }) => ({ message: ${te
 const poison = (n: number, text: string) =>
   `export default ({ payload }) => { if (payload.n === ${n}) throw new Error('poison'); return { message: ${text} } }\n`
 
-describe('parked deliveries of a module', { timeout: 30_000 }, () => {
+describe('parked deliveries of a module', () => {
   test('parked deliveries run when a fixed version goes live, the oldest first', async () => {
     const stage = await createStage({ 'x.ts': 'export default (' })
     const { store, drain } = await createParked(stage, 5)

@@ -10,7 +10,7 @@ const pair = {
   },
 }
 
-describe('a broken save', { timeout: 30_000 }, () => {
+describe('a broken save', () => {
   test('a broken save keeps the last good version serving, and the status shows its line until it is fixed', async () => {
     const stage = await createStage({ 'x.ts': says('good') })
     await stage.write({ 'x.ts': 'export default () => {\n  retrun 1\n}\n' })
@@ -83,7 +83,7 @@ describe('a broken save', { timeout: 30_000 }, () => {
   })
 })
 
-describe('a saved file', { timeout: 30_000 }, () => {
+describe('a saved file', () => {
   test('a touched file with the same content is not evaluated again and makes no new generation', async () => {
     const text = `const loadedAt = process.hrtime.bigint()\nexport default () => ({ message: String(loadedAt) })\n`
     const stage = await createStage({ 'x.ts': text })
@@ -112,7 +112,7 @@ describe('a saved file', { timeout: 30_000 }, () => {
   )
 })
 
-describe('an edit of the configuration', { timeout: 30_000 }, () => {
+describe('an edit of the configuration', () => {
   const withPath = (path: string) =>
     JSON.stringify({ hooks: { ...baseConfig.hooks, mappings: [{ match: { path }, transform: { module: 'x.ts' } }] } })
 
@@ -165,7 +165,7 @@ describe('an edit of the configuration', { timeout: 30_000 }, () => {
   })
 })
 
-describe('a transforms directory', { timeout: 30_000 }, () => {
+describe('a transforms directory', () => {
   test('a transforms directory that is created after the start is watched', async () => {
     const stage = await createStage({})
     expect(await stage.answer('x')).toMatch(/^park/)

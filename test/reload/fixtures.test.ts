@@ -5,7 +5,7 @@ const fixture = (expected: object, payload: object = {}) =>
   JSON.stringify({ request: { path: 'x', payload }, expect: expected })
 const good = fixture({ decision: 'accept', actions: [{ message: 'good' }] })
 
-describe('the fixtures of a module', { timeout: 30_000 }, () => {
+describe('the fixtures of a module', () => {
   test('a module whose fixtures pass goes live, and the log line counts them', async () => {
     const stage = await createStage({ 'x.ts': says('old'), 'x.fixtures/one.json': good, 'x.fixtures/two.json': good })
     await stage.write({ 'x.ts': says('good') })

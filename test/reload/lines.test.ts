@@ -8,7 +8,7 @@ import { baseConfig, createStage, says } from './stage.ts'
 
 const throwing = `export default () => { throw new Error('no') }`
 
-describe('log lines of saves', { timeout: 30_000 }, () => {
+describe('log lines of saves', () => {
   test('a save that changes only comments is logged, and later errors name the lines of the saved file', async () => {
     const stage = await createStage({ 'x.ts': throwing })
     expect(await stage.decide('x')).toMatchObject({ problem: { message: 'transforms/x.ts threw an Error at x.ts:1.' } })
@@ -78,7 +78,7 @@ test('a build that takes longer than 300 ms says that it runs', async () => {
 
 test(
   'a broken save says how many parked deliveries wait for the fix, and the fix leaves the count to the drain',
-  { timeout: 30_000 },
+  { timeout: 120_000 },
   async () => {
     const stage = await createStage({ 'x.ts': says('1') }, { parkedFor: async () => 3 })
     await stage.write({ 'x.ts': 'export default (' })
@@ -92,7 +92,7 @@ test(
 
 test(
   'with the drain "ask", the line about a broken save names the command that runs the parked deliveries',
-  { timeout: 30_000 },
+  { timeout: 120_000 },
   async () => {
     const config = { hooks: { ...baseConfig.hooks, transforms: { drain: 'ask' } } }
     const stage = await createStage({ 'x.ts': 'export default (' }, { config, parkedFor: async () => 3 })

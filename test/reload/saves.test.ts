@@ -35,7 +35,7 @@ async function writeTwice(file: string, text: string, ms: number): Promise<void>
   await handle.close()
 }
 
-describe('saves', { timeout: 60_000 }, () => {
+describe('saves', () => {
   test.each(Object.keys(styles))(
     `the last content goes live ${rounds} of ${rounds} times when a file is saved %s`,
     async (style) => {

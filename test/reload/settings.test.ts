@@ -8,7 +8,7 @@ export default () => ({ message: [atLoad, process.env.WORD, Object.keys(process.
 `
 const withTransforms = (transforms: object) => ({ hooks: { ...baseConfig.hooks, transforms } })
 
-describe('settings of transforms', { timeout: 30_000 }, () => {
+describe('settings of transforms', () => {
   test('transforms see only the variables that hooks.transforms.env names', async () => {
     const stage = await createStage({ 'x.ts': reads })
     expect(await stage.answer('x')).toBe(',,0')
@@ -49,7 +49,7 @@ describe('settings of transforms', { timeout: 30_000 }, () => {
   })
 })
 
-describe('an edit of hooks.agent', { timeout: 30_000 }, () => {
+describe('an edit of hooks.agent', () => {
   test('an edit of hooks.agent applies to the next message of the built-in hook, and makes a new generation', async () => {
     const stage = await createStage({ 'x.ts': reads })
     const ask = () => stage.decide('agent', { message: 'What is next?' })

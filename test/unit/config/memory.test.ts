@@ -26,7 +26,7 @@ const sound = (dir: string) =>
 test('the store of a noted configuration is known until its text, .env, a variable or a file of a secret changes', async () => {
   const dir = await makeNoted(sound)
   const store = join(dir, 'kept.db')
-  await vi.waitFor(() => expect(recallStore({ dir, env })).toBe(store))
+  await vi.waitFor(() => expect(recallStore({ dir, env })).toBe(store), { timeout: 60_000 })
   expect(recallStore({ dir, env: { ...env, UNNAMED: 'x' } })).toBe(store)
   expect(recallStore({ dir, env: { NAME: 'other' } })).toBe(undefined)
   expect(recallStore({ dir, env: {} })).toBe(undefined)
@@ -49,6 +49,6 @@ test('a configuration in which an escape may hide the name of a variable is not 
   const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}-of-the-gateway" } }')
   // the facts of this one would have been written before those of another one
   const other = await makeNoted(sound)
-  await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')))
+  await vi.waitFor(() => expect(recallStore({ dir: other, env })).toBe(join(other, 'kept.db')), { timeout: 60_000 })
   expect(recallStore({ dir, env })).toBe(undefined)
 })

@@ -28,9 +28,9 @@ test('the gateway with the duty watches the mailbox until it loses the duty', as
   expect(mailbox.status()).toBeUndefined()
   isHeld = true
   mailbox.apply(generation.config)
-  await expect.poll(() => mailbox.status()?.account, { timeout: 10_000 }).toBe('a@example.com')
+  await expect.poll(() => mailbox.status()?.account).toBe('a@example.com')
   isHeld = false
   mailbox.apply(generation.config)
-  await expect.poll(() => mailbox.status(), { timeout: 10_000 }).toBeUndefined()
+  await expect.poll(() => mailbox.status()).toBeUndefined()
   await mailbox.stop()
 })

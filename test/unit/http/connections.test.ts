@@ -44,7 +44,7 @@ async function serve(...peers: (Peer | undefined)[]) {
   const ask = async (socket: { write(text: string): unknown }, path = '/') => {
     const count = responses.length + 1
     socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
-    await vi.waitFor(() => expect(responses).toHaveLength(count))
+    await vi.waitFor(() => expect(responses).toHaveLength(count), { timeout: 60_000 })
     return responses.at(-1)
   }
   return { ...connections, time, told, responses, openConnection, ask, count: () => promisedCount(server) }
@@ -68,14 +68,17 @@ describe('the number of connections of a client', () => {
     await tooMany.closed
     const other = await openConnection()
     ;(await ask(other.socket))?.end('hello')
-    await vi.waitFor(() => expect(other.state.text).toContain('hello'))
+    await vi.waitFor(() => expect(other.state.text).toContain('hello'), { timeout: 60_000 })
     expect(held.filter(({ state }) => state.closed)).toEqual([])
     held[0]?.socket.destroy()
-    await vi.waitFor(async () => {
-      const next = await openConnection()
-      next.socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
-      await vi.waitFor(() => expect(responses).toHaveLength(2), { timeout: 200 })
-    })
+    await vi.waitFor(
+      async () => {
+        const next = await openConnection()
+        next.socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+        await vi.waitFor(() => expect(responses).toHaveLength(2), { timeout: 200 })
+      },
+      { timeout: 60_000 },
+    )
     expect(told).toEqual([expect.stringContaining(`more than ${perClient} connections`)])
   })
 
@@ -97,7 +100,7 @@ describe('idle connections', () => {
     const { openConnection, ask, time, closeIdle } = await serve(remote)
     const dripping = await openConnection()
     ;(await ask(dripping.socket))?.end('hello')
-    await vi.waitFor(() => expect(dripping.state.text).toContain('hello'))
+    await vi.waitFor(() => expect(dripping.state.text).toContain('hello'), { timeout: 60_000 })
     for (let count = 0; count < 10; count++) dripping.socket.write('\r\n')
     time.now += idleMs
     closeIdle()
@@ -110,7 +113,7 @@ describe('idle connections', () => {
   test('a connection that never had a request is closed after its time', async () => {
     const { openConnection, time, closeIdle, count } = await serve(remote)
     const silent = await openConnection()
-    await vi.waitFor(async () => expect(await count()).toBe(1))
+    await vi.waitFor(async () => expect(await count()).toBe(1), { timeout: 60_000 })
     time.now += idleMs + 1
     closeIdle()
     await silent.closed
@@ -127,13 +130,13 @@ describe('idle connections', () => {
       closeIdle()
     }
     first?.end('one')
-    await vi.waitFor(() => expect(waiting.state.text).toContain('two'))
+    await vi.waitFor(() => expect(waiting.state.text).toContain('two'), { timeout: 60_000 })
     time.now += idleMs
     closeIdle()
     ;(await ask(waiting.socket, '/3'))?.end('three')
     time.now += idleMs
     closeIdle()
-    await vi.waitFor(() => expect(waiting.state.text).toContain('three'))
+    await vi.waitFor(() => expect(waiting.state.text).toContain('three'), { timeout: 60_000 })
     expect(waiting.state.closed).toBe(false)
   })
 

@@ -22,7 +22,7 @@ async function serve() {
     log: silentLog,
   })
   closers.push(() => server.close(0))
-  const waitFor = (count: number) => vi.waitFor(() => expect(responses).toHaveLength(count))
+  const waitFor = (count: number) => vi.waitFor(() => expect(responses).toHaveLength(count), { timeout: 60_000 })
   return { ...server, responses, waitFor }
 }
 
@@ -62,7 +62,7 @@ test('a stop closes a connection after the answer to its newest request, and ign
   const stopped = close(longest)
   ask(asking.socket, '/4')
   answer(responses[0])
-  await vi.waitFor(() => expect(asking.seen.text).toContain('answer to /1'))
+  await vi.waitFor(() => expect(asking.seen.text).toContain('answer to /1'), { timeout: 60_000 })
   answer(responses[1])
   answer(responses[2])
   await stopped

@@ -61,7 +61,7 @@ test('all waiting requests share one store read at a time, with each id once, an
   const { waiters, states, progress } = createStage()
   for (const id of ['a', 'b']) states.set(id, 'queued')
   const waiting = ['a', 'a', 'b'].map((id) => waiters.enter(toResponse())?.until(id, isDone, 60_000))
-  await vi.waitUntil(() => progress.mock.calls.length >= 2)
+  await vi.waitUntil(() => progress.mock.calls.length >= 2, { timeout: 60_000 })
   for (const [ids] of progress.mock.calls) expect(ids).toEqual(['a', 'b'])
   for (const id of ['a', 'b']) states.set(id, 'done')
   expect(await Promise.all(waiting)).toEqual(['reached', 'reached', 'reached'])
@@ -98,7 +98,7 @@ test('a wait ends after its time, with its client and with the gateway, and goes
   fail(true)
   const through = waiters.enter(kept)?.until('a', isDone, 60_000)
   const until = progress.mock.calls.length + 2
-  await vi.waitUntil(() => progress.mock.calls.length >= until)
+  await vi.waitUntil(() => progress.mock.calls.length >= until, { timeout: 60_000 })
   fail(false)
   states.set('a', 'done')
   expect(await through).toBe('reached')

@@ -168,7 +168,7 @@ describe('the callback of a run', () => {
 
   test(
     'is given up at once if the receiver refuses it, and after a day if it stays away',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async () => {
       const refused = open([410], () => ok('Done.'))
       const first = await refused.accept()

@@ -19,7 +19,7 @@ function sessionOf(n: number): string {
 
 test(
   'runs of a session keep their order, and no session waits three times as long as the others',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async () => {
     const stage = createStage()
     const begun = new Map<string, { n: number; waited: number }[]>()

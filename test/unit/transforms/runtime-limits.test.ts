@@ -159,7 +159,7 @@ describe('transforms that use too much memory', () => {
     ],
   ])(
     'a transform that fills its memory %s is stopped, and other calls are served',
-    { timeout: 60_000 },
+    { timeout: 120_000 },
     async (_, code) => {
       // on a busy machine this takes long, because a call that blocks its thread gets the lowest priority
       const { write, load } = await createStage({ timeoutMs: 45_000, memoryMb: 32 })

@@ -40,7 +40,7 @@ async function running(schema: string): Promise<number> {
   return withDatabase(async (client) => (await client.query<{ count: number }>(sql, [schema])).rows[0]?.count ?? 0)
 }
 
-describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transaction', { timeout: 20_000 }, () => {
+describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transaction', () => {
   test('a gateway that stops in a transaction loses its locks, and the calls that waited for them continue', async () => {
     const { url } = await newPlace()
     const stopped = createDatabaseConnections({ url, limits: { ...limits, idleMs: 200 } })
@@ -73,7 +73,7 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
   })
 })
 
-describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_000 }, () => {
+describe.skipIf(whyNoPostgres)('a lock that nobody gives back', () => {
   test('a delivery that waits for a lock without end is refused, and not stored later', async () => {
     const { url, schema } = await newPlace()
     const store = openStore(url, { lockMs: 200 })
@@ -130,7 +130,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', { timeout: 20_00
   })
 })
 
-describe.skipIf(whyNoPostgres)('the start of a gateway', { timeout: 20_000 }, () => {
+describe.skipIf(whyNoPostgres)('the start of a gateway', () => {
   /** Takes the locks that pg_dump has on every table while it runs. */
   async function holdAsDump(url: string, schema: string): Promise<void> {
     const client = new Client({ connectionString: url })

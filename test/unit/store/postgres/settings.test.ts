@@ -99,9 +99,9 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
         return error
       }
     }
-    await expect.poll(refused, { timeout: 3_000 }).toMatchObject({ message: 'The store cannot be used now.' })
+    await expect.poll(refused).toMatchObject({ message: 'The store cannot be used now.' })
     // the next connection has the value of the server
-    await expect.poll(refused, { timeout: 3_000 }).toBeUndefined()
+    await expect.poll(refused).toBeUndefined()
   })
 
   test('settings that lose deliveries are named, each with the next step', () => {
@@ -123,7 +123,7 @@ describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
     await expect(connections.query('DELETE FROM leases')).rejects.toMatchObject({ code: 'store-unavailable' })
     expect(connections.trouble()).toMatch(/it is read-only/)
     await expect(connections.query('SELECT 1')).rejects.toMatchObject({ code: 'store-unavailable' })
-    await expect.poll(() => connections.trouble(), { timeout: 3_000 }).toBeUndefined()
+    await expect.poll(() => connections.trouble()).toBeUndefined()
     expect(await connections.query('DELETE FROM leases')).toEqual([])
     expect(await connections.query('DELETE FROM leases')).toEqual([])
   })
@@ -142,7 +142,7 @@ describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
     await store.counts().catch(() => undefined)
     expect((await store.health()).trouble).toMatch(/it is read-only/)
     await set('default_transaction_read_only = off')
-    await expect.poll(async () => (await store.health()).trouble, { timeout: 3_000 }).toBeUndefined()
+    await expect.poll(async () => (await store.health()).trouble).toBeUndefined()
   })
 })
 
@@ -186,7 +186,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     }
   })
 
-  test('an error says if the gateway itself uses all of its connections', { timeout: 20_000 }, async () => {
+  test('an error says if the gateway itself uses all of its connections', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     await connections.open()
