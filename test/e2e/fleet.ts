@@ -37,8 +37,7 @@ export async function startCluster(): Promise<Cluster> {
     chownSync(folder, Number(owner), 0)
   }
   const data = join(folder, 'data')
-  // the server is killed, the power is not cut: what it wrote stays, though it did not reach the disk
-  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1 -c fsync=off`
+  const options = `-p ${port} -k ${folder} -c listen_addresses=127.0.0.1`
   const control = (what: string) =>
     as(`${bin}/pg_ctl -D ${data} -l ${folder}/log -o "${options}" -w ${what} > /dev/null 2>&1`)
   await as(`${bin}/initdb -D ${data} -U root -A trust --no-sync > /dev/null`)
