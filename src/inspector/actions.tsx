@@ -1,18 +1,16 @@
 // What an operator does with a delivery. Each action shows its result, in the words of the gateway.
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { CapturedFields } from '../model/api/replay.ts'
 import type { RequestFields, RetryFields, ShownDelivery } from '../model/api/answers.ts'
 import { post } from './api.ts'
 import { isCopyable, toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { formatJson, parseJson } from './json.ts'
 import { go } from './place.ts'
+import { captureFixture, copyText, describeException, nothingSaid, type Said, toCapturePath } from './said.ts'
 
 /** How long a drop can be undone. The gateway deletes the request of a dropped delivery, so the page waits before it asks. */
 export const undoMs = 5_000
-
-export type Said = { readonly text: string; readonly isBad: boolean }
 
 type ActionsProps = {
   readonly delivery: ShownDelivery
@@ -35,7 +33,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
   const canDrop = isOpen || jobs.some((job) => job.state === 'queued' || job.state === 'dead')
 
   useEffect(() => {
-    onSay({ text: '', isBad: false })
+    onSay(nothingSaid)
     setEdited(undefined)
     setNaming(false)
     closeMenu()
@@ -52,7 +50,7 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
       onSay({ text: await work(), isBad: false })
       onDone()
     } catch (error) {
-      onSay({ text: error instanceof Error ? error.message : 'It failed.', isBad: true })
+      onSay({ text: describeException(error), isBad: true })
     } finally {
       setBusy(false)
     }
@@ -72,20 +70,18 @@ export function Actions({ delivery, request, hooksUrl, said, onSay, onDone }: Ac
     })
   const capture = (name: string) =>
     act(async () => {
-      const made = await post<CapturedFields>(`${path}/capture`, name === '' ? {} : { name })
+      const made = await captureFixture(toCapturePath(deliveryId), name === '' ? {} : { name })
       setNaming(false)
       // the form that had the focus is gone
       menu.current?.querySelector('summary')?.focus()
-      const removed = made.removed.length === 0 ? '' : ` Removed: ${made.removed.join(', ')}.`
-      const note = made.note === null ? '' : ` It fails until the code is fixed: ${made.note}`
-      return `Created ${made.file}. It expects the decision ${made.decision}.${removed}${note}`
+      return made
     })
   const copyCurl = (copied: RequestFields) =>
     act(async () => {
-      await navigator.clipboard.writeText(toCurl(copied, hooksUrl, delivery.hook))
+      const copiedWell = await copyText('The curl command', toCurl(copied, hooksUrl, delivery.hook))
       const signed =
         ' The signature covers the id of the delivery, so the gateway answers it as a duplicate: use "run again".'
-      return `The curl command is in the clipboard.${copied.hasSignedId ? signed : ''}`
+      return `${copiedWell}${copied.hasSignedId ? signed : ''}`
     })
 
   const retryButton = (
@@ -171,7 +167,7 @@ function Drop({ path, onSay, onDone }: DropProps): JSX.Element {
     isWanted.current = false
     const said = await post(`${path}/drop`).then(
       () => ({ text: 'It is dropped.', isBad: false }),
-      (error: unknown) => ({ text: error instanceof Error ? error.message : 'It failed.', isBad: true }),
+      (error: unknown) => ({ text: describeException(error), isBad: true }),
     )
     setWaiting(false)
     onSay(said)

@@ -1,18 +1,16 @@
 // What needs a person: parked, dead, failing and refused, grouped by cause, with what can be done about a whole group.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { CapturedFields } from '../model/api/replay.ts'
 import type { AttentionFields, AttentionGroup } from '../model/api/operations.ts'
 import { get, post } from './api.ts'
 import { actOnAll, DropAll } from './bulk.tsx'
-import { formatCount, markUnseen } from './format.ts'
+import { formatCount, isRecent, markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
 import { glyphs } from './rows.ts'
-import { Age, Line, useNow } from './text.tsx'
+import { captureFixture, describeException, toCapturePath } from './said.ts'
+import { Ago, Line, useNow } from './text.tsx'
 
 const everyMs = 15_000
-/** An older moment is shown as a time of a day. */
-const recentMs = 12 * 3_600_000
 /** Changes within this time cause one request. */
 const gatherMs = 1_000
 
@@ -75,7 +73,6 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
   const isChosen = ids.includes(chosen)
   const [first = ''] = ids
   const sinceAt = Date.parse(since)
-  const isRecent = now - sinceAt < recentMs
 
   async function act(what: 'retry' | 'drop'): Promise<void> {
     setBusy(true)
@@ -85,11 +82,7 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
 
   async function capture(): Promise<void> {
     setBusy(true)
-    const made = await post<CapturedFields>(`/api/deliveries/${encodeURIComponent(first)}/capture`, {}).then(
-      ({ file, decision }) => `Created ${file}. It expects the decision ${decision}.`,
-      (error: unknown) => (error instanceof Error ? error.message : 'It failed.'),
-    )
-    setSaid(made)
+    setSaid(await captureFixture(toCapturePath(first)).catch((error: unknown) => describeException(error)))
     setBusy(false)
   }
 
@@ -110,9 +103,8 @@ function Group({ group, chosen, now, saved }: GroupProps): JSX.Element {
             ·{' '}
           </>
         )}
-        <Line text={hooks.join(', ')} most={160} /> · {isRecent ? 'the first ' : 'since '}
-        <Age at={sinceAt} now={now} />
-        {isRecent && ' ago'}
+        <Line text={hooks.join(', ')} most={160} /> · {isRecent(sinceAt, now) ? 'the first ' : 'since '}
+        <Ago at={sinceAt} now={now} />
       </p>
       <div class="tools">
         <button type="button" aria-pressed={isChosen} onClick={() => go({ id: isChosen ? '' : first })}>
@@ -153,7 +145,7 @@ function RetryPreview({ ids, saved }: MendedProps): JSX.Element {
     setSaid('trying …')
     void ask(ids.slice(0, mostTried), ended.signal).then(
       (text) => !ended.signal.aborted && setSaid(text),
-      (error: unknown) => !ended.signal.aborted && setSaid(error instanceof Error ? error.message : 'It failed.'),
+      (error: unknown) => !ended.signal.aborted && setSaid(describeException(error)),
     )
     return () => ended.abort()
   }, [isAsked, saved, ids.length])

@@ -2,12 +2,12 @@
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { HookFields, HooksFields, SentFields, TriedFields } from '../model/api/bench.ts'
-import type { CapturedFields } from '../model/api/replay.ts'
 import type { RequestFields } from '../model/api/answers.ts'
 import { get, post } from './api.ts'
 import { toCurl } from './curl.ts'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
+import { captureFixture, copyText, describeException, useSaid } from './said.ts'
 import { TriedView } from './tried.tsx'
 import { SampleMenu, useSamples } from './samples.tsx'
 import { Line, Time } from './text.tsx'
@@ -38,7 +38,7 @@ type BenchProps = {
 export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
   const found = all?.hooks.find(({ name }) => name === hook) ?? all?.hooks.find(({ name }) => name === null)
   const [typed, setTyped] = useState<BenchInput>()
-  const [said, setSaid] = useState({ text: '', isBad: false })
+  const { said, report } = useSaid()
   const samples = useSamples(hook, saved)
   const { tried, problem, isBusy } = useTried(hook, typed, saved)
 
@@ -47,11 +47,6 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
     keepBenchInput(hook, next)
     setTyped(next)
   }
-  const report = (work: Promise<string>) =>
-    void work.then(
-      (text) => setSaid({ text, isBad: false }),
-      (error: unknown) => setSaid({ text: error instanceof Error ? error.message : 'It failed.', isBad: true }),
-    )
   const load = (id: string) => report(readKept(id).then((kept) => (change(kept), '')))
 
   useEffect(() => {
@@ -163,7 +158,7 @@ function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
     } catch (error) {
       // a newer request has begun
       if (signal.aborted) return
-      setProblem(error instanceof Error ? error.message : 'It could not be tried.')
+      setProblem(describeException(error, 'It could not be tried.'))
     }
     setBusy(false)
   }
@@ -218,19 +213,13 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
     setSent({ ...answer, at: new Date().toISOString() })
     return answer.note ?? ''
   }
-  const capture = async () => {
-    const { file, decision, removed } = await post<CapturedFields>('/api/fixtures', request)
-    const without = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
-    return `Created ${file}. It expects the decision ${decision}.${without}`
-  }
-  const copy = async () => {
+  const copy = () => {
     const { headers, query, body } = request
     const search = new URLSearchParams(query).toString()
     const url = search === '' ? '/' : `/?${search}`
     const copied = { method: 'POST', url, headers: { 'content-type': 'application/json', ...headers }, query, body }
     const others = { verifiedBy: null, hasSignedId: false, encoding: 'utf8' } as const
-    await navigator.clipboard.writeText(toCurl({ ...copied, ...others }, hooksUrl, hook))
-    return 'The curl command is in the clipboard.'
+    return copyText('The curl command', toCurl({ ...copied, ...others }, hooksUrl, hook))
   }
   return (
     <div class="tools">
@@ -238,7 +227,7 @@ function Acts({ hook, hooksUrl, typed, mappings, report }: ActsProps): JSX.Eleme
         send it for real
       </button>
       {hasCode && (
-        <button type="button" onClick={() => report(capture())}>
+        <button type="button" onClick={() => report(captureFixture('/api/fixtures', request))}>
           save as fixture
         </button>
       )}

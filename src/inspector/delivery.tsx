@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import type { RequestFields, RunFields, ShownDelivery } from '../model/api/answers.ts'
-import { Actions, type Said } from './actions.tsx'
+import { Actions } from './actions.tsx'
 import { ApiError, get } from './api.ts'
 import { formatDuration } from './format.ts'
 import { Headers, Part, Payload, Replies, Texts } from './parts.tsx'
@@ -10,7 +10,8 @@ import { Pipe } from './pipe.tsx'
 import { go } from './place.ts'
 import { type OpenedRefusal, RefusalView } from './refusal.tsx'
 import { countJobs, findState, glyphs } from './rows.ts'
-import { Age, Line, LongText, useNow } from './text.tsx'
+import { copyText, describeException, useSaid } from './said.ts'
+import { Ago, Line, LongText, useNow } from './text.tsx'
 
 type Opened =
   | {
@@ -48,7 +49,7 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
       setOpened(await readOpened(id, isRefusal, signal))
       setProblem('')
     } catch (error) {
-      if (!signal.aborted) setProblem(error instanceof Error ? error.message : 'It could not be read.')
+      if (!signal.aborted) setProblem(describeException(error, 'It could not be read.'))
     }
   }
 
@@ -65,12 +66,8 @@ type DeliveryProps = Extract<Opened, { kind: 'delivery' }> & {
 }
 
 function Delivery({ delivery, request, runs, hooksUrl, onDone }: DeliveryProps): JSX.Element {
-  const [said, setSaid] = useState<Said>({ text: '', isBad: false })
-  const copy = (what: string, text: string) =>
-    void navigator.clipboard.writeText(text).then(
-      () => setSaid({ text: `${what} is in the clipboard.`, isBad: false }),
-      () => setSaid({ text: 'The browser does not allow to copy.', isBad: true }),
-    )
+  const { said, setSaid, report } = useSaid()
+  const copy = (what: string, text: string) => report(copyText(what, text))
   const [tab, setTab] = useState(readTab)
   const choose = (chosen: Tab) => {
     localStorage.setItem(tabKey, chosen)
@@ -176,7 +173,8 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
         </span>
       </h2>
       <p class="dim">
-        <Age at={at} now={now} /> ago{isDone && `, took ${formatDuration(Math.max(...steps) - at)}`}{' '}
+        <Ago at={at} now={now} />
+        {isDone && `, took ${formatDuration(Math.max(...steps) - at)}`}{' '}
         <button
           type="button"
           class="link id"

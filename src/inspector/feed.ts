@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { DeliveryPage, DeliveryRow, RefusalFields, StatusFields } from '../model/api/answers.ts'
 import { get, ApiError, toQuery } from './api.ts'
 import { type Filters, matchesFilters, mergeRows, maxRows, type ListRow, toRefusalRow, toListRow } from './rows.ts'
+import { describeException } from './said.ts'
 import { followChanges } from './stream.ts'
 
 export type Feed = {
@@ -154,7 +155,7 @@ export function useFeed({ state, hook, source, q, since, until }: Filters): Feed
       setLoading(false)
     } catch (error) {
       if (signal.aborted) return
-      setProblem(error instanceof Error ? error.message : 'The list could not be read.')
+      setProblem(describeException(error, 'The list could not be read.'))
       setLoading(false)
     }
   }

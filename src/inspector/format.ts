@@ -54,12 +54,15 @@ export function formatAge(at: number, now: number): string {
   const ms = Math.max(0, now - at)
   if (ms < minuteMs) return `${Math.floor(ms / 1_000)} s`
   if (ms < hourMs) return `${Math.floor(ms / minuteMs)} min`
-  if (ms < 12 * hourMs) return `${Math.floor(ms / hourMs)} h`
+  if (isRecent(at, now)) return `${Math.floor(ms / hourMs)} h`
   if (ms < 6 * dayMs) return `${weekday.format(at)} ${shortClock.format(at)}`
   const date = new Date(at)
   const isThisYear = date.getFullYear() === new Date(now).getFullYear()
   return `${formatDay(date)} ${isThisYear ? shortClock.format(at) : date.getFullYear()}`
 }
+
+/** Whether the age of a moment is a duration; an older moment is shown as a time of a day. */
+export const isRecent = (at: number, now: number) => now - at < 12 * hourMs
 
 /** `today`, `yesterday`, or the date with its weekday. */
 export function formatLongDay(at: number, now: number): string {

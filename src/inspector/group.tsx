@@ -1,12 +1,13 @@
 // The deliveries that an edit changes in the same way: what differs in each of them, one after the other.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { CapturedFields, ChangeFields, GroupFields, ReplayReport } from '../model/api/replay.ts'
+import type { ChangeFields, GroupFields, ReplayReport } from '../model/api/replay.ts'
 import { post } from './api.ts'
 import { actOnAll } from './bulk.tsx'
 import { Diff } from './diff.tsx'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
+import { captureFixture, describeException, toCapturePath } from './said.ts'
 import { Line } from './text.tsx'
 
 const mostChanges = 20
@@ -97,7 +98,7 @@ function useMember({ example }: GroupFields, id: string): { shown: readonly Chan
       setSaid(found.length === 0 ? 'This delivery does not differ any more.' : '')
     }
     void read().catch((error: unknown) => {
-      if (!ended.signal.aborted) setSaid(error instanceof Error ? error.message : 'The replay failed.')
+      if (!ended.signal.aborted) setSaid(describeException(error, 'The replay failed.'))
     })
     return () => ended.abort()
   }, [example, id])
@@ -120,12 +121,7 @@ function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
   }
   const capture = () =>
     act(async () =>
-      setSaid(
-        await post<CapturedFields>(`/api/deliveries/${encodeURIComponent(shown)}/capture`, {}).then(
-          ({ file, decision }) => `Created ${file}. It expects the decision ${decision}.`,
-          (error: unknown) => (error instanceof Error ? error.message : 'It failed.'),
-        ),
-      ),
+      setSaid(await captureFixture(toCapturePath(shown)).catch((error: unknown) => describeException(error))),
     )
   return (
     <>
@@ -141,7 +137,11 @@ function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
             if (isSure) void act(() => actOnAll(ids, 'again', setSaid))
           }}
         >
-          {isSure ? `really run ${countRequests(ids.length)}: replies may be sent` : `run these ${ids.length} again`}
+          {isSure
+            ? `really run ${countRequests(ids.length)}: replies may be sent`
+            : ids.length === 1
+              ? 'run it again'
+              : `run these ${ids.length} again`}
         </button>
       </div>
       <p class="said" role="status">

@@ -1,6 +1,5 @@
 // The health of the gateway: its live code, its queues, the gateways on its store, and the last hour.
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 import type { AttentionFields } from '../model/api/operations.ts'
 import type { HealthFields } from '../model/api/health.ts'
 import { get } from './api.ts'
@@ -11,6 +10,7 @@ import { Doctor, Outlets } from './outlets.tsx'
 import { Nodes, QueueView } from './queues.tsx'
 import { go } from './place.ts'
 import { Plot } from './plot.tsx'
+import { usePolled } from './polled.ts'
 import { formatCount } from './format.ts'
 import { Table } from './table.tsx'
 import { Age, Line, LongText, Time, useNow } from './text.tsx'
@@ -19,21 +19,7 @@ const everyMs = 5_000
 
 /** Reads the health every five seconds while the page is visible, and at once when `version` changes. */
 export function useHealth(version: string): HealthFields | undefined {
-  const [health, setHealth] = useState<HealthFields>()
-  useEffect(() => {
-    const ended = new AbortController()
-    const read = () =>
-      void get<HealthFields>('/api/health', ended.signal)
-        .then(setHealth)
-        .catch(() => undefined)
-    read()
-    const timer = setInterval(() => document.visibilityState === 'visible' && read(), everyMs)
-    return () => {
-      clearInterval(timer)
-      ended.abort()
-    }
-  }, [version])
-  return health
+  return usePolled((signal) => get<HealthFields>('/api/health', signal), { everyMs, version })
 }
 
 type HealthProps = {
@@ -199,7 +185,7 @@ function HookRates({ version }: { version: string }): JSX.Element | null {
                   <Line text={name ?? 'any other name'} most={60} />
                 </button>
               </td>
-              <td>{(lastHour.deliveries / 60).toFixed(1)}</td>
+              <td>{Number((lastHour.deliveries / 60).toPrecision(2))}</td>
               <td>{formatCount(lastHour.deliveries)}</td>
               <td class={lastHour.parked > 0 ? 'bad' : ''}>{formatCount(lastHour.parked)}</td>
               <td class={lastHour.refused > 0 ? 'bad' : ''}>{formatCount(lastHour.refused)}</td>

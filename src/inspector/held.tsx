@@ -1,10 +1,12 @@
 // What keeps runs back, and who sends: pauses with a button to resume, budgets, and the senders.
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { BudgetFields, MeasureFields, PauseFields, SenderFields } from '../model/api/operations.ts'
 import { get, post } from './api.ts'
-import { formatClock, formatCount, formatDuration, formatTimes, markUnseen } from './format.ts'
+import { formatClock, formatCount, formatDuration, formatTimes, isRecent, markUnseen } from './format.ts'
 import { go } from './place.ts'
+import { usePolled } from './polled.ts'
+import { describeException } from './said.ts'
 import { Table } from './table.tsx'
 import { Age, Line, useNow } from './text.tsx'
 
@@ -20,26 +22,16 @@ export type Held = {
 
 /** Reads every ten seconds while the page is visible, and at once when `version` changes. */
 export function useHeld(version: string): Held {
-  const [held, setHeld] = useState<Omit<Held, 'reload'>>({ pauses: [], budgets: [], senders: [] })
   const [round, setRound] = useState(0)
-  useEffect(() => {
-    const ended = new AbortController()
-    const read = async () => {
-      const [{ pauses }, { budgets }, { senders }] = await Promise.all([
-        get<Pick<Held, 'pauses'>>('/api/pauses', ended.signal),
-        get<Pick<Held, 'budgets'>>('/api/budgets', ended.signal),
-        get<Pick<Held, 'senders'>>('/api/senders', ended.signal),
-      ])
-      setHeld({ pauses, budgets, senders })
-    }
-    const readNow = () => void read().catch(() => undefined)
-    readNow()
-    const timer = setInterval(() => document.visibilityState === 'visible' && readNow(), everyMs)
-    return () => {
-      clearInterval(timer)
-      ended.abort()
-    }
-  }, [version, round])
+  const read = async (signal: AbortSignal) => {
+    const [{ pauses }, { budgets }, { senders }] = await Promise.all([
+      get<Pick<Held, 'pauses'>>('/api/pauses', signal),
+      get<Pick<Held, 'budgets'>>('/api/budgets', signal),
+      get<Pick<Held, 'senders'>>('/api/senders', signal),
+    ])
+    return { pauses, budgets, senders }
+  }
+  const held = usePolled(read, { everyMs, version: `${version} ${round}` }) ?? { pauses: [], budgets: [], senders: [] }
   return { ...held, reload: () => setRound((before) => before + 1) }
 }
 
@@ -53,7 +45,7 @@ export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolea
     setSaid(
       await post('/api/resume', { what, by: 'the page' }).then(
         () => `${what} is resumed.`,
-        (error: unknown) => (error instanceof Error ? error.message : 'It failed.'),
+        (error: unknown) => describeException(error),
       ),
     )
     reload()
@@ -71,7 +63,7 @@ export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolea
             {kind === 'budget' ? 'waits for its budget' : 'is paused'}{' '}
             {by !== null && <Line text={`by ${by}`} most={80} />}{' '}
             <span class="dim">
-              for <Age at={Date.parse(since)} now={now} />,{' '}
+              {isRecent(Date.parse(since), now) ? 'for' : 'since'} <Age at={Date.parse(since)} now={now} />,{' '}
               {until === null ? 'until somebody resumes it' : `until ${formatClock(Date.parse(until))}`}
             </span>
             {reason !== null && (

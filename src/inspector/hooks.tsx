@@ -8,6 +8,7 @@ import { formatCount } from './format.ts'
 import { toEditorUrl } from './pipe.tsx'
 import { go, type PagePlace } from './place.ts'
 import { glyphs } from './rows.ts'
+import { copyText, describeException, useSaid } from './said.ts'
 import { Age, Line, useNow } from './text.tsx'
 
 /** Reads the hooks when `version` changes. */
@@ -25,7 +26,7 @@ export function useHooks(version: string): { readonly hooks: HooksFields | undef
       setHooks(await get<HooksFields>('/api/hooks', signal))
       setProblem('')
     } catch (error) {
-      if (!signal.aborted) setProblem(error instanceof Error ? error.message : 'The hooks could not be read.')
+      if (!signal.aborted) setProblem(describeException(error, 'The hooks could not be read.'))
     }
   }
   return { hooks, problem }
@@ -62,14 +63,9 @@ export function Hooks({ place, saved, changes }: HooksProps): JSX.Element {
 
 function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): JSX.Element {
   const { name, isBuiltIn, mappings, lastFailure } = hook
-  const [said, setSaid] = useState('')
+  const { said, report } = useSaid()
   const now = useNow(0)
   const url = `${hooksUrl}/${name ?? '<any name>'}`
-  const copy = () =>
-    void navigator.clipboard.writeText(url).then(
-      () => setSaid('The URL is in the clipboard.'),
-      () => setSaid('The browser does not allow to copy.'),
-    )
   return (
     <article class="hook-card" aria-label={`Hook ${name ?? 'of any name'}`}>
       <h3>
@@ -126,16 +122,16 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
       )}
       <p class="dim">{describeHour(hook)}</p>
       {lastFailure !== null && (
-        <p>
+        <p class="last-failure">
           <span class={`state ${lastFailure.kind}`}>
             <span aria-hidden="true">{glyphs[lastFailure.kind]}</span> {lastFailure.kind}
           </span>{' '}
-          <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
-            <Line text={lastFailure.title} most={200} />
-          </button>{' '}
           <span class="dim">
             <Age at={Date.parse(lastFailure.at)} now={now} />
-          </span>
+          </span>{' '}
+          <button type="button" class="link" onClick={() => go({ view: 'list', id: lastFailure.id })}>
+            <Line text={lastFailure.title} most={200} />
+          </button>
         </p>
       )}
       <div class="tools">
@@ -144,7 +140,7 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
             <button type="button" onClick={() => go({ bench: name, from: '' })}>
               try a request
             </button>
-            <button type="button" onClick={copy}>
+            <button type="button" onClick={() => report(copyText('The URL', url))}>
               copy the URL
             </button>
             <button type="button" onClick={() => go({ view: 'list', hook: name, id: '' })}>
@@ -153,7 +149,7 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
           </>
         )}
         <span class="dim" role="status">
-          {said}
+          {said.text}
         </span>
       </div>
     </article>

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { onKeyExpired } from './api.ts'
 import { App } from './app.tsx'
 import { exchangeCode, readKey, takeCode } from './key.ts'
+import { describeException } from './said.ts'
 
 /** Set while the page is shown. Undefined hides the notice. */
 let showNotice: (why: string | undefined) => void = () => {}
@@ -19,7 +20,7 @@ addEventListener('hashchange', () => {
 async function openLink(code: string): Promise<string | undefined> {
   const problem = await exchangeCode(code).then(
     () => undefined,
-    (error: unknown) => (error instanceof Error ? error.message : 'The gateway does not answer.'),
+    (error: unknown) => describeException(error, 'The gateway does not answer.'),
   )
   return readKey() === null ? problem : undefined
 }

@@ -1,10 +1,12 @@
 // The models and channels with their last success, and what `hookloom doctor` finds.
 import type { JSX } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { FindingFields, OutletsFields } from '../model/api/health.ts'
 import { get, post } from './api.ts'
 import { formatCount, markUnseen } from './format.ts'
 import { go } from './place.ts'
+import { usePolled } from './polled.ts'
+import { describeException } from './said.ts'
 import { Table } from './table.tsx'
 import { Age, Line, useNow } from './text.tsx'
 
@@ -12,21 +14,8 @@ const everyMs = 15_000
 
 /** `version`: they are read again when it changes, and now and then while the page is visible. */
 export function Outlets({ version }: { version: string }): JSX.Element | null {
-  const [found, setFound] = useState<OutletsFields>()
   const now = useNow(0)
-  useEffect(() => {
-    const ended = new AbortController()
-    const read = () =>
-      void get<OutletsFields>('/api/outlets', ended.signal)
-        .then(setFound)
-        .catch(() => undefined)
-    read()
-    const timer = setInterval(() => document.visibilityState === 'visible' && read(), everyMs)
-    return () => {
-      clearInterval(timer)
-      ended.abort()
-    }
-  }, [version])
+  const found = usePolled((signal) => get<OutletsFields>('/api/outlets', signal), { everyMs, version })
   if (found === undefined || found.outlets.length === 0) return null
   const { read, outlets } = found
   return (
@@ -77,7 +66,7 @@ export function Doctor(): JSX.Element {
       setFindings((await post<{ findings: readonly FindingFields[] }>('/api/doctor')).findings)
       setSaid('')
     } catch (error) {
-      setSaid(error instanceof Error ? error.message : 'It failed.')
+      setSaid(describeException(error))
     }
     setBusy(false)
   }

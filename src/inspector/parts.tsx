@@ -81,19 +81,20 @@ export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
 }
 
 /** The words around the text from outside are the same in each prompt, so they are folded. */
-export function Prompt({ text }: { text: string }): JSX.Element {
+/** `label`: of the text that is not folded. */
+export function Prompt({ text, label }: { text: string; label?: string }): JSX.Element {
   const found = outside.exec(text)
-  if (found === null) return <LongText text={text} label="Prompt" />
+  if (found === null) return <LongText text={text} label={label ?? 'Prompt'} />
   return (
     <>
       <p class="dim">
         <span class="chip">from outside</span> The agent reads this text between markers that say that it is not
         trusted.
       </p>
-      <LongText text={found[2] ?? ''} label="Text from outside" />
+      <LongText text={found[2] ?? ''} label={label ?? 'Text from outside'} />
       <details>
         <summary class="dim">the whole prompt, with its markers</summary>
-        <LongText text={text} label="Prompt" />
+        <LongText text={text} label="The whole prompt" />
       </details>
     </>
   )

@@ -111,8 +111,9 @@ export function toEditorUrl(file: string, line: number): string {
   return `vscode://file/${file.replace(/^\//, '').split('/').map(encodeURIComponent).join('/')}:${line}`
 }
 
-/** A message to a channel has no session. */
-function Session({ job: { kind, agentId, sessionKey } }: { job: JobFields }): JSX.Element {
+/** A message to a channel has no session, nor has a task that reports the end of a run. */
+function Session({ job: { kind, agentId, sessionKey } }: { job: JobFields }): JSX.Element | null {
+  if (kind === 'status' || kind === 'callback') return null
   if (kind === 'deliver') return <Line text={sessionKey.replace(/^deliver:/, '')} most={160} />
   return (
     <button type="button" class="link" onClick={() => go({ view: 'sessions', session: `${agentId}/${sessionKey}` })}>

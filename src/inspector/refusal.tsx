@@ -5,6 +5,7 @@ import type { RefusalFields } from '../model/api/answers.ts'
 import { post, toQuery } from './api.ts'
 import { markUnseen } from './format.ts'
 import { go } from './place.ts'
+import { copyText, useSaid } from './said.ts'
 import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 import { emptyBenchInput, keepBenchInput } from './typed.ts'
@@ -16,7 +17,7 @@ export type OpenedRefusal = {
 }
 
 export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
-  const [said, setSaid] = useState('')
+  const { said, report } = useSaid()
   const { requestId, client, credential, path, nearestHook, status, code, error, trace } = refusal
   return (
     <>
@@ -64,14 +65,9 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           <summary>
             <h3>Payload</h3>
           </summary>
-          <PayloadView
-            text={decodeBody(request.body)}
-            onCopy={(what, text) =>
-              void navigator.clipboard.writeText(text).then(() => setSaid(`${what} is in the clipboard.`))
-            }
-          />
+          <PayloadView text={decodeBody(request.body)} onCopy={(what, text) => report(copyText(what, text))} />
           <p class="said" role="status">
-            {said}
+            {said.text}
           </p>
         </details>
       )}
@@ -118,13 +114,11 @@ async function retryRefused(hook: string | undefined, isDry: boolean): Promise<s
 
 /** The requests of a hook that were refused and are kept, sealed. */
 function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
-  const [said, setSaid] = useState('')
+  const { said, report } = useSaid()
   const [isBusy, setBusy] = useState(false)
   const act = (isDry: boolean) => {
     setBusy(true)
-    void retryRefused(hook, isDry)
-      .then(setSaid, (error: unknown) => setSaid(error instanceof Error ? error.message : 'It failed.'))
-      .finally(() => setBusy(false))
+    report(retryRefused(hook, isDry).finally(() => setBusy(false)))
   }
   return (
     <section aria-label="Kept refused requests">
@@ -138,7 +132,7 @@ function KeptRefusals({ hook }: { hook: string | undefined }): JSX.Element {
         </button>
       </div>
       <p class="said" role="status">
-        {markUnseen(said)}
+        {markUnseen(said.text)}
       </p>
     </section>
   )

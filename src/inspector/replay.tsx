@@ -10,7 +10,8 @@ import { markUnseen } from './format.ts'
 import { go, type PagePlace } from './place.ts'
 import { countRequests } from './group.tsx'
 import { Report } from './report.tsx'
-import { Age, Line, LongText, useNow } from './text.tsx'
+import { describeException } from './said.ts'
+import { Ago, Line, LongText, useNow } from './text.tsx'
 
 const usualLast = 50
 const choices = [20, 50, 100, 200, 500, 1_000]
@@ -126,7 +127,7 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
       } catch (error) {
         if (signal.aborted) return
         failed = key
-        setProblem(error instanceof Error ? error.message : 'The replay failed.')
+        setProblem(describeException(error, 'The replay failed.'))
       }
     }
     current.isRunning = false
@@ -153,7 +154,7 @@ function LastSave({ status }: Pick<ReplayProps, 'status'>): JSX.Element | null {
   return (
     <span class="dim" id="last-save">
       <Line text={files.join(', ')} most={200} /> {files.length === 1 ? 'was' : 'were'} saved{' '}
-      <Age at={Date.parse(at)} now={now} /> ago.
+      <Ago at={Date.parse(at)} now={now} />.
     </span>
   )
 }
@@ -168,7 +169,7 @@ function FailingFixtures({ problems, report }: FailingProps): JSX.Element {
   const update = async (module = '') => {
     setSaid(
       await post<UpdatedFixtures>('/api/fixtures/update', { module }).then(describeUpdate, (error: unknown) =>
-        error instanceof Error ? error.message : 'It failed.',
+        describeException(error),
       ),
     )
   }
@@ -203,8 +204,7 @@ function describeUpdate({ updated, failing: [first] }: UpdatedFixtures): string 
 /** A save that waits because of `hooks.transforms.hold`. */
 function HeldSave(): JSX.Element {
   const [said, setSaid] = useState('')
-  const publish = () =>
-    void post('/api/publish').catch((error: unknown) => setSaid(error instanceof Error ? error.message : 'It failed.'))
+  const publish = () => void post('/api/publish').catch((error: unknown) => setSaid(describeException(error)))
   return (
     <section class="problem" aria-label="A save that waits">
       <p>

@@ -14,6 +14,7 @@ import { get, toQuery } from './api.ts'
 import { Markdown } from './markdown.tsx'
 import { Prompt } from './parts.tsx'
 import { go, type PagePlace } from './place.ts'
+import { describeException } from './said.ts'
 import { Line, LongText, Time } from './text.tsx'
 
 export function Sessions({ place, version }: { place: PagePlace; version: number }): JSX.Element {
@@ -28,7 +29,7 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
     const timer = setTimeout(
       () =>
         void read(ended.signal).catch((error: unknown) => {
-          if (!ended.signal.aborted) setProblem(error instanceof Error ? error.message : 'It could not be read.')
+          if (!ended.signal.aborted) setProblem(describeException(error, 'It could not be read.'))
         }),
       version === 0 ? 0 : 500,
     )
@@ -77,7 +78,7 @@ export function Sessions({ place, version }: { place: PagePlace; version: number
           ← sessions
         </button>
         {problem !== '' && <p class="empty bad">{problem}</p>}
-        {slash < 0 && <p class="empty">Choose a session.</p>}
+        {slash < 0 && sessions !== undefined && sessions.length > 0 && <p class="empty">Choose a session.</p>}
         {shown !== undefined && slash >= 0 && <Chat {...shown} />}
       </section>
     </div>

@@ -6,6 +6,7 @@ import { get, post, toQuery } from './api.ts'
 import { markUnseen } from './format.ts'
 import { useHooks } from './hooks.tsx'
 import { go } from './place.ts'
+import { copyText, useSaid } from './said.ts'
 import { Line } from './text.tsx'
 import { buildPayload } from './typed.ts'
 
@@ -19,18 +20,13 @@ export function Start(): JSX.Element {
 function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Element {
   const names = hooks.flatMap(({ name }) => name ?? [])
   const [hook, setHook] = useState(names[0] ?? 'agent')
-  const [said, setSaid] = useState({ text: '', isBad: false })
+  const { said, report } = useSaid()
   const url = `${hooksUrl ?? ''}/${hook}`
   const curl = [
     `curl -sS --globoff '${url.replaceAll("'", '%27')}' \\`,
     `  -H "Authorization: Bearer $HOOKLOOM_TOKEN" -H 'Content-Type: application/json' \\`,
     `  -d '{"message":"Say hello"}'`,
   ].join('\n')
-  const report = (work: Promise<string>) =>
-    void work.then(
-      (text) => setSaid({ text, isBad: false }),
-      (error: unknown) => setSaid({ text: error instanceof Error ? error.message : 'It failed.', isBad: true }),
-    )
 
   async function send(): Promise<string> {
     const { samples } = await get<{ samples: readonly SampleFields[] }>(`/api/samples?${toQuery({ hook })}`)
@@ -74,10 +70,7 @@ function FirstSteps({ all: { hooks, hooksUrl } }: { all: HooksFields }): JSX.Ele
         {markUnseen(curl)}
       </pre>
       <div class="tools">
-        <button
-          type="button"
-          onClick={() => report(navigator.clipboard.writeText(curl).then(() => 'The command is in the clipboard.'))}
-        >
+        <button type="button" onClick={() => report(copyText('The command', curl))}>
           copy the command
         </button>
         <span class={said.isBad ? 'bad' : 'dim'} role="status">

@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { HookFields, SavedMappingFields } from '../model/api/bench.ts'
 import { post } from './api.ts'
+import { copyText } from './said.ts'
 import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 import type { BenchInput } from './typed.ts'
@@ -100,16 +101,7 @@ export function TemplateBox({
             {chosen === undefined ? 'add it to hookloom.jsonc' : 'save it in hookloom.jsonc'}
           </button>
         )}
-        <button
-          type="button"
-          onClick={() =>
-            report(
-              navigator.clipboard
-                .writeText(renderMapping(hook, template))
-                .then(() => 'The mapping is in the clipboard.'),
-            )
-          }
-        >
+        <button type="button" onClick={() => report(copyText('The mapping', renderMapping(hook, template)))}>
           copy the mapping
         </button>
         <button type="button" onClick={() => onChange({ template: undefined, mappingId: undefined })}>
@@ -117,11 +109,7 @@ export function TemplateBox({
         </button>
       </div>
       <p class="note">A click on a field inserts its path.</p>
-      <PayloadView
-        text={body}
-        onCopy={(what, text) => report(navigator.clipboard.writeText(text).then(() => `${what} is in the clipboard.`))}
-        onPick={insert}
-      />
+      <PayloadView text={body} onCopy={(what, text) => report(copyText(what, text))} onPick={insert} />
     </section>
   )
 }

@@ -1,7 +1,7 @@
 // Text from outside as elements. It is only ever a text node; characters that could change how a line reads are shown as marks.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { formatAge, formatClock, formatCount, formatFullTime, markUnseen } from './format.ts'
+import { formatAge, formatClock, formatCount, formatFullTime, isRecent, markUnseen } from './format.ts'
 
 /** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
 const shown = 20_000
@@ -38,6 +38,16 @@ export function Time({ at }: { at: string }): JSX.Element {
 
 export function Age({ at, now }: { at: number; now: number }): JSX.Element {
   return <time title={formatFullTime(at)}>{formatAge(at, now)}</time>
+}
+
+/** `12 s ago`, or `Sat 21:04`. */
+export function Ago({ at, now }: { at: number; now: number }): JSX.Element {
+  return (
+    <>
+      <Age at={at} now={now} />
+      {isRecent(at, now) && ' ago'}
+    </>
+  )
 }
 
 /** The present time, for ages: each second while `newest` is younger than a minute, then every ten seconds. */

@@ -2,6 +2,7 @@
 import type { JSX } from 'preact'
 import type { TriedFields } from '../model/api/bench.ts'
 import { formatDuration } from './format.ts'
+import { Prompt } from './parts.tsx'
 import { Line, LongText } from './text.tsx'
 
 const words = { accept: 'accepted', skip: 'skipped', park: 'parked', refuse: 'refused' } as const
@@ -60,7 +61,7 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
       {actions.map(({ fields, prompt }, at) => (
         <section class="part" key={at} aria-label={`Action ${at + 1}`}>
           {count > 1 && <h4>Action {at + 1}</h4>}
-          {prompt !== null && <LongText text={prompt} label="Prompt, as the agent reads it" />}
+          {prompt !== null && <Prompt text={prompt} label="Prompt, as the agent reads it" />}
           <Fields fields={fields} isPrompted={prompt !== null} />
         </section>
       ))}

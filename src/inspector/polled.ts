@@ -1,0 +1,27 @@
+// What the page reads again and again.
+import { useEffect, useState } from 'preact/hooks'
+
+/**
+ * Reads at once, when `version` changes, and each `everyMs` while the page is visible. Undefined until the first answer; a reading that
+ * fails leaves the last one.
+ */
+export function usePolled<T>(
+  read: (signal: AbortSignal) => Promise<T>,
+  { everyMs, version }: { readonly everyMs: number; readonly version: string },
+): T | undefined {
+  const [last, setLast] = useState<T>()
+  useEffect(() => {
+    const ended = new AbortController()
+    const readNow = () =>
+      void read(ended.signal)
+        .then((answer) => setLast(() => answer))
+        .catch(() => undefined)
+    readNow()
+    const timer = setInterval(() => document.visibilityState === 'visible' && readNow(), everyMs)
+    return () => {
+      clearInterval(timer)
+      ended.abort()
+    }
+  }, [version])
+  return last
+}

@@ -1,0 +1,43 @@
+// The sentence that remains after the work of a button: its result, or why it failed.
+import { useState } from 'preact/hooks'
+import type { CapturedFields } from '../model/api/replay.ts'
+import { post } from './api.ts'
+
+export type Said = { readonly text: string; readonly isBad: boolean }
+
+export const nothingSaid: Said = { text: '', isBad: false }
+
+/** `otherwise`: what is said of an exception without a message. */
+export function describeException(error: unknown, otherwise = 'It failed.'): string {
+  return error instanceof Error ? error.message : otherwise
+}
+
+/** The last sentence, and a function that shows the sentence of work that has ended, or its error. */
+export function useSaid(): { readonly said: Said; setSaid(said: Said): void; report(work: Promise<string>): void } {
+  const [said, setSaid] = useState(nothingSaid)
+  const report = (work: Promise<string>) =>
+    void work.then(
+      (text) => setSaid({ text, isBad: false }),
+      (error: unknown) => setSaid({ text: describeException(error), isBad: true }),
+    )
+  return { said, setSaid, report }
+}
+
+/** `what`: the subject of the sentence, such as `The path`. */
+export function copyText(what: string, text: string): Promise<string> {
+  return navigator.clipboard.writeText(text).then(
+    () => `${what} is in the clipboard.`,
+    () => Promise.reject(new Error('The browser does not allow to copy.')),
+  )
+}
+
+/** Writes a request as a fixture of its transform. `path`: of the API, for a kept delivery or a typed request. */
+export async function captureFixture(path: string, request: object = {}): Promise<string> {
+  const { file, decision, removed, note } = await post<CapturedFields>(path, request)
+  const without = removed.length === 0 ? '' : ` Removed: ${removed.join(', ')}.`
+  const failing = note === null ? '' : ` It fails until the code is fixed: ${note}`
+  return `Created ${file}. It expects the decision ${decision}.${without}${failing}`
+}
+
+/** The call that writes a kept delivery as a fixture. */
+export const toCapturePath = (deliveryId: string) => `/api/deliveries/${encodeURIComponent(deliveryId)}/capture`
