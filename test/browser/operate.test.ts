@@ -2,7 +2,9 @@
 import { createHmac } from 'node:crypto'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { gatewayToken, writeConfig } from '../e2e/gateway.ts'
+import { startFakeGitHub, githubApiToken } from '../e2e/fakes/github.ts'
+import { freePort, gatewayToken, writeConfig } from '../e2e/gateway.ts'
+import { startInside } from '../e2e/inside.ts'
 import { findBarriers, hasBrowser, openTab, shoot, show, type Stage, startStage } from './stage.ts'
 
 const wait = { timeout: 60_000 }
@@ -19,6 +21,7 @@ It **failed** in billing:
 | test | 4 s |
 `
 
+const judgedSecret = 'a secret that GitHub has'
 const mappings = (secret: string) => [
   { id: 'plain', match: { path: 'plain' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true },
   {
@@ -37,11 +40,27 @@ const mappings = (secret: string) => [
     messageTemplate: '{{text}}',
     deliver: false,
   },
+  {
+    id: 'judged',
+    match: { path: 'judged' },
+    verify: { scheme: 'github', secret: judgedSecret },
+    messageTemplate: '{{text}}',
+    agentId: 'judge',
+    deliver: false,
+    verdicts: ['pass', 'fail'],
+    channel: 'github',
+    status: 'review',
+  },
 ]
-const makeConfig = (secret: string) => ({
+const sha = '0123456789abcdef0123456789abcdef01234567'
+
+const makeConfig = (secret: string, adminPort: number, githubUrl: string) => ({
+  server: { adminPort },
+  channels: { github: { token: githubApiToken, baseUrl: githubUrl } },
   hooks: { mappings: mappings(secret) },
   budgets: { daily: { turns: 40, period: '1d', timezone: 'UTC' } },
   runners: {
+    judge: { kind: 'command', command: 'sh', args: ['-c', 'cat > /dev/null; echo fail'] },
     slow: { kind: 'command', command: 'sh', args: ['-c', 'cat > /dev/null; sleep 2; cat "$1"', 'sh', 'reply.md'] },
   },
   agents: {
@@ -49,6 +68,7 @@ const makeConfig = (secret: string) => ({
     list: [
       { id: 'main', default: true },
       { id: 'writer', runner: 'slow', workspace: '.' },
+      { id: 'judge', runner: 'judge', workspace: '.' },
     ],
   },
 })
@@ -56,6 +76,8 @@ const makeConfig = (secret: string) => ({
 describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   let stage: Stage
   let page: Page
+  let adminPort: number
+  let githubUrl: string
   const row = (id: string) => page.locator(`#row-${id}`)
 
   async function change(path: string, body: object): Promise<void> {
@@ -69,8 +91,10 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   }
 
   beforeAll(async () => {
+    const github = await startFakeGitHub({ commits: [`acme/app@${sha}`] })
+    ;[adminPort, githubUrl] = [await freePort(), github.url]
     stage = await startStage({
-      config: makeConfig('a secret that the sender does not have'),
+      config: makeConfig('a secret that the sender does not have', adminPort, githubUrl),
       files: { 'reply.md': reply },
     })
     page = await stage.open()
@@ -196,7 +220,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await page.getByText(/^0 would run, 0 repeat a delivery, 1 would be still refused/).waitFor(wait)
     expect(await findBarriers(page)).toEqual([])
     const before = (await stage.ask('/api/health'))['generation']
-    writeConfig(stage.gateway.dir, makeConfig('the right secret of 32 characters'))
+    writeConfig(stage.gateway.dir, makeConfig('the right secret of 32 characters', adminPort, githubUrl))
     await expect.poll(async () => (await stage.ask('/api/health'))['generation'], wait).not.toBe(before)
     await page.getByRole('button', { name: 'retry all kept ones of this hook' }).click()
     await page.getByText(/^1 ran, 0 repeat a delivery, 0 are still refused\.$/).waitFor(wait)
@@ -204,7 +228,61 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await page.locator('.rows .row', { hasText: 'done' }).first().waitFor(wait)
   })
 
+  test('a delivery shows the verdict of its run, and how it was read', async () => {
+    const repository = { full_name: 'acme/app' }
+    const payload = JSON.stringify({ text: 'Look', repository, pull_request: { number: 7, head: { sha } } })
+    const id = await stage.post('judged', payload, {
+      'x-github-event': 'pull_request',
+      'x-github-delivery': 'judged-once',
+      'x-hub-signature-256': `sha256=${createHmac('sha256', judgedSecret).update(payload).digest('hex')}`,
+    })
+    await show(page, `id=${id}`)
+    await openTab(page, 'Trace')
+    const stages = page.locator('#detail .stage')
+    const agent = stages.filter({ hasText: /^agent/ })
+    await agent.getByText('by last line').waitFor(wait)
+    expect(await agent.innerText()).toContain('done verdict fail by last line')
+    await shoot(page, 'verdict')
+  })
+
+  test('a plot of a gateway without traffic says so, and no minute of it has values', async () => {
+    await show(page, 'view=health')
+    await page.locator('.plot').first().waitFor(wait)
+    const health = { ...(await stage.ask('/api/health')), minutes: [] }
+    const other = await stage.open()
+    await other.route('**/api/health', (route) => route.fulfill({ json: health }))
+    await show(other, 'view=health')
+    await other.reload()
+    const plots = other.locator('.plot')
+    await plots.first().waitFor(wait)
+    expect(await plots.locator('svg rect').count()).toBe(0)
+    await plots.filter({ hasText: 'Latency' }).getByText('p50 no traffic').waitFor(wait)
+    await expect
+      .poll(async () => {
+        await plots
+          .first()
+          .locator('svg')
+          .hover({ position: { x: 5, y: 20 } })
+        return await plots.first().locator('figcaption').innerText()
+      }, wait)
+      .toMatch(/\d\d:\d\d: nothing$/)
+    expect(await findBarriers(other)).toEqual([])
+    await other.context().close()
+  })
+
   test('nothing wrote an error to the console', () => {
     expect(stage.errors).toEqual([])
+  })
+
+  test('the key of a page outlives a restart of its gateway: the page connects again, also after it is loaded again', async () => {
+    const id = await stage.post('plain', { text: 'before the restart' })
+    await show(page, 'hook=plain')
+    await stage.gateway.stop()
+    await page.getByText('not connected').waitFor(wait)
+    const again = await startInside({ dir: stage.gateway.dir })
+    expect(again.adminUrl).toBe(stage.gateway.adminUrl)
+    await page.locator('.status', { hasText: 'live' }).waitFor({ timeout: 60_000 })
+    await page.reload()
+    await row(id).waitFor(wait)
   })
 })

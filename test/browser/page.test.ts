@@ -385,6 +385,29 @@ describe.skipIf(!hasBrowser)(
         expect(await page.evaluate('window.opened')).toContain('review.ts:3')
       })
 
+      test('headers that carry a secret of the sender are masked where they are stored, and a copied command leaves them out', async () => {
+        const masked = ['x-api-key', 'api-key', 'x-auth-token', 'x-access-token', 'x-shop-secret', 'x-shop-token']
+        const sent = Object.fromEntries(masked.map((name) => [name, `hidden-${name}`]))
+        const id = await stage.post('plain', { text: 'masked' }, { ...sent, 'x-shop-order': 'o-17' })
+        await show(page, `id=${id}`)
+        await openTab(page, 'Request')
+        await page.locator('#detail summary', { hasText: 'headers' }).click()
+        const names = page.locator('#detail .fields dt')
+        const value = (name: string) =>
+          names.filter({ hasText: new RegExp(`^${name}$`) }).locator('xpath=following-sibling::dd[1]')
+        for (const name of masked) {
+          expect(await value(name).innerText()).toBe('[secret]')
+        }
+        expect(await value('x-shop-order').innerText()).toBe('o-17')
+        expect(JSON.stringify(await stage.ask(`/api/deliveries/${id}/request`))).not.toContain('hidden-')
+        await page.locator('#detail').focus()
+        await page.keyboard.press('c')
+        await page.getByText('The curl command is in the clipboard.').waitFor(wait)
+        const curl = await page.evaluate<string>('navigator.clipboard.readText()')
+        expect(curl).toContain('x-shop-order: o-17')
+        expect(masked.filter((name) => curl.includes(name))).toEqual([])
+      })
+
       test('a delivery is copied as a curl command without a token, which a shell runs and which is not a duplicate', async () => {
         const payload = { title: 'it\'s $(id) `id` \\ " !!\n', bad: true }
         const github = { 'x-github-event': 'push', 'x-github-delivery': 'sent-once' }

@@ -60,11 +60,15 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     return done
   }
 
-  /** Resolves with what axe-core calls serious, what is wider than the window, and what was written to the console as an error. */
-  async function look(stage: Stage, state: string, views: readonly View[]): Promise<string[]> {
+  /**
+   * Resolves with what axe-core calls serious, what is wider than the window, and what was written to the console as an error.
+   * `at`: the time of the page, at two widths only.
+   */
+  async function look(stage: Stage, state: string, views: readonly View[], at?: number): Promise<string[]> {
     const found: string[] = []
     const page = await stage.open()
-    for (const width of widths) {
+    if (at !== undefined) await page.clock.setFixedTime(at)
+    for (const width of at === undefined ? widths : ([360, 1_200] as const)) {
       await page.setViewportSize({ width, height: width < 500 ? 760 : 900 })
       for (const { name, hash, sign, open } of views) {
         await show(page, hash)
@@ -127,9 +131,33 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
       tab('texts', 'Prompt and reply', '#detail .markdown'),
       tab('answer', 'Answer', '#detail pre'),
       { name: 'chat', hash: 'view=sessions&session=main/hook:orders', sign: '.message.assistant' },
+      {
+        name: 'menu',
+        hash: `id=${done}`,
+        sign: '#detail .menu',
+        open: async (page) => {
+          await page.locator('#detail .menu > summary').click()
+        },
+      },
       ...common(`&from=${done}`),
+      {
+        name: 'template',
+        hash: 'view=hooks&bench=orders',
+        sign: '#bench-template, #edit-template',
+        open: async (page) => {
+          if (await page.locator('#edit-template').isVisible()) await page.locator('#edit-template').click()
+          await page.locator('.draft .tree').waitFor(wait)
+        },
+      },
     ])
     expect(found).toEqual([])
+    // an edit that changes each review
+    writeFiles(stage.gateway.dir, { 'hooks/transforms/review.ts': transform.replace('Review ', 'Look at ') })
+    const diff = { name: 'diff', hash: 'view=replay', sign: '.report .group' }
+    const yesterday = [diff, { name: 'list', hash: '', sign: '.rows .row' }, ...common(`&from=${done}`)]
+    const tomorrow = new Date()
+    tomorrow.setDate(tomorrow.getDate() + 1)
+    expect(await look(stage, 'yesterday', yesterday, tomorrow.setHours(23, 30))).toEqual([])
   })
 
   test('a gateway with parked, dead, refused and paused deliveries is drawn at each width, in light and dark', async () => {
