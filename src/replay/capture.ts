@@ -31,12 +31,16 @@ export type Kept = {
   readonly generation: Generation
 }
 
-/** Throws `conflict` for a request that is larger than a fixture may be. */
-export function buildKept({ record, request }: Stored, parts: Omit<Parts, 'transforms'>): Kept {
+/** Throws `conflict` for a request with more than `mostBytes`. */
+export function buildKept(
+  { record, request }: Stored,
+  parts: Omit<Parts, 'transforms'>,
+  mostBytes = largestFixture,
+): Kept {
   const { config, mappings } = parts
   const { head, body } = request
   // the search for secrets takes time for each byte, so the size is checked first
-  if (body.byteLength > largestFixture) throw buildTooLargeProblem(body.byteLength)
+  if (body.byteLength > mostBytes) throw buildTooLargeProblem(body.byteLength)
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = buildDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
 import { type Act, collect, idArgument, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
+import { addAgentCommands } from './agents.ts'
 import { addReplaying } from './replaying.ts'
 import { addShapes } from './shapes.ts'
 
@@ -18,6 +19,7 @@ export function addAuthoringCommands(program: Command, act: Act): void {
   addCreating(program, act)
   addTrying(program, act)
   addShapes(program, act)
+  addAgentCommands(program, act)
 }
 
 /** The commands that write files. */

@@ -76,7 +76,7 @@ const KeptDraft = z.strictObject({
   template: z.string().min(1).max(longestTemplate),
   match: z.record(z.string(), z.unknown()).default({}),
 })
-const TryKeptBody = z.strictObject({
+export const TryKeptBody = z.strictObject({
   last: z.number().int().min(1).max(maxReplays),
   hook: z.string().max(512).optional(),
   source: z.string().max(512).optional(),

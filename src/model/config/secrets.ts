@@ -33,10 +33,10 @@ export function noteSubstituted(config: Config, values: readonly string[]): void
 }
 
 /**
- * Every secret of a configuration and of `verify` in its mappings: values whose key names a secret, headers, URLs that may contain a
+ * Every secret of a configuration, or of its parsed text, and of `verify` in its mappings: values whose key names a secret, headers, URLs that may contain a
  * secret, and all values from a variable or a file.
  */
-export function listConfigSecrets(config: Config, mappings: readonly { readonly verify?: unknown }[]): string[] {
+export function listConfigSecrets(config: object, mappings: readonly { readonly verify?: unknown }[]): string[] {
   const leaves = findLeaves({ config, verify: mappings.map(({ verify }) => verify) }, [])
   const found = leaves.flatMap(({ path, text }) => findSecretsAt(path, text))
   return [...new Set([...found, ...(substituted.get(config) ?? [])])]

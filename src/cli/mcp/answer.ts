@@ -1,0 +1,91 @@
+// The answers of the tools of `hookloom mcp`. Each is data between the markers of the boundary, has no secret of this configuration, and is
+// short enough for a model.
+import { randomBytes } from 'node:crypto'
+import { parse } from 'jsonc-parser'
+import { wrapExternal, neutralise } from '../../boundary/boundary.ts'
+import { loadConfig } from '../../config/config.ts'
+import { parseEnv } from '../../config/env.ts'
+import { configFile, envFile, readConfigText } from '../../config/text.ts'
+import { listConfigSecrets } from '../../model/config/secrets.ts'
+import { Problem, toProblem } from '../../model/problem.ts'
+import { shortestSecret } from '../../replay/redact.ts'
+import type { Context } from '../terminal/context.ts'
+
+/** About 10,000 tokens. Clients cut or refuse much longer answers. */
+const mostChars = 40_000
+/** A longer text in an answer is cut, so that the fields after it are still shown. */
+const mostTextChars = 8_000
+export const secretMark = '[secret]'
+
+/** `offset`: the answer is one long text, of which this is the first character to show. `rest`: how to see what was cut. */
+type AnswerOptions = {
+  readonly secrets: readonly string[]
+  readonly offset?: number | undefined
+  readonly rest: string
+}
+
+/** The text of an answer. Outside of the markers are only words of this file and `rest`. */
+export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOptions): string {
+  if (offset !== undefined) {
+    const text = maskSecrets(typeof value === 'string' ? value : JSON.stringify(value, undefined, 1), secrets)
+    const end = Math.min(text.length, offset + mostChars)
+    const place = `These are the characters ${offset} to ${end} of ${text.length}.`
+    const isWhole = offset === 0 && end === text.length
+    const more = end === text.length ? place : `${place} Call this tool with "offset": ${end} for the rest.`
+    return [wrap(text.slice(offset, end)), ...(isWhole ? [] : [more])].join('\n')
+  }
+  const text = maskSecrets(JSON.stringify(value, cutText, 1), secrets)
+  return [
+    wrap(text),
+    ...(text.length > mostChars ? [`The answer is cut after ${mostChars} characters. ${rest}`] : []),
+  ].join('\n')
+}
+
+/** The sentence of a problem. Its frame may quote code or a payload, so it is marked as data. */
+export function renderProblem(thrown: unknown, secrets: readonly string[]): string {
+  const { code, message, frame } = toProblem(thrown)
+  const known = thrown instanceof Problem ? message : `Hookloom failed. This is a bug. ${message}`
+  const sentence = maskSecrets(neutralise(`${known} (${code})`), secrets)
+  return frame === undefined ? sentence : `${sentence}\n${wrap(maskSecrets(frame, secrets))}`
+}
+
+function wrap(text: string): string {
+  const id = randomBytes(8).toString('hex')
+  return wrapExternal({ text, source: 'Hookloom, with texts of senders', id, maxChars: mostChars })
+}
+
+function cutText(_key: string, value: unknown): unknown {
+  if (typeof value !== 'string' || value.length <= mostTextChars) return value
+  return `${value.slice(0, mostTextChars)} [Cut here: ${value.length - mostTextChars} of ${value.length} characters are left out.]`
+}
+
+/** `text`: may be JSON, in which a secret is written with escapes. */
+function maskSecrets(text: string, secrets: readonly string[]): string {
+  const forms = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
+  // the longest first: a secret may begin with another one
+  return [...new Set(forms)]
+    .toSorted((one, other) => other.length - one.length)
+    .reduce((rest, form) => rest.replaceAll(form, secretMark), text)
+}
+
+/** The secrets of the configuration on disk, even if it is invalid, and every value of `.env`. */
+export function listSecrets({ dir, env }: Pick<Context, 'dir' | 'env'>): string[] {
+  const inFile: unknown = parse(readConfigText(dir, configFile) ?? '{}', [], { allowTrailingComma: true })
+  const literal = typeof inFile === 'object' && inFile !== null ? listConfigSecrets(inFile, []) : []
+  const found = [
+    ...Object.values(parseEnv(readConfigText(dir, envFile) ?? '').values),
+    // the name of a variable is not a secret
+    ...literal.filter((text) => !text.includes('${')),
+    ...listLoadedSecrets({ dir, env }),
+  ]
+  return [...new Set(found.flatMap((text) => text ?? []))].filter((text) => text.length >= shortestSecret)
+}
+
+function listLoadedSecrets(place: Pick<Context, 'dir' | 'env'>): string[] {
+  try {
+    return listConfigSecrets(loadConfig(place).config, [])
+  } catch (error) {
+    if (error instanceof Problem) return []
+    throw error
+  }
+}

@@ -1,0 +1,153 @@
+// The tools of `hookloom mcp` that ask the running gateway. Each is one call of its API, with the parameters and the body of that call.
+import { z } from 'zod'
+import { calls } from '../../http/api/calls.ts'
+import { TryKeptBody } from '../../http/api/bench.ts'
+import { findId } from '../gateway/ids.ts'
+import { askAdmin } from '../gateway/gateway.ts'
+import { ReplayReport } from '../../model/api/replay.ts'
+import type { Context } from '../terminal/context.ts'
+
+export type Tool = {
+  readonly name: string
+  readonly description: string
+  /** False: it changes nothing, and is listed without --write too. */
+  readonly isWriting: boolean
+  readonly input: z.ZodObject
+  /** How to see what was left out of a long answer. */
+  readonly rest: string
+  run(context: Context, input: Readonly<Record<string, unknown>>): Promise<unknown>
+}
+
+export const id = z.string().min(1).max(200).describe('The id of a delivery, a unique prefix of one, or "last".')
+
+type Row = Pick<Tool, 'name' | 'rest'> & {
+  readonly call: `${'get' | 'post'} /api/${string}`
+  readonly isWriting?: boolean
+  /** In place of the summary of the call. */
+  readonly description?: string
+  /** In place of the body of the call, if that is one of several. */
+  readonly body?: z.ZodObject
+  /** The part of the answer that is shown. */
+  readonly show?: (answer: object) => unknown
+}
+
+const rows: readonly Row[] = [
+  {
+    name: 'list',
+    call: 'get /api/deliveries',
+    description:
+      'Lists deliveries, the newest last. "state" is pending, parked (its transform failed), accepted, skipped, dropped or dead (a run failed for good).',
+    rest: 'Give a smaller "limit", and "before" for older rows.',
+  },
+  {
+    name: 'refused',
+    call: 'get /api/refusals',
+    description:
+      'Lists the requests that were refused, such as those without a valid proof of their sender, with the reason.',
+    rest: '"hookloom list --refused" prints all of them.',
+  },
+  { name: 'show', call: 'get /api/deliveries/{id}', rest: '"hookloom show <id> --json" prints all of it.' },
+  {
+    name: 'health',
+    call: 'get /api/health',
+    description:
+      'Shows what is live: whether a save waits to be published ("held"), which modules are broken ("problems"), and what waits.',
+    rest: '"hookloom doctor" prints what is wrong.',
+    show: (answer) => Object.fromEntries(Object.entries(answer).filter(([name]) => name !== 'minutes')),
+  },
+  {
+    name: 'try',
+    call: 'post /api/try',
+    description:
+      'Shows what a template and conditions ("match", as in a mapping) that are not saved make of the newest kept requests. Stores and sends nothing.',
+    body: TryKeptBody,
+    rest: 'Give a smaller "last".',
+  },
+  {
+    name: 'replay',
+    call: 'post /api/replay',
+    description:
+      'Runs kept requests through the live code and through the files on disk, and shows the requests whose outcome differs. Stores and sends nothing.',
+    rest: 'Give a smaller "last", or a "hook".',
+    show: showChanged,
+  },
+  {
+    name: 'capture',
+    call: 'post /api/deliveries/{id}/capture',
+    isWriting: true,
+    description:
+      'Makes a fixture of a kept request, without its secrets. It expects what the code on disk makes of it now. "module" is by default that of its mapping.',
+    rest: '',
+  },
+  {
+    name: 'update',
+    call: 'post /api/fixtures/update',
+    isWriting: true,
+    description: 'Writes what the code on disk makes of the fixtures of a module as what they expect.',
+    rest: '',
+  },
+  {
+    name: 'publish',
+    call: 'post /api/publish',
+    isWriting: true,
+    description: 'Makes the files on disk live, if the gateway holds them back because they change recent deliveries.',
+    rest: '',
+  },
+  { name: 'retry', call: 'post /api/deliveries/{id}/retry', isWriting: true, rest: '' },
+]
+
+export const apiTools: readonly Tool[] = rows.map(buildTool)
+
+function buildTool({
+  name,
+  call: asked,
+  isWriting = false,
+  description,
+  body,
+  rest,
+  show = (answer) => answer,
+}: Row): Tool {
+  const call = calls.find(({ method, path }) => asked === `${method} ${path}`)
+  if (call?.answer === undefined) throw new Error(`The API has no call ${asked}`)
+  const { method, path, query = {}, answer } = call
+  const given = body ?? call.body
+  const parts = given instanceof z.ZodObject ? given : z.object({})
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, part = '']) => part)
+  const text = z.union([z.string().max(500), z.number()])
+  const input = z.strictObject({
+    ...Object.fromEntries(names.map((part) => [part, id])),
+    ...Object.fromEntries(Object.entries(query).map(([part, meaning]) => [part, text.optional().describe(meaning)])),
+    ...parts.shape,
+  })
+  return {
+    name,
+    description: description ?? call.summary,
+    isWriting,
+    input,
+    rest,
+    async run(context, values) {
+      const own = typeof values['id'] === 'string' ? await findId(context, values['id']) : ''
+      const search = new URLSearchParams(
+        Object.keys(query).flatMap((part) =>
+          values[part] === undefined ? [] : [[part, String(values[part])] as [string, string]],
+        ),
+      )
+      const fields = Object.keys(parts.shape).flatMap((part) =>
+        values[part] === undefined ? [] : [[part, values[part]] as const],
+      )
+      const found = await askAdmin(context, {
+        method: method === 'get' ? 'GET' : 'POST',
+        path: `${path.replace('{id}', encodeURIComponent(own))}${search.size === 0 ? '' : `?${search}`}`,
+        answer,
+        ...(fields.length > 0 && { body: Object.fromEntries(fields) }),
+      })
+      return typeof found === 'object' && found !== null ? show(found) : found
+    },
+  }
+}
+
+/** A report of a replay without the requests that stay the same. */
+function showChanged(report: object): object {
+  const { deliveries, ...others } = ReplayReport.parse(report)
+  return { ...others, deliveries: deliveries.filter((delivery) => delivery.class !== 'same') }
+}

@@ -1,0 +1,104 @@
+// The files that a tool of `hookloom mcp` may read and write: hookloom.jsonc, and the code below hooks/transforms. Never `.env`.
+import { readdir, readFile, mkdir } from 'node:fs/promises'
+import { dirname, extname, join, relative } from 'node:path'
+import { codeFolderMode, codeMode, privateMode } from '../../base/files.ts'
+import { parseConfig } from '../../config/config.ts'
+import { reportUnwritable, writeFileAtomic } from '../../config/config-file.ts'
+import { parseEnv } from '../../config/env.ts'
+import { configFile, envFile, readConfigText } from '../../config/text.ts'
+import { Problem } from '../../model/problem.ts'
+import { isInside, isMissing, moduleExtensions, resolveRealPath, resolveTransformsRoot } from '../../transforms/root.ts'
+import type { Context } from '../terminal/context.ts'
+import { cutLine } from '../terminal/print.ts'
+import { secretMark } from './answer.ts'
+
+const folder = 'hooks/transforms'
+const mostFiles = 500
+const extensions: readonly string[] = [...moduleExtensions, '.json']
+
+/** The names of all files that can be read, with `/` between folders. */
+export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<string[]> {
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
+  const found = await readdir(root, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
+    if (isMissing(error)) return []
+    throw error
+  })
+  const names = found
+    .filter((entry) => entry.isFile())
+    .map((entry) => [folder, ...relative(root, join(entry.parentPath, entry.name)).split(/[/\\]/)].join('/'))
+  return [configFile, ...names.filter(isOpen).toSorted()].slice(0, mostFiles)
+}
+
+/** Throws `usage-invalid` for a file outside, and `not-found`. */
+export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string): Promise<string> {
+  const file = await findFile(dir, name)
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (!isMissing(error)) throw error
+    throw new Problem('not-found', `${cutLine(name, 200)} does not exist. "read" without a file lists the files.`)
+  }
+}
+
+/** `replaces`: the part of the file that `text` replaces; undefined: the whole file, which may be new. */
+export type Edit = { readonly file: string; readonly text: string; readonly replaces?: string | undefined }
+
+/**
+ * Writes a file completely or not at all. Throws `usage-invalid` for a file outside and for an edit without its place, and `config-invalid`
+ * if hookloom.jsonc would be invalid.
+ */
+export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit: Edit): Promise<{ written: string }> {
+  const { file: name, replaces } = edit
+  const file = await findFile(context.dir, name)
+  const text = replaces === undefined ? edit.text : replaceOnce(await readCodeFile(context, name), edit)
+  if (edit.text.includes(secretMark)) {
+    throw new Problem(
+      'usage-invalid',
+      `The text has ${secretMark}, which "read" shows in place of a secret. Give "replaces", and a part of the file without it.`,
+    )
+  }
+  if (name === configFile) checkEdited(context, text)
+  await reportUnwritable(dirname(file), () => mkdir(dirname(file), { recursive: true, mode: codeFolderMode }))
+  await writeFileAtomic(file, text, name === configFile ? privateMode : codeMode)
+  return { written: name }
+}
+
+function replaceOnce(before: string, { file, text, replaces = '' }: Edit): string {
+  const parts = before.split(replaces)
+  if (replaces !== '' && parts.length === 2) return parts.join(text)
+  const found = replaces === '' ? 'it is empty' : parts.length === 1 ? 'it has none' : `it has ${parts.length - 1}`
+  throw new Problem(
+    'usage-invalid',
+    `"replaces" must be a text that ${cutLine(file, 200)} has exactly once; ${found}. "read" shows the file.`,
+  )
+}
+
+/** An invalid configuration is not written: the gateway would keep the old one, and stay down after a restart. */
+function checkEdited({ dir, env }: Pick<Context, 'dir' | 'env'>, text: string): void {
+  const all = { ...parseEnv(readConfigText(dir, envFile) ?? '').values, ...env }
+  const { problems } = parseConfig(text, all)
+  if (problems.length === 0) return
+  throw new Problem('config-invalid', `${configFile} would be invalid with this text. Nothing was changed.`, {
+    frame: problems.join('\n'),
+  })
+}
+
+async function findFile(dir: string, name: string): Promise<string> {
+  if (name === configFile) return join(dir, configFile)
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
+  if (isOpen(name)) {
+    // a folder of the path may be a symlink
+    const file = await resolveRealPath(join(root, name.slice(folder.length + 1)))
+    if (isInside(root, file)) return file
+  }
+  throw new Problem(
+    'usage-invalid',
+    `file must be ${configFile}, or a path below ${folder}/ that ends in ${extensions.join(', ')}, without "..", hidden folders and packages. Found ${cutLine(JSON.stringify(name), 200)}.`,
+  )
+}
+
+function isOpen(name: string): boolean {
+  if (!name.startsWith(`${folder}/`) || /[\\:\0%~]/.test(name)) return false
+  const parts = name.split('/')
+  return parts.every((part) => /^[^.]/.test(part) && part !== 'node_modules') && extensions.includes(extname(name))
+}

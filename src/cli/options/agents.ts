@@ -1,0 +1,23 @@
+// The commands for agents that write hooks: their options and their help.
+import type { Command } from 'commander'
+import { type Act, renderExamples } from '../terminal/usage.ts'
+
+export function addAgentCommands(program: Command, act: Act): void {
+  program
+    .command('mcp')
+    .summary('serve tools for an agent that writes hooks')
+    .description(
+      'Serves the Model Context Protocol on standard input and output: tools that show what came in, and check, test and replay code. ' +
+        'With --write, tools also write transforms, mappings and fixtures, and publish them: such an agent can run code as your user.',
+    )
+    .option('--write', 'also serve the tools that change something')
+    .addHelpText('after', renderExamples('hookloom mcp', 'hookloom mcp --write --config-dir /etc/hookloom'))
+    .action(act(async (context, options: { write?: boolean }) => (await import('../mcp.ts')).mcp(context, options)))
+
+  program
+    .command('skill')
+    .summary('print the guide for an agent that writes hooks')
+    .description('Prints the guide for an agent that writes hooks, with a shell or with the tools of "hookloom mcp".')
+    .addHelpText('after', renderExamples('hookloom skill', 'hookloom skill > .claude/skills/hookloom/SKILL.md'))
+    .action(act(async (context) => (await import('../skill.ts')).skill(context)))
+}

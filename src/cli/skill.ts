@@ -1,0 +1,14 @@
+// Prints the guide for agents that write hooks: the page skill/SKILL.md of the package.
+import { readFileSync } from 'node:fs'
+import { inPackage } from '../base/package.ts'
+import { exitCodes } from '../model/problem.ts'
+import type { Context } from './terminal/context.ts'
+
+export function readSkill(): string {
+  return readFileSync(inPackage('src/cli/skill/SKILL.md'), 'utf8')
+}
+
+export async function skill(context: Context): Promise<number> {
+  context.print(readSkill().trimEnd())
+  return exitCodes.ok
+}
