@@ -5,6 +5,7 @@ import { buildPrompt } from './jobs/prompt.ts'
 import { createHookBench } from './replay/bench.ts'
 import { createPathWarner } from './replay/path-warnings.ts'
 import { createReplayer } from './replay/replayer.ts'
+import { createShadows } from './replay/shadow.ts'
 import { createLive } from './reload/reload.ts'
 import { rememberSaves } from './reload/saves.ts'
 import type { LiveStatus } from './reload/live-types.ts'
@@ -16,6 +17,7 @@ import { newId } from './base/id.ts'
 import { type Log, silentLog, withLevel, withoutQuotes } from './model/log.ts'
 import { toHandedSecretsFile, describeStorePlace, toStorePlace } from './model/places.ts'
 import type { Generation } from './pipeline/generation.ts'
+import type { StateReader } from './pipeline/state.ts'
 import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-fetch.ts'
 import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
@@ -156,6 +158,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     parkedFor: (module) => store.parkedFor(module),
     compareKept: (...generations) => replayer.between(...generations),
+    onReload: () => void shadows.refresh(),
   })
   stops.add('the watcher of the configuration', () => live.close())
   await live.start()
@@ -180,30 +183,24 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const { accepted: onAccepted, parked: onParked, handedOver, alert, testAlert, lookForJobs, slots } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
-  const rerunnerParts = { generation, acquire, store, leases, clock, newId, keepByDefault, onAccepted, onParked, log }
+  const readState: StateReader = (name) => rerunner.state.read(name)
+  const shadows = createShadows({ dir, generation, readState, clock, newId, meter, log })
+  stops.add('the shadows of the transforms', () => shadows.stop())
+  const stored = { generation, acquire, store, leases, clock, newId, keepByDefault }
+  const rerunnerParts = { ...stored, onAccepted, onParked, onDecided: shadows.note, log }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
-  const replayer = createReplayer({
-    dir,
-    current: generation,
-    edited: live.edited,
-    createThreads: runtime.createReplayThreads,
-    store,
-    newId,
-  })
+  const { createReplayThreads: createThreads } = runtime
+  const replayParts = { dir, current: generation, edited: live.edited, createThreads, store, newId }
+  const replayer = createReplayer(replayParts)
   // one id, so that the shown prompt does not change at each keystroke; no agent reads it
   const boundaryId = randomBytes(8).toString('hex')
   const bench = createHookBench({
-    dir,
+    ...replayParts,
     env,
     savesTemplates: development,
-    current: generation,
-    edited: live.edited,
-    createThreads: runtime.createReplayThreads,
     renderPrompt: (planned) =>
       planned.kind === 'agent' ? buildPrompt({ planned, newBoundaryId: () => boundaryId }) : undefined,
     capture: replayer.capture,
-    store,
-    newId,
     clock,
   })
   stops.add('the bench', () => bench.close())
@@ -253,7 +250,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
-  const replays = { ...replayer, publish: live.publish }
+  const replays = { ...replayer, publish: live.publish, shadows: shadows.list }
   const shown = { dir, testAlert, changes, replayer: replays, bench, minutes, hookCounts, slots, hooksUrl: () => url }
   const peerOf = createPeerLookup(() => generation().config.server.trustedProxies)
   const readiness = createReadiness({ store, peerOf, log })

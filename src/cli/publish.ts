@@ -1,16 +1,74 @@
-// Publishes a save that `hooks.transforms.hold` keeps from going live.
+// Publishes a save that `hooks.transforms.hold` keeps from going live, or puts a shadow in the place of its module.
+import { copyFile, rename } from 'node:fs/promises'
+import { extname, join } from 'node:path'
 import { z } from 'zod'
+import { privateMode } from '../base/files.ts'
+import { loadConfig, parseConfig } from '../config/config.ts'
+import { editConfig, reportUnwritable, writeFileAtomic } from '../config/config-file.ts'
+import { configFile } from '../config/text.ts'
+import { Problem } from '../model/problem.ts'
+import { resolveModule, resolveTransformsRoot, toModuleLabel } from '../transforms/root.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 
 const Published = z.object({ generation: z.string() })
 
-/** Throws `conflict` if no save waits. */
-export async function publish(context: Context): Promise<number> {
+/** `mappingId`: publishes its shadow. Throws `conflict` if no save waits. */
+export async function publish(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
+  if (mappingId !== undefined) return publishShadow(context, mappingId)
   const published = await withProgress(context, 'Waiting for the gateway', () =>
     askAdmin(context, { method: 'POST', path: '/api/publish', answer: Published }),
   )
   if (context.json) context.printJson(published)
   else context.print(`The files on disk are live, as generation ${published.generation}.`)
+  return 0
+}
+
+/**
+ * Moves the file of the shadow to the place of the module, and removes `shadow` from hookloom.jsonc. The memory of the module, its fixtures and
+ * its parked deliveries have its name, so they stay. The old code is kept in `<module>.previous`. Throws `usage-invalid` for a mapping
+ * without a shadow, and `conflict` if another mapping with this module has not the same shadow.
+ */
+async function publishShadow(context: Context, mappingId: string): Promise<number> {
+  const { dir, env } = context
+  const { config, env: all, text } = loadConfig({ dir, env })
+  const mappings = config.hooks.mappings.map((mapping, at) => ({
+    ...mapping,
+    id: mapping.id ?? `mapping-${at + 1}`,
+    at,
+  }))
+  const { module = '', shadow } = mappings.find(({ id }) => id === mappingId)?.transform ?? {}
+  if (shadow === undefined) {
+    const next = 'Set transform.shadow, or leave out the mapping to publish a save that waits.'
+    throw new Problem('usage-invalid', `${configFile} has no mapping "${mappingId}" with a shadow. ${next}`)
+  }
+  const same = mappings.filter(({ transform }) => transform?.module === module)
+  const other = same.find(({ transform }) => transform?.shadow !== shadow)
+  if (other !== undefined) {
+    const next = `Give it the shadow ${JSON.stringify(shadow)} first, so that you see how its results differ.`
+    throw new Problem('conflict', `The mapping "${other.id}" runs ${toModuleLabel(module)} too. ${next}`)
+  }
+  const edited = same.reduce(
+    (now, { at }) => editConfig(now, ['hooks', 'mappings', at, 'transform', 'shadow'], undefined),
+    text,
+  )
+  const { problems } = parseConfig(edited, all)
+  if (problems.length > 0) throw new Problem('config-invalid', 'Nothing was changed.', { frame: problems.join('\n') })
+  const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+  const [from, to] = [await resolveModule(root, shadow), await resolveModule(root, module)]
+  const extension = extname(module)
+  const previous = `${module.slice(0, -extension.length)}.previous${extension}`
+  await reportUnwritable(root, async () => {
+    await copyFile(to, join(root, previous))
+    await rename(from, to)
+  })
+  await writeFileAtomic(join(dir, configFile), edited, privateMode)
+  if (context.json) context.printJson({ module, previous })
+  else {
+    context.print(
+      `${toModuleLabel(module)} is the code of ${toModuleLabel(shadow)} now. A running gateway tests it with its fixtures and loads it.`,
+    )
+    context.print(`The code before is in ${toModuleLabel(previous)}.`)
+  }
   return 0
 }

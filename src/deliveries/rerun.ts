@@ -15,7 +15,7 @@ import { Problem } from '../model/problem.ts'
 import { buildDelivery } from './delivery.ts'
 import { createModuleState, listStateChanges, type ModuleState } from './module-state.ts'
 import { movesCursors, writeDecision } from './once.ts'
-import { type StoredDecision, logDelivery, type OnParked, toSettlement } from './settlement.ts'
+import { type StoredDecision, logDelivery, type OnDecided, type OnParked, toSettlement } from './settlement.ts'
 import { isUnmatched, buildUnmatchedSettlement, type UnmatchedDecision } from './unmatched.ts'
 
 type RerunnerParts = {
@@ -31,6 +31,7 @@ type RerunnerParts = {
   /** Called when jobs are stored. */
   readonly onAccepted: (jobs: readonly NewJob[], cancel: Settlement['cancel']) => void
   readonly onParked?: OnParked
+  readonly onDecided?: OnDecided
   /** Aborted when the gateway begins to stop. */
   readonly stopping?: AbortSignal
   readonly log: Log
@@ -155,7 +156,8 @@ export class Rerunner {
     const release = this.#parts.acquire(generation)
     this.#running.add(delivery.id)
     try {
-      const decision = parkRefusal(await deciding)
+      const decided = await deciding
+      const decision = parkRefusal(decided)
       // the stop interrupted the code, so this is not a failure: the delivery runs again at the next start
       if (this.#stopping.aborted && decision.kind === 'park') return 'waiting'
       // a sender repeated it after an edit
@@ -165,6 +167,7 @@ export class Rerunner {
       const settlement = await this.#settleDecision(decision, { delivery, generation, toRows })
       if (typeof settlement === 'string') return settlement
       accepted(settlement.jobs, settlement.cancel)
+      this.#parts.onDecided?.(delivery, decided, generation)
       logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
       return settlement.state
     } catch (error) {

@@ -86,6 +86,9 @@ export type OnParked = (parked: {
   readonly hops: number
 }) => void
 
+/** Called with each decision when it is stored, or when it refuses the request, before the answer is sent. It never throws. */
+export type OnDecided = (delivery: Delivery, decision: Decision, generation: Generation) => void
+
 /** Writes the one log line of a delivery, and reports a parked one. `before`: its state until now; undefined for a new one. */
 export function logDelivery(
   { log, onParked }: { readonly log: Log; readonly onParked?: OnParked | undefined },

@@ -53,6 +53,10 @@ export function createMetrics({
       'agent',
       'model',
     ]),
+    shadow: counter('shadow', 'Runs of shadows, by hook and by how their outcome differs; dropped: it did not run.', [
+      'hook',
+      'class',
+    ]),
     reloads: counter('reloads', 'Saved configurations and modules, by outcome: live or refused.', ['outcome']),
   }
   const deliverySeconds = new Histogram({

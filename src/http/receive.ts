@@ -17,6 +17,7 @@ import {
   type Answer,
   toFirstAnswer,
   isRefused,
+  type OnDecided,
   type OnParked,
   toPendingSettlement,
   toSettlement,
@@ -61,6 +62,7 @@ type ReceiverParts = {
   /** Called when jobs are stored. */
   readonly onAccepted: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   readonly onParked?: OnParked
+  readonly onDecided?: OnDecided
   readonly lookForJobs: () => void
   /** `hookloom dev`: answers contain the operator's problems, and a redelivery of a sender runs again. */
   readonly development: boolean
@@ -243,7 +245,10 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const { onTransformError, answerWithinMs } = generation.config.hooks
     for (let current = decision; ;) {
       const answer = await queues.hold(current, () => storeIfFresh(current, handling))
-      if (answer !== undefined) return answer
+      if (answer !== undefined) {
+        parts.onDecided?.(delivery, current, generation)
+        return answer
+      }
       const deciding = Promise.resolve(startDecision(handling))
       const leftMs = Math.max(0, delivery.receivedAt + answerWithinMs - clock())
       const next = await (onTransformError === 'reject' ? deciding : within(leftMs, deciding))
@@ -257,7 +262,10 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const { delivery, generation, writer } = handling
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed
     if (decision.kind !== 'accept') checkBody(delivery)
-    if (isRefused(decision, generation)) throw decision.problem.withTrace(decision.trace)
+    if (isRefused(decision, generation)) {
+      parts.onDecided?.(delivery, decision, generation)
+      throw decision.problem.withTrace(decision.trace)
+    }
     if (writer.ifUnmatched !== undefined && isUnmatched(decision)) return writer.ifUnmatched
     const { keepByDefault } = parts
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })

@@ -111,6 +111,11 @@ function HookCard({ hook, hooksUrl }: { hook: HookFields; hooksUrl: string }): J
                   <Line text={mapping.transform.problem} most={300} />
                 </span>
               )}
+              {mapping.transform?.shadow != null && (
+                <p class="dim">
+                  <Line text={`Shadow: ${mapping.transform.shadow}`} most={300} />
+                </p>
+              )}
               {mapping.warnings.map((warning) => (
                 <p key={warning} class="warn">
                   <Line text={warning} most={400} />

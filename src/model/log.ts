@@ -1,4 +1,5 @@
 import { toLoggedError } from '../base/exceptions.ts'
+import type { ReplayClass } from './api/replay.ts'
 import type { DeliveryState } from './delivery.ts'
 import type { Step, StepName } from './job.ts'
 import type { ProblemCode } from './problem.ts'
@@ -61,6 +62,8 @@ export type MeterLabels = {
   readonly tokens: { readonly agent: string; readonly model: string; readonly direction: 'input' | 'output' }
   /** Cost of these turns in US dollars. */
   readonly cost_usd: { readonly agent: string; readonly model: string }
+  /** Runs of shadows, by how their outcome differs. `dropped`: the shadow did not run. */
+  readonly shadow: { readonly hook: string; readonly class: ReplayClass | 'dropped' }
   /** Saved files, by whether they went live or were refused. */
   readonly reloads: { readonly outcome: 'live' | 'refused' }
 }

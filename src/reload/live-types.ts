@@ -16,6 +16,8 @@ export type LiveOptions = CandidateSource & {
   readonly parkedFor?: ParkedFor
   /** Runs kept deliveries through two generations. Without it, log lines do not mention them, and no save waits. */
   readonly compareKept?: CompareKept
+  /** Called after each reload, whether it changed something or not. */
+  readonly onReload?: () => void
 }
 
 export type LiveStatus = {

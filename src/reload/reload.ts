@@ -54,7 +54,7 @@ type State =
   | (Loaded & { readonly kind: 'serving' })
   | (Loaded & { readonly kind: 'waiting'; readonly waiting: Candidate })
 
-export function createLive({ log, clock, meter, parkedFor, compareKept, ...options }: LiveOptions): Live {
+export function createLive({ log, clock, meter, parkedFor, compareKept, onReload, ...options }: LiveOptions): Live {
   const refcount = createGenerationRefcount()
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
@@ -137,6 +137,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
     const tookMs = performance.now() - startedAt
     if (swapped) swap(next)
     else keepServing(next)
+    onReload?.()
     const isWhole = candidate?.modules.every(({ kind }) => kind === 'live' || kind === 'same') === true
     meter('reloads', { outcome: isWhole ? 'live' : 'refused' })
     const { problems } = health
@@ -227,6 +228,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, ...optio
         if (state.kind !== 'waiting') throw new Problem('conflict', 'No save waits: the files on disk are live.')
         const { waiting } = state
         swap(waiting)
+        onReload?.()
         for (const { module } of waiting.modules.filter(({ kind }) => kind === 'live'))
           log.info({}, `${module} is live`)
         return { generation: current().id }

@@ -24,6 +24,8 @@ export type RuntimeOptions = {
   readonly log: Log
   /** If it is set, the threads measure which code each call runs. That makes them slower. It is called before the call has its outcome. */
   readonly onCovered?: ((covered: CoveredCode) => void) | undefined
+  /** Whether the modules are shadows: their threads have no effects, a low priority and no standby. */
+  readonly isShadow?: boolean | undefined
 }
 
 /** `parts`: start and end of each part of the code that ran, as offsets. */
@@ -92,9 +94,11 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
   let nextId = 1
   const inOrder = createSerial()
 
-  const { onCovered } = options
+  const { onCovered, isShadow = false } = options
   const pools = createPools({
     log,
+    isShadow,
+    hasStandby: !isShadow,
     onCovered:
       onCovered &&
       ((id, parts) => {

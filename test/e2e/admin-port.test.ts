@@ -65,6 +65,7 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/replay'],
   ['POST', '/api/replay/live'],
   ['POST', '/api/publish'],
+  ['GET', '/api/shadows'],
   ['POST', '/api/mappings/any/arm'],
   ['POST', '/api/recover'],
   ['POST', '/api/alerts/test'],

@@ -139,6 +139,7 @@ describe('the answers of a real gateway', () => {
       'pauses',
       'outlets',
       'hooks',
+      'shadows',
     ])
       await check(`get /api/${path}`)
     await check('get /api/samples', {}, { query: '?hook=plain' })

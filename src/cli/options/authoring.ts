@@ -136,10 +136,18 @@ function addTrying(program: Command, act: Act): void {
   program
     .command('publish')
     .summary('make a save live that waits')
-    .description('Makes a save live that waits because it changes recent deliveries: see hooks.transforms.hold.')
+    .description(
+      'Makes a save live that waits because it changes recent deliveries: see hooks.transforms.hold. With a mapping: puts the shadow of its ' +
+        'transform in the place of the module, and keeps the code before.',
+    )
+    .argument('[mapping]', 'the mapping whose shadow is published')
     .addOption(jsonOption())
-    .addHelpText('after', renderExamples('hookloom publish'))
-    .action(act(async (context) => (await import('../publish.ts')).publish(context)))
+    .addHelpText('after', renderExamples('hookloom publish', 'hookloom publish pull-requests'))
+    .action(
+      act(async (context, mappingId: string | undefined) =>
+        (await import('../publish.ts')).publish(context, { mappingId }),
+      ),
+    )
 
   program
     .command('send')

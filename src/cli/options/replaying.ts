@@ -17,6 +17,22 @@ import {
 
 export function addReplaying(program: Command, act: Act): void {
   program
+    .command('shadow')
+    .summary('show how the next version of a transform differs on live requests')
+    .description(
+      'Shows how the shadows of transforms differ from the live code, on the requests that came in since one of the two changed. Asks the ' +
+        'running gateway. "hookloom publish <mapping>" puts a shadow in the place of its module.',
+    )
+    .argument('[mapping]', 'only the shadow of this mapping')
+    .addOption(jsonOption())
+    .addHelpText('after', renderExamples('hookloom shadow', 'hookloom shadow pull-requests'))
+    .action(
+      act(async (context, mappingId: string | undefined) =>
+        (await import('../shadow.ts')).shadow(context, { mappingId }),
+      ),
+    )
+
+  program
     .command('try')
     .summary('show what a template makes of requests that came in')
     .description(

@@ -25,7 +25,8 @@ import type { Hook } from '../../pipeline/hook.ts'
 import { signAsSender } from '../../deliveries/own-signature.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
-import type { CapturedFields } from '../../model/api/replay.ts'
+import type { CapturedFields, ShadowFields } from '../../model/api/replay.ts'
+import type { AdminReplayer } from './replays.ts'
 import { maxReplays } from '../../model/replay.ts'
 import type { KeptQuery } from '../../store/queries.ts'
 import type { HandshakeSecrets } from '../handshake-secrets.ts'
@@ -55,6 +56,7 @@ export type AdminBench = {
 
 type BenchParts = Pick<ApiParts, 'generation' | 'store' | 'refusals' | 'clock' | 'hooksUrl' | 'dir'> & {
   readonly bench: AdminBench
+  readonly replayer: Pick<AdminReplayer, 'shadows'>
   readonly handed: Pick<HandshakeSecrets, 'find'>
   readonly hookCounts: (name: string) => HookCounts
 }
@@ -156,12 +158,14 @@ async function readHooks(parts: BenchParts): Promise<HooksFields> {
   const root = await resolveTransformsRoot({ configDir: parts.dir, transformsDir: current.config.hooks.transformsDir })
   const own = new Set(current.mappings.slice(0, current.config.hooks.mappings.length))
   const warned = await bench.pathWarnings()
+  const shadows = parts.replayer.shadows()
   const toMapping = (mapping: CompiledMapping) => {
     const warnings = warned.flatMap(({ mappingId, text }) => (mappingId === mapping.id ? text : []))
     return toMappingFields(mapping, {
       root,
       isEditable: bench.saveTemplate !== undefined && own.has(mapping),
       warnings,
+      shadow: shadows.find(({ mappingId }) => mappingId === mapping.id),
     })
   }
   const toHook = (name: string, hook: Hook): HookFields => ({
@@ -201,8 +205,9 @@ function toFailure(found: Case | undefined): HookFields['lastFailure'] {
 
 function toMappingFields(
   { id, match, mapping, transform, verifier }: CompiledMapping,
-  { root, isEditable, warnings }: { root: string; isEditable: boolean; warnings: readonly string[] },
+  given: { root: string; isEditable: boolean; warnings: readonly string[]; shadow: ShadowFields | undefined },
 ): HookFields['mappings'][number] {
+  const { root, isEditable, warnings, shadow } = given
   const { path: _, headers, ...others } = match
   // a header may be a shared secret
   const masked = headers && Object.fromEntries(Object.keys(headers).map((name) => [name, '…']))
@@ -217,10 +222,20 @@ function toMappingFields(
     transform:
       ref === undefined
         ? null
-        : { module: ref.module, file: join(root, ref.module), problem: transform?.problem?.detail ?? null },
+        : {
+            module: ref.module,
+            file: join(root, ref.module),
+            problem: transform?.problem?.detail ?? null,
+            shadow: shadow === undefined ? null : describeShadow(shadow),
+          },
     isEditable: isEditable && ref === undefined,
     warnings,
   }
+}
+
+function describeShadow({ shadow, problem, runs, counts }: ShadowFields): string {
+  if (problem !== null) return `${shadow} does not run: ${problem}`
+  return `${shadow} differs in ${runs - (counts.same ?? 0)} of ${runs} requests`
 }
 
 /** Headers that belong to a connection. A copied request may have them. */

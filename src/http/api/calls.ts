@@ -5,7 +5,7 @@ import * as answers from '../../model/api/answers.ts'
 import * as bench from '../../model/api/bench.ts'
 import { FindingFields, HealthFields, OutletsFields } from '../../model/api/health.ts'
 import * as operations from '../../model/api/operations.ts'
-import { CapturedFields, ReplayReport, UpdatedFixtures } from '../../model/api/replay.ts'
+import { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import { RunResource } from '../../model/api/run.ts'
 import * as sessions from '../../model/api/sessions.ts'
 import type { AdminRight } from '../../model/config/tokens.ts'
@@ -186,6 +186,11 @@ export const calls: readonly Call[] = [
     'Decides on kept deliveries with the live code.',
     object({ outcomes: z.record(string(), answers.AnyObject) }),
     { query: { ids: 'Up to 100 ids, with commas between them.' } },
+  ),
+  read(
+    '/api/shadows',
+    'Shows how the shadows of transforms differ from the live code.',
+    object({ shadows: list(ShadowFields) }),
   ),
   change('admin', '/api/publish', 'Makes a save live that was held back.', object({ generation: string() })),
   read('/api/hooks', 'Lists the hooks.', bench.HooksFields),

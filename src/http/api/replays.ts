@@ -12,7 +12,7 @@ import { findDelivery, findRequest } from './deliveries.ts'
 import { readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
-import type { CapturedFields, ReplayReport, UpdatedFixtures } from '../../model/api/replay.ts'
+import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 
 /** The maximum number of ids in one request for the decisions of the live code, and in one replay: a page of it. */
 const mostIds = 100
@@ -32,6 +32,8 @@ export type AdminReplayer = {
     stored: { record: Pick<DeliveryRecord, 'deliveryId' | 'receivedAt' | 'mappingId'>; request: KeptRequest },
     options: z.infer<typeof FixtureOptions>,
   ): Promise<CapturedFields>
+  /** Mappings whose transform has a shadow. */
+  shadows(): ShadowFields[]
   /** Makes the saves live that `hooks.transforms.hold` held back. */
   publish(): Promise<object>
 }
@@ -59,6 +61,7 @@ export function addReplayRoutes(
     if (module === undefined) throw new Problem('usage-invalid', 'The body must be {"module": "<module>"}.')
     reply(ctx, await replayer.updateFixtures(module))
   })
+  router.get('/api/shadows', guards.read, (ctx) => reply(ctx, { shadows: replayer.shadows() }))
   router.post('/api/publish', guards.admin, async (ctx) => reply(ctx, await replayer.publish()))
   router.post('/api/deliveries/:id/capture', guards.admin, async (ctx) => {
     const options = await readFixtureOptions(ctx)

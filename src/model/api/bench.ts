@@ -20,9 +20,10 @@ const HookMapping = z.object({
       module: z.string(),
       file: z.string().nullable(),
       problem: z.string().nullable(),
+      shadow: z.string().nullable(),
     })
     .nullable()
-    .describe('`file`: absolute. `problem`: why the module does not load.'),
+    .describe('`file`: absolute. `problem`: why the module does not load. `shadow`: how its shadow differs, in words.'),
   isEditable: z.boolean().describe('Whether `POST /api/mappings` can change its template.'),
   warnings: list(z.string()).describe('Each names a path of its templates and conditions that no known request has.'),
 })

@@ -14,6 +14,27 @@ export const ReplayClass = z.enum([
 ])
 export type ReplayClass = z.infer<typeof ReplayClass>
 
+/** A mapping whose transform has a shadow, and how their outcomes differ since one of the two changed. Of one gateway, in memory. */
+export const ShadowFields = z.object({
+  mappingId: z.string(),
+  module: z.string(),
+  shadow: z.string(),
+  problem: z.string().nullable().describe('Why the shadow does not run.'),
+  since: z.string(),
+  runs: z.number(),
+  dropped: z.number().describe('Requests that the shadow did not run on, because it has only a tenth of the time.'),
+  counts: z.partialRecord(ReplayClass, z.number()),
+  differences: list(
+    z.object({
+      deliveryId: z.string(),
+      receivedAt: z.string(),
+      class: ReplayClass,
+      path: z.string().describe('The first part of the outcome that differs, such as `actions[0].message`.'),
+    }),
+  ).describe('The newest 50, newest first.'),
+})
+export type ShadowFields = z.infer<typeof ShadowFields>
+
 /** A long text begins shortly before the first difference. Null if the field is missing. */
 export const ChangeFields = z.object({
   path: z.string(),

@@ -92,12 +92,23 @@ export function findKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[
     report('channel', 'is not used: each entry of "to" names its channel. Remove one of the two.')
   if (mapping.response !== undefined && Array.isArray(mapping.to) && mapping.to.length > 1)
     report('response', 'is not used with several recipients: the answer then lists all actions. Remove one of the two.')
+  const { module = '', shadow } = mapping.transform ?? {}
+  if (shadow !== undefined && (shadow === module || toPlace(shadow) !== toPlace(module))) {
+    const rest = `must be another file of the folder of ${quote(module)}, with the same extension, so that it can take its place.`
+    issues.push(toIssue([...at, 'transform', 'shadow'], rest))
+  }
   for (const key of literalKeys) {
     const value = mapping[key]
     if (JSON.stringify(value ?? '').includes('{{'))
       report(key, 'must be literal, found a template. A transform can compute it.')
   }
   return issues
+}
+
+/** The folder and the extension of a module. */
+function toPlace(module: string): string {
+  const path = module.replace(/^(\.\/+)+/, '')
+  return `${path.slice(0, path.lastIndexOf('/') + 1)} ${/\.[^./]*$/.exec(path)?.[0] ?? ''}`
 }
 
 function quote(text: string): string {

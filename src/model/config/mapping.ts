@@ -21,18 +21,22 @@ function isPlainModulePath(path: string): boolean {
   return !path.split(/[/\\]/).includes('..')
 }
 
+const ModulePath = z
+  .string()
+  .refine(isPlainModulePath, 'must be a relative path below the transforms directory, without "..", "~" or ":"')
+
 export const TransformRef = z.strictObject({
-  module: z
-    .string()
-    .refine(isPlainModulePath, 'must be a relative path below the transforms directory, without "..", "~" or ":"')
-    .describe(
-      'Path of the module inside the transforms folder, such as "build.ts". Extensions: .ts .mts .js .mjs .cjs.',
-    ),
+  module: ModulePath.describe(
+    'Path of the module inside the transforms folder, such as "build.ts". Extensions: .ts .mts .js .mjs .cjs.',
+  ),
   export: nonBlank
     .optional()
     .describe(
       'Name of the export to call. Without it, `default`, else `transform`, else the name of the file, such as `pullRequest` for pull-request.ts.',
     ),
+  shadow: ModulePath.optional().describe(
+    'The next version of the module, in the same folder, such as "build.next.ts". It runs after the answer on a part of the same requests, without effects. `hookloom shadow` shows how its results differ, `hookloom publish <mapping>` puts it in the place of the module.',
+  ),
 })
 export type TransformRef = z.infer<typeof TransformRef>
 

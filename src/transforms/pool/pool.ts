@@ -48,10 +48,12 @@ export function createPool(options: {
   onStopped: (bundle: number) => void
   /** Whether a started thread waits in reserve. Default: true. */
   hasStandby?: boolean
+  /** Whether the threads run shadows: see `createThread`. */
+  isShadow?: boolean | undefined
   /** If it is set, the threads measure coverage: see `createThread`. */
   onCovered?: ((bundle: number, parts: readonly number[]) => void) | undefined
 }): Pool {
-  const { settings, log, onStopped, onCovered, hasStandby = true } = options
+  const { settings, log, onStopped, onCovered, hasStandby = true, isShadow = false } = options
   const { timeoutMs, memoryMb, workers } = settings
   let kept: readonly BundlePost[] = []
   let isClosed = false
@@ -77,7 +79,7 @@ export function createPool(options: {
   }
   const standby = createStandby({
     spawn: () => {
-      const thread = createThread({ settings, events })
+      const thread = createThread({ settings, events, isShadow })
       for (const bundle of kept) thread.load(bundle)
       return thread
     },

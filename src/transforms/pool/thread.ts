@@ -63,7 +63,16 @@ type State =
   | { readonly kind: 'ready'; readonly systemId: number | undefined }
   | { readonly kind: 'ended'; readonly wasReady: boolean }
 
-export function createThread({ settings, events }: { settings: ThreadSettings; events: ThreadEvents }): Thread {
+/** `isShadow`: its code has no effects, and gets only the time that the rest of the gateway leaves. */
+export function createThread({
+  settings,
+  events,
+  isShadow = false,
+}: {
+  settings: ThreadSettings
+  events: ThreadEvents
+  isShadow?: boolean
+}): Thread {
   const { onCovered } = events
   const { timeoutMs, memoryMb, env } = settings
   const shared = new SharedArrayBuffer(stateBytes)
@@ -79,7 +88,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
   let cause: unknown
   // a separate channel, so that messages that transforms post to `parentPort` are ignored
   const { port1: port, port2 } = new MessageChannel()
-  const start: WorkerStart = { sharedState: shared, memoryMb, port: port2, measures: onCovered !== undefined }
+  const start: WorkerStart = { sharedState: shared, memoryMb, port: port2, measures: onCovered !== undefined, isShadow }
   const worker = new Worker(createRequire(import.meta.url).resolve('#transform-worker'), {
     name: 'hookloom-transforms',
     workerData: start,
@@ -148,6 +157,7 @@ export function createThread({ settings, events }: { settings: ThreadSettings; e
     else if (message.kind === 'checked') events.onChecked(thread, message)
     else if (message.kind === 'ready') {
       state = { kind: 'ready', systemId: message.systemId }
+      if (isShadow) lowerPriority(message.systemId)
       resolveReady()
     } else if (message.kind === 'state') void answerState(message)
     else if (message.kind === 'pong') {

@@ -85,6 +85,8 @@ export type WorkerStart = {
   readonly port: MessagePort
   /** Whether the thread measures which code its calls run. */
   readonly measures: boolean
+  /** Whether the thread runs shadows: see `blockEffects`. */
+  readonly isShadow: boolean
 }
 
 /**

@@ -9,7 +9,7 @@ import { type FromWorker, readThreadId, type ToWorker, type WorkerStart } from '
 import { createServing } from './serve.ts'
 
 // as: only thread.ts starts this thread, with this data
-const { sharedState, memoryMb, port, measures } = workerData as WorkerStart
+const { sharedState, memoryMb, port, measures, isShadow } = workerData as WorkerStart
 // transforms can import workerData
 Reflect.deleteProperty(workerData, 'port')
 
@@ -29,6 +29,7 @@ const serving = createServing({
   coverage,
 })
 guardProcess({ calls, leave: serving.exit })
+if (isShadow) (await import('./effects.ts')).blockEffects()
 intrinsics.accept()
 process.on('uncaughtException', serving.uncaught)
 port.on('message', (message: ToWorker) => serving.receive(message))

@@ -47,7 +47,7 @@ test('the JSON Schema is draft-7, and requires no key that has a default', () =>
 })
 
 test('listKeysAt finds keys through arrays and alternatives, and none where any key is valid', () => {
-  expect(listKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export'])
+  expect(listKeysAt(['hooks', 'mappings', 3, 'transform'])).toEqual(['module', 'export', 'shadow'])
   expect(listKeysAt(['hooks', 'presets', 0])).toEqual(['name'])
   expect(listKeysAt(['models', 'aliases'])).toEqual([])
   expect(listKeysAt(['constructor'])).toEqual([])

@@ -1,0 +1,267 @@
+// Runs the next version of a transform on requests that the live version has decided, and counts how the outcomes differ. It runs after the
+// answer, in threads without effects, for a bounded share of the time. What it cannot do in that time is dropped and counted.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createSerial } from '../base/serial.ts'
+import { toErrorName } from '../base/exceptions.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
+import type { ReplayClass, ShadowFields } from '../model/api/replay.ts'
+import type { OnDecided } from '../deliveries/settlement.ts'
+import type { Delivery } from '../model/delivery.ts'
+import { type Log, type Meter, silentLog } from '../model/log.ts'
+import { forgetPayload } from '../model/parse-body.ts'
+import type { CompiledMapping } from '../pipeline/compile.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import { toHookLabel } from '../pipeline/hook.ts'
+import { type Decision, decide } from '../pipeline/pipeline.ts'
+import type { StateReader } from '../pipeline/state.ts'
+import { createTransformRuntime, type TransformRuntime } from '../transforms/runtime.ts'
+import { resolveTransformsRoot, toModuleLabel } from '../transforms/root.ts'
+import { compare } from './comparison.ts'
+import { listChanges, type Outcome, toOutcome } from './outcome.ts'
+import { pauseBetweenRuns } from './replay.ts'
+
+/** After a batch of one millisecond, the next one waits this many: at most a tenth of the time. */
+const restFactor = 9
+const batchSize = 8
+const mostWaiting = 32
+/** Of bodies and of the texts of actions. */
+const mostWaitingBytes = 4_000_000
+const mostDifferences = 50
+
+export type Shadows = {
+  readonly note: OnDecided
+  /** Builds the shadows of the live mappings again, if their files or the mappings changed. Never rejects. */
+  refresh(): Promise<void>
+  list(): ShadowFields[]
+  /** Resolves when nothing waits and nothing runs. */
+  idle(): Promise<void>
+  stop(): Promise<void>
+}
+
+type ShadowParts = {
+  /** The config directory. */
+  readonly dir: string
+  readonly generation: () => Generation
+  /** Reads the memory of transforms. */
+  readonly readState: StateReader
+  readonly clock: () => number
+  readonly newId: () => string
+  readonly meter: Meter
+  readonly log: Log
+}
+
+/** One mapping with a shadow, and what was counted since one of its two versions changed. */
+type Shadow = {
+  readonly mappingId: string
+  readonly hook: string
+  readonly module: string
+  readonly shadow: string
+  /** Of both versions. */
+  readonly hash: string
+  readonly problem: string | undefined
+  readonly since: number
+  readonly counts: Map<ReplayClass, number>
+  dropped: number
+  /** The newest last. */
+  readonly differences: ShadowFields['differences'][number][]
+}
+
+/** `generation`: the one whose mappings run, with the shadows in place of the modules. */
+type Loaded = {
+  readonly of: Generation
+  readonly generation: Generation
+  readonly shadows: ReadonlyMap<string, Shadow>
+}
+
+type Waiting = {
+  readonly delivery: Delivery
+  readonly before: Outcome
+  readonly shadow: Shadow
+  readonly loaded: Loaded
+  readonly readState: StateReader
+  readonly bytes: number
+}
+
+export function createShadows({ dir, generation: live, readState, clock, newId, meter, log }: ShadowParts): Shadows {
+  const inOrder = createSerial()
+  const told = new Set<string>()
+  let waiting: Waiting[] = []
+  let waitingBytes = 0
+  let runtime: TransformRuntime | undefined
+  let loaded: Loaded | undefined
+  let running: Promise<void> | undefined
+  const stopping = new AbortController()
+  const { signal } = stopping
+
+  async function load(): Promise<void> {
+    const of = live()
+    const shadowed = of.mappings.filter(({ mapping }) => mapping.transform?.shadow !== undefined)
+    if (shadowed.length === 0 || signal.aborted) {
+      loaded = undefined
+      await runtime?.close()
+      runtime = undefined
+      return
+    }
+    const { config, env, verifiers } = of
+    const mappings = shadowed.map(({ mapping }) => withShadow(mapping))
+    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    runtime ??= createTransformRuntime({ clock, log: silentLog, isShadow: true })
+    const refs = mappings.flatMap(({ transform }) => transform ?? [])
+    const transforms = await runtime.load({ root, refs, settings: { ...config.hooks.transforms, workers: 1, env } })
+    const generation = createGeneration({
+      config,
+      env,
+      mappings: of.mappings.map(({ mapping }) => withShadow(mapping)),
+      transforms,
+      verifiers,
+    })
+    const shadows = shadowed.map((compiled) => createShadow(compiled, generation, loaded?.shadows.get(compiled.id)))
+    loaded = { of, generation, shadows: new Map(shadows.map((shadow) => [shadow.mappingId, shadow])) }
+    for (const { shadow, mappingId, problem } of shadows) if (problem !== undefined) warn(shadow, mappingId, problem)
+  }
+
+  function createShadow({ id, mapping, match }: CompiledMapping, next: Generation, known?: Shadow): Shadow {
+    const { module = '', shadow = '' } = mapping.transform ?? {}
+    const transform = next.mappings.find((other) => other.id === id)?.transform
+    const before = live().mappings.find((other) => other.id === id)?.transform
+    const hash = `${before?.hash} ${transform?.hash}`
+    if (known?.hash === hash && known.module === module && known.shadow === shadow) return known
+    const hook = match.path === undefined ? '*' : toHookLabel(live().hook(match.path), match.path)
+    const problem = transform?.problem?.detail
+    const counted = { since: clock(), counts: new Map(), dropped: 0, differences: [] }
+    return { mappingId: id, hook, module, shadow, hash, problem, ...counted }
+  }
+
+  function warn(shadow: string, mappingId: string, problem: string): void {
+    const text = `${toModuleLabel(shadow)}, the shadow of the mapping "${cut(toPrintableLine(mappingId), 100)}", does not run: ${problem} The live code is not affected.`
+    if (told.has(text)) return
+    if (told.size >= mostDifferences) told.clear()
+    told.add(text)
+    log.warn({}, text)
+  }
+
+  function note(delivery: Delivery, decision: Decision, generation: Generation): void {
+    if (loaded === undefined || loaded.of !== generation || decision.mappingId === undefined) return
+    const shadow = loaded.shadows.get(decision.mappingId)
+    if (shadow === undefined || shadow.problem !== undefined) return
+    const before = toOutcome(decision, generation.config.hooks.onTransformError === 'reject')
+    const bytes = delivery.body.bytes.byteLength + measureTexts(decision)
+    if (waiting.length >= mostWaiting || waitingBytes + bytes > mostWaitingBytes) return drop(shadow)
+    const reader = createReader(decision, { module: shadow.module, readState })
+    waiting.push({ delivery, before, shadow, loaded, readState: reader, bytes })
+    waitingBytes += bytes
+    running ??= run().finally(() => (running = undefined))
+  }
+
+  function drop(shadow: Shadow): void {
+    shadow.dropped += 1
+    meter('shadow', { hook: shadow.hook, class: 'dropped' })
+  }
+
+  /** Runs what waits, in batches with a rest between them. The first batch begins after the answers of this turn of the event loop. */
+  async function run(): Promise<void> {
+    let restMs = 0
+    while (waiting.length > 0 && !signal.aborted) {
+      await sleep(restMs, undefined, { signal }).catch(() => undefined)
+      const batch = waiting.slice(0, batchSize)
+      waiting = waiting.slice(batchSize)
+      for (const { bytes } of batch) waitingBytes -= bytes
+      const started = performance.now()
+      await Promise.all(batch.map(runOne))
+      restMs = Math.ceil(restFactor * (performance.now() - started))
+    }
+  }
+
+  async function runOne({ delivery, before, shadow, loaded: { generation }, readState: reader }: Waiting) {
+    try {
+      const first = await decideAgain(delivery, generation, reader)
+      const isSame = listChanges(before, first).length === 0 && before.mappingId === first.mappingId
+      // a value that differs between two runs, such as a time, is no difference of the code
+      if (!isSame) await pauseBetweenRuns()
+      const second = isSame ? first : await decideAgain(delivery, generation, reader)
+      const compared = compare({ before, after: [first, second], recorded: undefined }, (id) => id)
+      if (signal.aborted) return
+      shadow.counts.set(compared.class, (shadow.counts.get(compared.class) ?? 0) + 1)
+      meter('shadow', { hook: shadow.hook, class: compared.class })
+      if (compared.class === 'same') return
+      const path = compared.changes[0]?.path ?? 'decision'
+      const receivedAt = new Date(delivery.receivedAt).toISOString()
+      shadow.differences.push({ deliveryId: delivery.id, receivedAt, class: compared.class, path })
+      if (shadow.differences.length > mostDifferences) shadow.differences.shift()
+    } catch (error) {
+      log.debug({ thrown: toErrorName(error) }, 'a shadow could not be compared')
+    } finally {
+      forgetPayload(delivery.body)
+    }
+  }
+
+  async function decideAgain(delivery: Delivery, generation: Generation, reader: StateReader): Promise<Outcome> {
+    const { config } = generation
+    const hook = generation.hook(delivery.path)
+    const decision = await decide(delivery, { hook, config, newId, readState: reader })
+    return toOutcome(decision, config.hooks.onTransformError === 'reject')
+  }
+
+  return {
+    note,
+    refresh: () =>
+      inOrder(load).catch((error: unknown) =>
+        log.warn({ thrown: toErrorName(error) }, 'the shadows of the transforms could not be loaded'),
+      ),
+    list: () => [...(loaded?.shadows.values() ?? [])].map(toFields),
+    async idle() {
+      await inOrder(() => {})
+      await running
+    },
+    async stop() {
+      stopping.abort()
+      waiting = []
+      await inOrder(load)
+    },
+  }
+}
+
+function withShadow<One extends CompiledMapping['mapping']>(mapping: One): One {
+  const { transform } = mapping
+  if (transform?.shadow === undefined) return mapping
+  const { shadow: module, export: name } = transform
+  return { ...mapping, transform: name === undefined ? { module } : { module, export: name } }
+}
+
+/**
+ * Reads the memory of the live module as it was when the live code ran: a value that the live code changed is the one before. Of a value that it
+ * set without reading it, nothing is known.
+ */
+function createReader(
+  decision: Decision,
+  { module, readState }: { readonly module: string; readonly readState: StateReader },
+): StateReader {
+  const changes = 'state' in decision ? (decision.state ?? []) : []
+  return async ({ key }) => {
+    const changed = changes.find((change) => change.key === key)
+    if (changed === undefined) return readState({ module, key })
+    return changed.read ?? { stored: undefined, json: undefined }
+  }
+}
+
+function measureTexts(decision: Decision): number {
+  if (decision.kind !== 'accept') return 0
+  return decision.actions.reduce(
+    (sum, { action }) => sum + ('text' in action ? action.text.length : action.message.length),
+    0,
+  )
+}
+
+function toFields({ mappingId, module, shadow, problem, since, counts, dropped, differences }: Shadow): ShadowFields {
+  return {
+    mappingId,
+    module,
+    shadow,
+    problem: problem ?? null,
+    since: new Date(since).toISOString(),
+    runs: [...counts.values()].reduce((sum, count) => sum + count, 0),
+    dropped,
+    counts: Object.fromEntries(counts),
+    differences: differences.toReversed(),
+  }
+}
