@@ -1,5 +1,5 @@
 /**
- * A module that tries to have effects. Its payload has the URL and the port of a server, and a folder. For each attempt, its result is `blocked`,
+ * A module that tries to have effects. Its payload has the URL and the port of a server, a folder, and `at` to try only one of them. For each attempt, its result is `blocked`,
  * `done`, or another error.
  */
 export const tryEffects = `import * as child from 'node:child_process'
@@ -55,7 +55,8 @@ const describe = (error) => {
 }
 export default async ({ payload }) => {
   const results = {}
-  for (const [name, attempt] of Object.entries(attempts(payload))) {
+  const all = Object.entries(attempts(payload))
+  for (const [name, attempt] of payload.at === undefined ? all : [all[payload.at % all.length]]) {
     try {
       await attempt()
       results[name] = 'done'
