@@ -18,18 +18,24 @@ export const signedOptions = {
 const SignedOptions = z.strictObject(signedOptions)
 
 /** Those of a sender with a channel of its own, on which an agent can answer where the event happened. */
-const forgeOptions = {
+const replyOptions = {
   ...signedOptions,
   /** The channel of the replies. On the channel of the sender, a reply goes to the issue or pull request of the event. */
   channel: filled.optional(),
   /** The recipient on another channel. */
   to: filled.optional(),
+}
+/** The same, if the sender also has commits. */
+export const forgeOptions = {
+  ...replyOptions,
   /** The name of the commit status that each run sets. */
   status: filled.optional(),
 }
+const ReplyOptions = z.strictObject(replyOptions)
 const ForgeOptions = z.strictObject(forgeOptions)
 type SignedOptions = z.infer<typeof SignedOptions>
 type ForgeOptions = z.infer<typeof ForgeOptions>
+type ReplyOptions = z.infer<typeof ReplyOptions>
 
 /** One kind of event. `match` has no path, because all events of a pack share one. */
 export type EventMapping = {
@@ -103,7 +109,12 @@ export function defineSignedPreset(preset: SignedPreset): Preset<SignedOptions> 
   return define(preset, SignedOptions)
 }
 
-/** The same for a sender with a channel of its own. */
+/** The same for a sender with a channel of its own, and without commits. */
+export function defineReplyPreset(preset: SignedPreset): Preset<ReplyOptions> {
+  return define(preset, ReplyOptions)
+}
+
+/** The same for a sender with a channel of its own, and with commits. */
 export function defineForgePreset(preset: SignedPreset): Preset<ForgeOptions> {
   return define(preset, ForgeOptions)
 }

@@ -1,10 +1,10 @@
 // Issues, merge requests, comments, failed pipelines and releases become agent turns.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
-import { type EventMapping, signedOptions, buildParts, toVerifySettings } from '../signed.ts'
+import { type EventMapping, forgeOptions, buildParts, toVerifySettings } from '../signed.ts'
 
 const GitlabOptions = z.strictObject({
-  ...signedOptions,
+  ...forgeOptions,
   /** The proof of the hook of the project: its secret token, or its signing token (`whsec_…`). */
   scheme: z.enum(['gitlab-token', 'gitlab-signing']).default('gitlab-token'),
 })

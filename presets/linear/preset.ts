@@ -1,12 +1,12 @@
 // New issues, comments and project updates become agent turns.
-import { defineSignedPreset } from '../signed.ts'
+import { defineReplyPreset } from '../signed.ts'
 
 // what the agent itself posts must not become its next turn
 const people = { 'actor.type': { not: ['oauthClient', 'integration'] } }
 const who = '{{actor.name | default: "Somebody"}}'
 
 /** https://linear.app/developers/webhooks */
-export default defineSignedPreset({
+export default defineReplyPreset({
   name: 'linear',
   title: 'New issues, comments and project updates become agent turns.',
   scheme: 'linear',

@@ -8,7 +8,9 @@ import type { Runner } from '../model/runner.ts'
 import { createConsoleChannel, type WriteReply } from '../channels/console.ts'
 import { createDiscordChannel } from '../channels/discord.ts'
 import { createGitHubChannel } from '../channels/github.ts'
+import { createGitLabChannel } from '../channels/gitlab.ts'
 import { createIMessageChannel } from '../channels/imessage.ts'
+import { createLinearChannel } from '../channels/linear.ts'
 import { createMattermostChannel } from '../channels/mattermost.ts'
 import { createMsTeamsChannel } from '../channels/msteams.ts'
 import { createOwnChannel } from '../channels/own.ts'
@@ -84,7 +86,8 @@ function buildChannels(
   own: readonly OwnChannel[],
   { write }: RunnerAndChannelParts,
 ): ReadonlyMap<string, Channel> {
-  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, github, webhook } = config
+  const { telegram, discord, slack, mattermost, msteams, whatsapp, signal, imessage, webhook } = config
+  const { github, gitlab, linear } = config
   const configured: Readonly<Record<ConfiguredChannelName, Channel | undefined>> = {
     telegram: telegram && createTelegramChannel(telegram),
     discord: discord && createDiscordChannel(discord),
@@ -95,6 +98,8 @@ function buildChannels(
     signal: signal && createSignalChannel(signal),
     imessage: imessage && createIMessageChannel(imessage),
     github: github && createGitHubChannel(github),
+    gitlab: gitlab && createGitLabChannel(gitlab),
+    linear: linear && createLinearChannel(linear),
     webhook: webhook && createWebhookChannel(webhook),
   }
   const channels = [

@@ -17,6 +17,8 @@ const channelNames = [
   'imessage',
   'msteams',
   'github',
+  'gitlab',
+  'linear',
   'webhook',
   'console',
 ] as const
@@ -120,7 +122,7 @@ export type Action = z.infer<typeof Action>
  * recipient of that channel. `commit`: in the form of the channel.
  */
 export type EventPlace = {
-  readonly channel: 'github'
+  readonly channel: 'github' | 'gitlab' | 'linear'
   readonly to?: string | undefined
   readonly commit?: string | undefined
 }

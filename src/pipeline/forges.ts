@@ -1,7 +1,7 @@
 // What a request of GitHub, GitLab or Linear says about the place where its event happened, so that a reply can go there, and whether its
 // text is a comment that Hookloom posted. The names of these channels are those of their senders.
 import type { EventPlace } from '../model/action.ts'
-import { isOwnComment } from '../model/comment.ts'
+import { isOwnComment, isOwnCommentId } from '../model/comment.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { JsonValue } from '../base/json.ts'
 import { readPayload } from '../model/parse-body.ts'
@@ -12,6 +12,8 @@ type Forge = {
   readonly findRecipient: (read: Reader) => string | undefined
   /** The commit, in the form of the channel. */
   readonly findCommit: (read: Reader) => string | undefined
+  /** A text in each request that `isOwn` can be true for, however the body is encoded: others are not parsed. Undefined: each is. */
+  readonly mark?: Buffer
   readonly isOwn: (read: Reader) => boolean
 }
 
@@ -19,6 +21,8 @@ type Forge = {
 type Reader = (...paths: readonly string[]) => string | undefined
 
 const noCommit = /^0*$/
+/** A part of every marker. */
+const mark = Buffer.from('hookloom')
 
 const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
   // https://docs.github.com/en/webhooks/webhook-events-and-payloads
@@ -30,7 +34,47 @@ const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
         '@',
         read('pull_request.head.sha', 'workflow_run.head_sha', 'check_run.head_sha', 'check_suite.head_sha', 'after'),
       ),
+    mark,
     isOwn: (read) => isOwnComment(read('comment.body') ?? ''),
+  },
+  // https://docs.gitlab.com/user/project/integrations/webhook_events/
+  gitlab: {
+    findRecipient(read) {
+      // a reply to an internal note would be a note for everybody
+      if (read('event_type') === 'confidential_note') return undefined
+      const project = read('project.path_with_namespace')
+      const kind = read('object_kind')
+      const own = read('object_attributes.iid')
+      const request = read('merge_request.iid') ?? (kind === 'merge_request' ? own : undefined)
+      if (request !== undefined) return join(project, '!', request)
+      return join(project, '#', read('issue.iid') ?? (kind === 'issue' ? own : undefined))
+    },
+    findCommit: (read) =>
+      join(
+        read('project.path_with_namespace'),
+        '@',
+        read(
+          'object_attributes.last_commit.id',
+          'merge_request.last_commit.id',
+          'object_attributes.sha',
+          'checkout_sha',
+          'after',
+          'commit.id',
+        ),
+      ),
+    mark,
+    isOwn: (read) => isOwnComment(read('object_attributes.note') ?? ''),
+  },
+  // https://linear.app/developers/webhooks
+  linear: {
+    findRecipient: (read) =>
+      read('type') === 'Issue'
+        ? read('data.id')
+        : read('type') === 'Comment'
+          ? read('data.issueId', 'data.issue.id')
+          : undefined,
+    findCommit: () => undefined,
+    isOwn: (read) => read('type') === 'Comment' && isOwnCommentId(read('data.id') ?? ''),
   },
 }
 
@@ -46,16 +90,14 @@ export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): 
   return { channel, to: findRecipient(read), commit: findCommit(read) }
 }
 
-/** A part of every marker, however the body is encoded. */
-const mark = Buffer.from('hookloom')
-
 /** Whether the request is about a comment that a channel of Hookloom posted, also without a proof: an agent must not wake itself without end. */
 export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'body'>): boolean {
   const channel = findForge(sender)
   if (channel === undefined) return false
+  const { mark: sign, isOwn } = forges[channel]
   // a payload that only a transform reads is parsed there
-  if (!Buffer.from(body.bytes).includes(mark)) return false
-  return forges[channel].isOwn(createReader(readPayload(body)))
+  if (sign !== undefined && !Buffer.from(body.bytes).includes(sign)) return false
+  return isOwn(createReader(readPayload(body)))
 }
 
 function findForge(sender: Delivery['sender']): EventPlace['channel'] | undefined {

@@ -21,7 +21,7 @@ const maxNameChars = 500
 /** The maximum number of bytes of an answer, which is a run id or a sentence. */
 const maxAnswerBytes = 65_536
 
-const unknownToOpenClaw: readonly ChannelName[] = ['webhook', 'console', 'github']
+const unknownToOpenClaw: readonly ChannelName[] = ['webhook', 'console', 'github', 'gitlab', 'linear']
 
 /** Whether OpenClaw lacks this channel. */
 function isUnknownToOpenClaw(channel: ChannelName): boolean {

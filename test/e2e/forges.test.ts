@@ -4,6 +4,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { githubApiToken, startFakeGitHub } from './fakes/github.ts'
+import { gitlabApiToken, startFakeGitLab } from './fakes/gitlab.ts'
+import { linearApiKey, startFakeLinear } from './fakes/linear.ts'
 import { hookToken } from './gateway.ts'
 import { readStore, startInside } from './inside.ts'
 import { drain } from './aftermath.ts'
@@ -129,4 +131,62 @@ test('a run whose reply cannot be delivered ends with the status error', async (
   const unknown = { ...elsewhere, pull_request: { ...pull, number: 99 } }
   expect(await send(`${gateway.url}/github`, { ...request, payload: unknown })).toBe(200)
   await expect.poll(() => fake.statuses.map(({ state }) => state)).toEqual(['pending', 'error'])
+})
+
+test('a reply goes to the merge request of GitLab with its status, and starts no run itself', async () => {
+  const commit = `harbour/loom@${sha}`
+  const fake = await startFakeGitLab({ places: ['harbour/loom!7'], commits: [commit] })
+  const gateway = await startInside({
+    config: {
+      hooks: { presets: [{ name: 'gitlab', secret, channel: 'gitlab', status: 'review' }] },
+      channels: { gitlab: { token: gitlabApiToken, baseUrl: fake.url } },
+    },
+  })
+  const post = (payload: object) =>
+    fetch(`${gateway.url}/gitlab`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-gitlab-event': 'Note Hook', 'x-gitlab-token': secret },
+      body: JSON.stringify(payload),
+    }).then(({ status }) => status)
+  const { payload: asked } = readFixture('gitlab', 'merge-request-comment')
+  const payload = { ...asked, merge_request: { iid: 7, title: 'Oil', last_commit: { id: sha } } }
+  expect(await post(payload)).toBe(200)
+  await drain(gateway.dir)
+  expect(fake.notes.map(({ place }) => place)).toEqual(['harbour/loom!7'])
+  expect(fake.changes).toEqual([
+    expect.stringMatching(/^pending: Run .* has not ended\.$/),
+    expect.stringMatching(/^success: Run .* is done\.$/),
+  ])
+  const own = { id: 1, noteable_type: 'MergeRequest', note: fake.notes[0]?.body }
+  expect(await post({ ...payload, object_attributes: own })).toBe(204)
+})
+
+test('a reply goes to the issue of Linear, and starts no run itself', async () => {
+  const fake = await startFakeLinear()
+  const gateway = await startInside({
+    config: {
+      hooks: { presets: [{ name: 'linear', secret, channel: 'linear' }] },
+      channels: { linear: { apiKey: linearApiKey, baseUrl: fake.url } },
+    },
+  })
+  const post = (payload: object) => {
+    const body = JSON.stringify({ ...payload, webhookTimestamp: Date.now() })
+    const signature = createHmac('sha256', secret).update(body).digest('hex')
+    const headers = { 'content-type': 'application/json', 'linear-event': 'Comment', 'linear-signature': signature }
+    return fetch(`${gateway.url}/linear`, { method: 'POST', headers, body }).then(({ status }) => status)
+  }
+  const { payload } = readFixture('linear', 'comment-created')
+  expect(await post(payload)).toBe(200)
+  await drain(gateway.dir)
+  expect(fake.comments.map(({ issueId }) => issueId)).toEqual(['539068e2-ae88-4d09-bd75-22eb4a59612f'])
+  const [{ id, body } = { id: '', body: '' }] = fake.comments
+  expect(await post({ ...payload, data: { id, body, issueId: 'ENG-17' } })).toBe(204)
+})
+
+test('a status for Linear is refused with a sentence', async () => {
+  const preset = { name: 'linear', secret, channel: 'linear', status: 'review' }
+  const config = { hooks: { presets: [preset] }, channels: { linear: { apiKey: linearApiKey } } }
+  const thrown: unknown = await startInside({ config }).catch((error: unknown) => error)
+  expect(thrown).toMatchObject({ code: 'config-invalid' })
+  expect(thrown).toMatchObject({ frame: expect.stringContaining('"status" is not an option of this preset.') })
 })

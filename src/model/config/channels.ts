@@ -127,6 +127,26 @@ export const channelSections = {
     })
     .optional()
     .describe('Comments on GitHub, by a token or a GitHub App. `to`: <owner>/<repository>#<number>.'),
+  gitlab: z
+    .strictObject({
+      token: nonBlank.describe('Access token with the scope api, of a project, a group or a person.'),
+      baseUrl: apiUrl
+        .default('https://gitlab.com/api/v4')
+        .describe('URL of the API. Your own server: https://<host>/api/v4.'),
+      ...shared,
+    })
+    .optional()
+    .describe(
+      'Comments on GitLab, by an access token. `to`: <group>/<project>#<issue> or <group>/<project>!<merge request>.',
+    ),
+  linear: z
+    .strictObject({
+      apiKey: nonBlank.describe('API key that may create comments, lin_api_….'),
+      baseUrl: apiUrl.default('https://api.linear.app/graphql').describe('URL of the API. Change it only for a proxy.'),
+      ...shared,
+    })
+    .optional()
+    .describe('Comments on Linear, by an API key. `to`: the identifier of an issue, such as ENG-17, or its id.'),
   webhook: z
     .strictObject({
       endpoints: z

@@ -108,9 +108,12 @@ export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPa
 }
 
 /** Reports a commit status that no channel can set. */
-function findStatusIssues({ status }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
-  if (status === undefined || channels.github !== undefined) return []
-  return [toIssue([...at, 'status'], 'needs a channel that sets it. Set channels.github.')]
+function findStatusIssues({ status, channel, verify }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
+  if (status === undefined) return []
+  if (verify?.scheme === 'linear' || channel === 'linear')
+    return [toIssue([...at, 'status'], 'is for commits, and Linear has none. Remove it.')]
+  if (channels.github !== undefined || channels.gitlab !== undefined) return []
+  return [toIssue([...at, 'status'], 'needs a channel that sets it. Set channels.github or channels.gitlab.')]
 }
 
 /** Reports an endpoint that does not exist. */

@@ -53,7 +53,7 @@ function findUnusedModelIssues({ model, agentId }: Mapping, config: Config, at: 
 }
 
 /** Channels that need no recipient, or get it elsewhere. */
-const withoutRecipient = ['last', 'console', 'webhook', 'github']
+const withoutRecipient = ['last', 'console', 'webhook', 'github', 'gitlab', 'linear']
 
 function findRecipientIssues({ channels }: Config): ConfigIssue[] {
   const { default: route } = channels

@@ -1,6 +1,8 @@
 // The valid recipients of each channel, and the reason for each refusal.
 import { describe, expect, it } from 'vitest'
 import { createDiscordChannel } from '../../../src/channels/discord.ts'
+import { createGitLabChannel } from '../../../src/channels/gitlab.ts'
+import { createLinearChannel } from '../../../src/channels/linear.ts'
 import { createMattermostChannel } from '../../../src/channels/mattermost.ts'
 import { createSlackChannel } from '../../../src/channels/slack.ts'
 import { createTelegramChannel } from '../../../src/channels/telegram.ts'
@@ -24,6 +26,10 @@ const mattermost = (config: object) =>
     channelSections.mattermost.unwrap().parse({ token: 't', baseUrl: 'https://chat.example', ...config }),
     { fetch: never },
   )
+const gitlab = (config: object) =>
+  createGitLabChannel(channelSections.gitlab.unwrap().parse({ token: 't', ...config }), { fetch: never })
+const linear = (config: object) =>
+  createLinearChannel(channelSections.linear.unwrap().parse({ apiKey: 't', ...config }), { fetch: never })
 
 type Row = [name: string, create: (config: object) => Channel, good: string[], bad: string[]]
 const rows: Row[] = [
@@ -65,6 +71,18 @@ const rows: Row[] = [
     [id26, `channel:${id26}`, `user:${id26}`, '@ada.l-1_x'],
     ['town-square', '@ada/../x', `user:${id26}a`, '@'],
   ],
+  [
+    'gitlab',
+    gitlab,
+    ['acme/app#17', 'acme/tools/my.app!9'],
+    ['app#17', 'acme/app', 'acme/app#x', '../app#1', 'acme/..#1', 'acme/../app!1', 'acme//app#1', 'acme/app#1?x'],
+  ],
+  [
+    'linear',
+    linear,
+    ['ENG-17', '539068e2-ae88-4d09-bd75-22eb4a59612f'],
+    ['17', 'ENG', 'ENG-', '539068e2', 'https://linear.app/acme/issue/ENG-17'],
+  ],
 ]
 
 describe.each(rows)('%s', (name, create, good, bad) => {
@@ -74,7 +92,7 @@ describe.each(rows)('%s', (name, create, good, bad) => {
 
   it.each(bad)('the recipient "%s" is refused, and the reason names the valid forms', async (to) => {
     const channel = create({})
-    expect(channel.whyNot(to)).toMatch(new RegExp(`is not a recipient on ${name}: expected .*id`, 's'))
+    expect(channel.whyNot(to)).toMatch(new RegExp(`is not a recipient on ${name}: expected .*(id|number)`, 's'))
     expect(await channel.send(toOutgoing({ to }))).toEqual({ kind: 'permanent', detail: channel.whyNot(to) })
   })
 

@@ -191,9 +191,14 @@ describe('the store', () => {
 describe('mappings', () => {
   test('a commit status is refused if no channel can set it', () => {
     expect(ofMapping({ status: 'review' })).toEqual([
-      'hooks.mappings[0].status needs a channel that sets it. Set channels.github.',
+      'hooks.mappings[0].status needs a channel that sets it. Set channels.github or channels.gitlab.',
     ])
     expect(ofMapping({ status: 'review' }, {}, { channels: { github: { token: 't' } } })).toEqual([])
+    expect(ofMapping({ status: 'review' }, {}, { channels: { gitlab: { token: 't' } } })).toEqual([])
+    const ofLinear = { verify: { scheme: 'linear', secret: 's' }, status: 'review' }
+    expect(ofMapping(ofLinear, {}, { channels: { github: { token: 't' } } })).toEqual([
+      'hooks.mappings[0].status is for commits, and Linear has none. Remove it.',
+    ])
   })
 
   test('a channel that is not configured is refused, unless a transform chooses it or nothing is sent', () => {

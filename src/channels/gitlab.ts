@@ -1,0 +1,176 @@
+// GitLab: comments on issues and merge requests, and commit statuses.
+// https://docs.gitlab.com/api/notes/ and https://docs.gitlab.com/api/commits/#commit-status
+import { z } from 'zod'
+import { readRateLimitMs } from '../base/http.ts'
+import type { Channel, CommitStatus, SendResult } from '../model/channel.ts'
+import { toMarker } from '../model/comment.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  createFailureReader,
+  describeWrongRecipient,
+  type HttpOutcome,
+  readError,
+  readSuccess,
+  sendJson,
+  toFailureBeforePost,
+} from './http.ts'
+import { render } from './markdown.ts'
+import { forgeMarkdown } from './markup.ts'
+
+/** GitLab takes a million characters. */
+const limit = 60_000
+const pageSize = 100
+/** The maximum number of pages of notes that are searched for a marker, the newest first. */
+const maxPages = 20
+/** The clock of GitLab may be behind that of this machine. */
+const clocksDifferMs = 600_000
+const maxDescriptionChars = 255
+
+/** A part `..` of the path of a project could lead to another endpoint. */
+const project = '((?:(?!\\.{1,2}[/#!@])[\\w.-]+/)+(?!\\.{1,2}[#!@])[\\w.-]+)'
+const recipient = new RegExp(`^${project}([#!])(\\d{1,18})$`)
+const commitName = new RegExp(`^${project}@([\\da-f]{7,64})$`, 'i')
+
+const Id = z.object({ id: z.int() })
+const Notes = z.array(z.object({ id: z.int(), body: z.string(), created_at: z.iso.datetime({ offset: true }) }))
+const Statuses = z.array(
+  z.object({ id: z.int(), name: z.string(), status: z.string(), description: z.string().nullish() }),
+)
+const ErrorAnswer = z.object({ message: z.unknown() })
+
+/** GitLab knows no `error`. The description says what happened. */
+const states: Readonly<Record<CommitStatus['state'], string>> = {
+  pending: 'pending',
+  success: 'success',
+  failure: 'failed',
+  error: 'failed',
+}
+
+const hints = new Map([
+  [401, 'GitLab does not accept the token. Check channels.gitlab.token.'],
+  [
+    403,
+    'The token may not write there. Give it the scope api and the role Developer. A locked conversation takes no comments.',
+  ],
+  [404, 'It does not exist, or the token may not see it. Check "to", and that a branch of the project has the commit.'],
+])
+
+const readFailure = createFailureReader({
+  provider: 'GitLab',
+  schema: ErrorAnswer,
+  explain({ status, headers }) {
+    const waitMs = status === 429 ? readRateLimitMs({ status, headers, text: '', now: Date.now() }) : undefined
+    if (waitMs !== undefined) return { kind: 'rate-limited', retryAfterMs: waitMs, hint: 'Its rate limit is used up.' }
+    return { hint: hints.get(status) }
+  },
+})
+
+type Call = (method: 'GET' | 'POST', path: string, body?: object) => Promise<HttpOutcome>
+
+export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: ChannelTools = {}): Channel {
+  const createCall =
+    (signal: AbortSignal): Call =>
+    (method, path, body) =>
+      sendJson({
+        method,
+        url: `${config.baseUrl}${path}`,
+        headers: { 'private-token': config.token },
+        ...(body === undefined ? {} : { body }),
+        timeoutMs: config.timeoutMs,
+        signal,
+        fetch,
+      })
+
+  return {
+    id: 'gitlab',
+    // a message that may have been posted is looked up by its marker
+    dedupes: true,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
+    async send({ to = config.to, text, nonce, maybeSince, signal }) {
+      const [, path, sign, number] = recipient.exec(to ?? '') ?? []
+      if (path === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
+      const call = createCall(signal)
+      const kind = sign === '!' ? 'merge_requests' : 'issues'
+      const notes = `/projects/${encodeURIComponent(path)}/${kind}/${number}/notes`
+      const before = maybeSince === undefined ? undefined : await findNote(call, notes, { nonce, maybeSince })
+      if (before !== undefined) return before
+      const outcome = await call('POST', notes, { body: `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}` })
+      const posted = readSuccess(outcome, Id)
+      return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(posted.id) }
+    },
+    async setStatus({ commit, name, state, description, signal }) {
+      const [, path, sha] = commitName.exec(commit) ?? []
+      if (path === undefined) {
+        return { kind: 'permanent', detail: describeWrongRecipient('gitlab', commit, '<group>/<project>@<commit>') }
+      }
+      const call = createCall(signal)
+      const api = `/projects/${encodeURIComponent(path)}`
+      const wanted = { name, state: states[state], description: description.slice(0, maxDescriptionChars) }
+      const find = () => findStatus(call, `${api}/repository/commits/${sha}/statuses`, name)
+      const last = await find()
+      if (last.kind === 'failed') return last.failed
+      if (last.status === wanted.state && last.description === wanted.description) return { kind: 'sent', id: last.id }
+      const outcome = await call('POST', `${api}/statuses/${sha}`, wanted)
+      const set = readSuccess(outcome, Id)
+      if (set !== undefined) return { kind: 'sent', id: String(set.id) }
+      if (!isRefusedTransition(outcome)) return readFailure(outcome)
+      // of another run, or of an attempt whose answer was lost: the commit has this state
+      const now = await find()
+      if (now.kind === 'failed') return now.failed
+      return now.status === wanted.state ? { kind: 'sent', id: now.id } : readFailure(outcome)
+    },
+    async probe(signal) {
+      const outcome = await createCall(signal)('GET', '/user')
+      if (readSuccess(outcome, Id) !== undefined) return { ok: true, detail: 'GitLab accepts the token.' }
+      return { ok: false, detail: readFailure(outcome).detail }
+    },
+  }
+}
+
+/** The note that has the marker, or why it cannot be looked up; undefined if there is none. The list has no start time. */
+async function findNote(
+  call: Call,
+  path: string,
+  { nonce, maybeSince }: { nonce: string; maybeSince: number },
+): Promise<SendResult | undefined> {
+  for (let page = 1; page <= maxPages; page += 1) {
+    const outcome = await call('GET', `${path}?order_by=created_at&sort=desc&per_page=${pageSize}&page=${page}`)
+    const notes = readSuccess(outcome, Notes)
+    if (notes === undefined) return toFailureBeforePost(readFailure(outcome))
+    const found = notes.find(({ body }) => body.includes(toMarker(nonce)))
+    if (found !== undefined) return { kind: 'sent', id: String(found.id) }
+    const oldest = notes.at(-1)
+    if (oldest === undefined || notes.length < pageSize) return undefined
+    if (Date.parse(oldest.created_at) < maybeSince - clocksDifferMs) return undefined
+  }
+  return undefined
+}
+
+type FoundStatus =
+  | { readonly kind: 'found'; readonly id: string; readonly status: string; readonly description: string }
+  | { readonly kind: 'failed'; readonly failed: SendResult }
+
+/** The newest status of this name, with empty texts if there is none. */
+async function findStatus(call: Call, path: string, name: string): Promise<FoundStatus> {
+  const outcome = await call('GET', `${path}?name=${encodeURIComponent(name)}&per_page=${pageSize}`)
+  const statuses = readSuccess(outcome, Statuses)
+  if (statuses === undefined) return { kind: 'failed', failed: toFailureBeforePost(readFailure(outcome)) }
+  const [last] = statuses.filter((each) => each.name === name).toSorted((one, other) => other.id - one.id)
+  return { kind: 'found', id: String(last?.id ?? ''), status: last?.status ?? '', description: last?.description ?? '' }
+}
+
+/** GitLab refuses a change to the state that a status has: "Cannot transition status via :enqueue from :pending". */
+function isRefusedTransition(outcome: HttpOutcome): boolean {
+  if (outcome.kind !== 'answer' || outcome.status !== 400) return false
+  const { message } = readError(outcome, ErrorAnswer) ?? {}
+  return typeof message === 'string' && message.startsWith('Cannot transition status')
+}
+
+function explainRecipient(to: string | undefined): string {
+  const expected = '<group>/<project>#<number of an issue> or <group>/<project>!<number of a merge request>'
+  return describeWrongRecipient('gitlab', to, expected)
+}

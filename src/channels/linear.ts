@@ -1,0 +1,114 @@
+// Linear: comments on issues, by its GraphQL API.
+// https://linear.app/developers/graphql and https://linear.app/developers/rate-limiting
+import { z } from 'zod'
+import type { Channel } from '../model/channel.ts'
+import { toCommentId } from '../model/comment.ts'
+import type { ChannelConfig } from '../model/config/channels.ts'
+import { splitMarkdown } from './chunks.ts'
+import {
+  type ChannelTools,
+  createFailureReader,
+  describeWrongRecipient,
+  type ErrorMeaning,
+  type HttpOutcome,
+  readSuccess,
+  type SendFailure,
+  sendJson,
+} from './http.ts'
+import { render } from './markdown.ts'
+import { forgeMarkdown } from './markup.ts'
+
+/** Linear documents no limit. */
+const limit = 20_000
+
+const recipient = /^(?:[a-z][a-z\d]{0,9}-\d{1,9}|[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})$/i
+
+const create = 'mutation ($input: CommentCreateInput!) { commentCreate(input: $input) { success comment { id } } }'
+const find = 'query ($id: String!) { comment(id: $id) { id } }'
+const whoAmI = '{ viewer { id } }'
+
+const Created = z.object({ data: z.object({ commentCreate: z.object({ comment: z.object({ id: z.string() }) }) }) })
+const Found = z.object({ data: z.object({ comment: z.object({ id: z.string() }) }) })
+const Viewer = z.object({ data: z.object({ viewer: z.object({ id: z.string() }) }) })
+const ErrorAnswer = z.object({
+  errors: z.array(z.object({ extensions: z.object({ code: z.string().optional() }).optional() })).min(1),
+})
+
+/** The end of a limit, in milliseconds since the epoch, of the requests or of the complexity. */
+const resets = ['x-ratelimit-requests-reset', 'x-ratelimit-complexity-reset'] as const
+
+function explain(status: number, headers: Headers, code: string | undefined): ErrorMeaning {
+  if (code === 'RATELIMITED' || status === 429) {
+    const ends = resets.map((name) => Number(headers.get(name))).filter((end) => end > 0)
+    const waitMs = ends.length === 0 ? undefined : Math.max(0, Math.max(...ends) - Date.now())
+    const asked = headers.has('retry-after') ? undefined : waitMs
+    return { kind: 'rate-limited', retryAfterMs: asked, hint: 'Its rate limit is used up.' }
+  }
+  if (code === 'AUTHENTICATION_ERROR' || status === 401)
+    return { kind: 'permanent', hint: 'Linear does not accept the API key. Check channels.linear.apiKey.' }
+  if (code === 'FORBIDDEN' || status === 403)
+    return { kind: 'permanent', hint: 'The API key may not comment there. Give it the permission Create comments.' }
+  // of an error inside Linear, nobody knows whether the comment was posted
+  if (code === undefined || code === 'INTERNAL_SERVER_ERROR') return {}
+  return {
+    kind: 'permanent',
+    hint: 'Linear rejects the comment. Check that "to" is an issue that the API key can see.',
+  }
+}
+
+const refusals = {
+  provider: 'Linear',
+  schema: ErrorAnswer,
+  readCode: ({ errors }: z.infer<typeof ErrorAnswer>) => errors[0]?.extensions?.code,
+  explain: ({ status, headers, code }: { status: number; headers: Headers; code: string | undefined }) =>
+    explain(status, headers, code),
+}
+const readRefusal = createFailureReader(refusals)
+const readRefusalWith200 = createFailureReader({ ...refusals, refusesWith200: true })
+
+/** Linear refuses a request with an error status or with 200. */
+function readFailure(outcome: HttpOutcome): SendFailure {
+  const isAccepted = outcome.kind === 'answer' && outcome.status < 300
+  return isAccepted ? readRefusalWith200(outcome) : readRefusal(outcome)
+}
+
+export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: ChannelTools = {}): Channel {
+  const call = (query: string, variables: object, signal: AbortSignal) =>
+    sendJson({
+      url: config.baseUrl,
+      headers: { authorization: config.apiKey },
+      body: { query, variables },
+      timeoutMs: config.timeoutMs,
+      signal,
+      fetch,
+    })
+
+  return {
+    id: 'linear',
+    // each attempt has the id of the comment, and Linear makes no second comment with it
+    dedupes: true,
+    to: config.to,
+    whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
+    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
+    async send({ to = config.to, text, nonce, maybeSince, signal }) {
+      if (to === undefined || !recipient.test(to)) return { kind: 'permanent', detail: explainRecipient(to) }
+      const id = toCommentId(nonce)
+      const outcome = await call(create, { input: { id, issueId: to, body: render(text, forgeMarkdown) } }, signal)
+      if (readSuccess(outcome, Created) !== undefined) return { kind: 'sent', id }
+      const failure = readFailure(outcome)
+      if (maybeSince === undefined || failure.kind !== 'permanent') return failure
+      // refused because an earlier attempt has posted it?
+      const found = await call(find, { id }, signal)
+      return readSuccess(found, Found) === undefined ? failure : { kind: 'sent', id }
+    },
+    async probe(signal) {
+      const outcome = await call(whoAmI, {}, signal)
+      if (readSuccess(outcome, Viewer) !== undefined) return { ok: true, detail: 'Linear accepts the API key.' }
+      return { ok: false, detail: readFailure(outcome).detail }
+    },
+  }
+}
+
+function explainRecipient(to: string | undefined): string {
+  return describeWrongRecipient('linear', to, 'the identifier of an issue, such as ENG-17, or its id')
+}
