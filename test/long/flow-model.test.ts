@@ -6,7 +6,7 @@ import { createClock } from '../contract/stage.ts'
 import { type Seen, type Walk, walkFlows } from './flow-model.ts'
 
 const seed = Number(process.env['HOOKLOOM_SEED'] ?? Date.now() % 1_000_000)
-const [sqliteSteps = 200_000, postgresSteps = 3_000] = (process.env['HOOKLOOM_FLOW_STEPS'] ?? '')
+const [sqliteSteps = 50_000, postgresSteps = 2_000] = (process.env['HOOKLOOM_FLOW_STEPS'] ?? '')
   .split(',')
   .filter((text) => text !== '')
   .map(Number)
