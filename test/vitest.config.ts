@@ -3,8 +3,10 @@ import { relative } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 import type { TestModule } from 'vitest/node'
 
-/** These count memory, processor time or the versions that go live, so nothing else may run. */
-const measured = ['cost', 'linear-cost', 'many', 'page', 'thousand'].map((name) => `test/long/${name}.test.ts`)
+/** These count memory, processor time, long tasks or the versions that go live, so nothing else may run. */
+const measured = ['cost', 'linear-cost', 'many', 'page', 'scroll', 'thousand'].map(
+  (name) => `test/long/${name}.test.ts`,
+)
 
 /** Prints the tests that passed only when they were tried again, with what failed before, so that they are mended. */
 function printFlaky(modules: readonly TestModule[]): void {

@@ -82,7 +82,7 @@ async function searchUntil(page: Page, found: Locator): Promise<void> {
     // the button goes away when the search is done
     await further.click({ timeout: 1_000 }).catch(() => undefined)
   }
-  await found.waitFor({ timeout: 10_000 })
+  await found.waitFor({ timeout: 60_000 })
 }
 
 async function fill(file: string): Promise<void> {

@@ -79,7 +79,7 @@ function saveBoth(root: string, version: number): number {
 }
 
 async function answered(traffic: ReturnType<typeof createTraffic>, version: number): Promise<void> {
-  const until = performance.now() + 20_000
+  const until = performance.now() + 60_000
   while ((await traffic.send()).entry !== version) {
     if (performance.now() > until) throw new Error(`Version ${version} was saved and never answered.`)
   }

@@ -90,7 +90,7 @@ export async function createStage(
     decide: (hook, payload = {}) => decideNow(live, hook, payload),
     answer: async (hook, payload) => toAnswer(await stage.decide(hook, payload)),
     async answers(hook, message) {
-      const until = performance.now() + 10_000
+      const until = performance.now() + 60_000
       for (let answer = ''; answer !== message;) {
         if (performance.now() > until) throw new Error(`${hook} still answers ${answer}, never ${message}`)
         await new Promise((resolve) => setImmediate(resolve))
