@@ -39,7 +39,8 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
       budgets: { daily: { turns: 40, period: '1d', timezone: 'UTC' } },
       agents: { defaults: { budgets: ['daily'] } },
     }
-    const stage = await startStage({ config, files: { 'hooks/transforms/review.ts': transform } }, stages[0]?.browser)
+    const files = { 'hooks/transforms/review.ts': transform }
+    const stage = await startStage({ config, files, development: true }, stages[0]?.browser)
     stages.push(stage)
     return stage
   }
