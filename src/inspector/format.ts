@@ -49,6 +49,9 @@ export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }
 
+/** The time of day without its seconds. */
+export const formatMinute = (at: number) => shortClock.format(at)
+
 /** How long ago a moment was: `12 s`, `3 h`, then `Sat 21:04`, `4 Nov 21:04`, `4 Nov 2025`. At most twelve characters. */
 export function formatAge(at: number, now: number): string {
   const ms = Math.max(0, now - at)

@@ -2,7 +2,7 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { MinuteFields } from '../model/api/health.ts'
-import { formatClock, formatCount } from './format.ts'
+import { formatClock, formatCount, formatMinute } from './format.ts'
 
 /** `of`: undefined for a minute without traffic. */
 type Series = { readonly name: string; readonly of: (minute: MinuteFields) => number | undefined }
@@ -38,7 +38,7 @@ export function Plot({ title, minutes, series, isStacked = true }: PlotProps): J
         {title}{' '}
         {pointedAt !== undefined && (
           <span class="dim">
-            {formatClock(pointedAt).replace(/:\d\d$/, '')}:{' '}
+            {formatMinute(pointedAt)}:{' '}
             {shown === undefined
               ? 'nothing'
               : series.map(({ name, of }) => `${of(shown.minute) ?? 'no'} ${name}`).join(', ')}
