@@ -1,7 +1,7 @@
 // One delivery: its way through the pipe, the request, the prompts and replies of its runs, and the answer to the sender.
 import type { JSX } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
-import type { RequestFields, RunFields, ShownDelivery } from '../model/api/answers.ts'
+import type { JobFields, RequestFields, RunFields, ShownDelivery } from '../model/api/answers.ts'
 import { Actions } from './actions.tsx'
 import { ApiError, get } from './api.ts'
 import { formatDuration } from './format.ts'
@@ -23,6 +23,10 @@ type Opened =
     }
   | ({ readonly kind: 'refusal'; readonly id: string } & OpenedRefusal)
 
+/** How often the commit status and the callback of a run are read until they have ended. */
+const taskMs = 2_000
+const isWaiting = ({ state }: JobFields) => state === 'queued' || state === 'running'
+
 type OpenedProps = {
   readonly id: string
   /** Whether the list has it as a refusal; a bookmark may name either. */
@@ -42,6 +46,12 @@ export function OpenedView({ id, isRefusal, version, hooksUrl }: OpenedProps): J
     if (opened?.kind !== 'refusal' || opened.id !== id) void load(ended.signal)
     return () => ended.abort()
   }, [id, version, readings])
+  useEffect(() => {
+    if (opened?.kind !== 'delivery' || !opened.delivery.tasks.some(isWaiting)) return
+    // no event of the stream names the delivery of a task
+    const timer = setTimeout(() => setReadings((before) => before + 1), taskMs)
+    return () => clearTimeout(timer)
+  }, [opened])
   useLayoutEffect(() => document.getElementById('detail')?.scrollTo(0, 0), [opened?.id])
 
   async function load(signal: AbortSignal): Promise<void> {

@@ -11,12 +11,12 @@ import { findSpan, listTimes, type Span } from './waterfall.ts'
 const mostStages = 5
 
 export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
-  const { trace, log, jobs, state, receivedAt, settledAt } = delivery
+  const { trace, log, jobs, tasks, state, receivedAt, settledAt } = delivery
   const matched = trace.some((tried) => tried.matched)
   const isSettled = settledAt !== null
-  const isActive = jobs.some((job) => job.state === 'running' || job.state === 'queued')
+  const isActive = [...jobs, ...tasks].some(({ state: job }) => job === 'running' || job === 'queued')
   const now = useNow(isActive ? Number.POSITIVE_INFINITY : Date.parse(receivedAt))
-  const span = findSpan(delivery, now)
+  const span = findSpan({ receivedAt, jobs: [...jobs, ...tasks] }, now)
   const stages = jobs.map((job) => (
     // the reason of a single run is above the pipe
     <JobStage key={job.jobId} job={job} span={span} showsError={jobs.length > 1} />
@@ -52,6 +52,9 @@ export function Pipe({ delivery }: { delivery: ShownDelivery }): JSX.Element {
           </details>
         </li>
       )}
+      {tasks.map((task) => (
+        <JobStage key={task.jobId} job={task} span={span} showsError />
+      ))}
     </ol>
   )
 }

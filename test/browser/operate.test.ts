@@ -228,7 +228,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await page.locator('.rows .row', { hasText: 'done' }).first().waitFor(wait)
   })
 
-  test('a delivery shows the verdict of its run, and how it was read', async () => {
+  test('a delivery shows the verdict of its run, how it was read, and the commit status that was set', async () => {
     const repository = { full_name: 'acme/app' }
     const payload = JSON.stringify({ text: 'Look', repository, pull_request: { number: 7, head: { sha } } })
     const id = await stage.post('judged', payload, {
@@ -242,6 +242,11 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     const agent = stages.filter({ hasText: /^agent/ })
     await agent.getByText('by last line').waitFor(wait)
     expect(await agent.innerText()).toContain('done verdict fail by last line')
+    const status = stages.filter({ hasText: /^status/ })
+    await status.getByText(`failure at acme/app@${sha}`).waitFor(wait)
+    await status.getByText(`pending at acme/app@${sha}`).waitFor(wait)
+    // the task has no session of its own
+    expect(await status.getByRole('button').count()).toBe(0)
     await shoot(page, 'verdict')
   })
 

@@ -11,14 +11,14 @@ import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import type { ApiParts } from './parts.ts'
 import { checkBody, buildDelivery } from '../../deliveries/delivery.ts'
-import { toShownFields } from '../../deliveries/records.ts'
+import { toJobFields, toShownFields } from '../../deliveries/records.ts'
 import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliveries/settlement.ts'
 import { listDeliveries } from './delivery-list.ts'
 import { readRequestText, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 import { readJobWaits, toSourceName } from './rows.ts'
-import type { MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../model/api/answers.ts'
+import type { JobFields, MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../model/api/answers.ts'
 
 type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' | 'clock' | 'newId' | 'lookForJobs'>
 
@@ -80,7 +80,21 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
           },
     madeBy: await findMaker(record, { mapping, current, dir }),
     isRequestKept: request !== undefined,
+    tasks: await readTasks(record, store),
   }
+}
+
+/** `forEach` can make two hundred runs. */
+const mostRuns = 10
+
+/** The commit statuses and callbacks of the first runs. */
+async function readTasks({ jobs }: DeliveryRecord, store: DeliveryParts['store']): Promise<JobFields[]> {
+  const ids = jobs.slice(0, mostRuns).flatMap(({ planned }) => {
+    if (planned.kind !== 'agent') return []
+    return [planned.statusJobId, planned.callbackJobId].filter((id) => id !== undefined)
+  })
+  const tasks = await Promise.all(ids.map((id) => store.job(id)))
+  return tasks.flatMap((task) => (task === undefined ? [] : [toJobFields(task, undefined)]))
 }
 
 async function findMaker(

@@ -222,6 +222,7 @@ export const ShownDelivery = ShownFields.extend({
     .nullable(),
   madeBy: MadeBy.nullable(),
   isRequestKept: z.boolean(),
+  tasks: list(JobFields).describe('What reports the ends of its first ten runs: commit statuses and callbacks.'),
 })
 export type ShownDelivery = z.infer<typeof ShownDelivery>
 
