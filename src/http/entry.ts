@@ -48,6 +48,9 @@ type EntryParts = {
   readonly quarantine: Pick<Quarantine, 'accepts'>
 }
 
+/** The reason of a mapping whose scheme the headers do not show, with the name of the scheme. */
+export const unclaimedReason = 'the request has no proof of the scheme'
+
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
   const unproven = createUnprovenBodies()
 
@@ -269,9 +272,7 @@ function returnSenderProblem(error: unknown): Problem {
 
 function traceUnclaimed(signed: readonly SignedMapping[], claimed: readonly SignedMapping[]): TraceEntry[] {
   const unclaimed = signed.filter((mapping) => !claimed.includes(mapping))
-  return unclaimed.map(({ id, verifier }) =>
-    toUnmatchedEntry(id, `the request has no proof of the scheme ${verifier.scheme}`),
-  )
+  return unclaimed.map(({ id, verifier }) => toUnmatchedEntry(id, `${unclaimedReason} ${verifier.scheme}`))
 }
 
 function toUnmatchedEntry(mappingId: string, why: string): TraceEntry {

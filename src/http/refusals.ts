@@ -6,6 +6,7 @@ import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 import { credentialHeaders } from '../model/delivery.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { describeSignature, type Signature } from '../pipeline/verifiers/signature.ts'
 import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api/answers.ts'
 
@@ -20,6 +21,8 @@ export type Refusal = Caller & {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
+  /** What its headers show about its sender, if no proof was tried. */
+  readonly signature?: Signature | undefined
   /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
   readonly isKept: boolean
 }
@@ -133,13 +136,28 @@ export function createRefusalLog(log: Log): RefusalLog {
   }
 }
 
-/** The hook that was probably meant by an unknown name. Computed when it is shown: a flood of unknown names must stay cheap. */
-export function addNearestHook(refusal: Refusal, { mappings }: Generation): RefusalFields {
+/**
+ * A refusal as the operator sees it: with the hook that was probably meant by an unknown name, and with what verifies its signature. Both
+ * are computed when it is shown: a flood of refusals must stay cheap.
+ */
+export function toRefusalFields(refusal: Refusal, generation: Generation): RefusalFields {
+  const { signature, ...fields } = refusal
   const { hook, status } = refusal
-  const names = ['wake', 'agent', ...mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || [])]
+  const names = [
+    'wake',
+    'agent',
+    ...generation.mappings.flatMap(({ match }) => normalizeHookName(match.path ?? '') || []),
+  ]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
   const nearestHook = (isUnknown ? findNearest(hook, names) : undefined) ?? null
-  return { ...refusal, nearestHook, isStranger: isStranger(refusal) }
+  const hint = signature === undefined || hook === undefined ? null : describeHint(signature, hook, generation)
+  return { ...fields, nearestHook, signature: hint, isStranger: isStranger(refusal) }
+}
+
+/** A mapping without a path is for many hooks, so its `verify` is not changed for one of them. */
+function describeHint(signature: Signature, hook: string, generation: Generation) {
+  const open = generation.hook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
+  return describeSignature(signature, { hook, mapping: open?.id })
 }
 
 /** Whether a request had no hook token, and no mapping tried to verify it. */

@@ -1,16 +1,35 @@
 // The refusal of a request: counted, listed and logged for the operator, kept if its cause can be corrected, and answered.
+import { toPrintableLine } from '../base/text.ts'
 import { recordRefusal } from './spans.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { toHookLabel } from '../pipeline/hook.ts'
+import { findSignature } from '../pipeline/verifiers/signature.ts'
 import type { Clock } from '../store/store.ts'
 import { describeKept, type Quarantine } from '../deliveries/refused/quarantine.ts'
 import type { SenderWatch } from '../deliveries/senders/watch.ts'
 import { type Answer, toRefusalAnswer } from '../deliveries/settlement.ts'
 import { type Admission, readHookName, toHeaders, toUrlPath } from './admission.ts'
-import type { Incoming } from './entry.ts'
-import type { RefusalLog, Refusals } from './refusals.ts'
+import { type Incoming, unclaimedReason } from './entry.ts'
+import { type Refusal, type RefusalLog, type Refusals, toRefusalFields } from './refusals.ts'
+
+/** Whether no proof of the request was checked: then its sender may be one that nothing verifies yet. */
+function isUntried({ code, trace }: Problem): boolean {
+  return code === 'unauthorized' && trace.every(({ matched, why }) => !matched && why.startsWith(unclaimedReason))
+}
+
+/** For the terminal of `hookloom dev`. */
+function describeRefusal(refusal: Refusal, generation: Generation): string {
+  const { hook, path, status, code, error, requestId } = refusal
+  const { nearestHook, signature } = toRefusalFields(refusal, generation)
+  const reasons = [
+    ...(nearestHook === null ? [] : [`Did it mean the hook "${nearestHook}"?`]),
+    ...(signature === null ? [] : [`Perhaps: ${signature.why}.`]),
+    `"hookloom show ${requestId.slice(0, 8)}" explains it.`,
+  ]
+  return toPrintableLine(`${(hook ?? path).slice(0, 80)} → ${status} ${code}: ${error} ${reasons.join(' ')}`)
+}
 
 type RefuserParts = {
   readonly admission: Pick<Admission, 'findCaller'>
@@ -37,6 +56,8 @@ export function createRefuser(parts: RefuserParts) {
     const label = hook === undefined ? '' : toHookLabel(generation.hook(hook), hook)
     parts.meter('refusals', { code, hook: label })
     recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
+    const headers = toHeaders(req.rawHeaders)
+    const signature = isUntried(problem) ? findSignature(headers) : undefined
     const facts = {
       requestId,
       receivedAt: clock(),
@@ -47,13 +68,14 @@ export function createRefuser(parts: RefuserParts) {
       code,
       error,
       trace,
+      ...(signature && { signature }),
     }
     const raw = body && { method: req.method ?? '', url, rawHeaders: req.rawHeaders, client: facts.client, body }
     const isKept = hook !== undefined && raw !== undefined && parts.quarantine.note(facts, generation.hook(hook), raw)
     parts.refusals.add({ ...facts, isKept })
-    parts.senders.refused(facts, toHeaders(req.rawHeaders), generation)
+    parts.senders.refused(facts, headers, generation)
     if (!development) parts.refusalLog.count(facts)
-    else parts.log.info({}, `${status} ${code}: ${error} "hookloom list --refused" shows the reasons.`)
+    else parts.log.info({}, describeRefusal({ ...facts, isKept }, generation))
     if (code === 'internal-error')
       parts.log.error({ err: problem.cause, requestId }, 'a request failed inside the gateway')
     return toRefusalAnswer(problem, development)

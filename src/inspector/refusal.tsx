@@ -18,7 +18,7 @@ export type OpenedRefusal = {
 
 export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
   const { said, report } = useSaid()
-  const { requestId, client, credential, path, nearestHook, status, code, error, trace } = refusal
+  const { requestId, client, credential, path, nearestHook, signature, status, code, error, trace } = refusal
   return (
     <>
       <header class="title">
@@ -49,6 +49,14 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
             <dd>{nearestHook}</dd>
           </>
         )}
+        {signature !== null && (
+          <>
+            <dt>signature</dt>
+            <dd>
+              <Line text={signature.why} most={400} />
+            </dd>
+          </>
+        )}
         {trace.map(({ mappingId, why }, at) => (
           <>
             <dt key={at}>
@@ -60,6 +68,18 @@ export function RefusalView({ refusal, request }: OpenedRefusal): JSX.Element {
           </>
         ))}
       </dl>
+      {signature !== null && (
+        <section aria-label="What verifies it">
+          <p class="note">
+            <Line text={signature.next} most={1_000} />
+          </p>
+          {signature.config !== null && (
+            <pre tabIndex={0} aria-label="What to add to the configuration">
+              {signature.config}
+            </pre>
+          )}
+        </section>
+      )}
       {request !== null && request.body !== '' && (
         <details class="part" open>
           <summary>

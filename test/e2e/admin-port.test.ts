@@ -372,6 +372,7 @@ describe('list of refusals', () => {
       isStranger: false,
       isKept: true,
       nearestHook: null,
+      signature: null,
       hook: 'wake',
       status: 400,
       code: 'payload-invalid',

@@ -186,7 +186,7 @@ describe('reading commands beside a running gateway', () => {
     ])
     for (const refusal of refused) {
       expect(Object.keys(refusal).toSorted()).toEqual(
-        'requestId receivedAt client credential path hook nearestHook status code error trace isKept'
+        'requestId receivedAt client credential path hook nearestHook signature status code error trace isKept'
           .split(' ')
           .toSorted(),
       )

@@ -112,6 +112,46 @@ describe('unknown hook names', () => {
   })
 })
 
+describe('signatures that nothing verifies', () => {
+  const body = '{"id":"evt_1"}'
+  const own = 'the secret of an own sender'
+  const sign = (algorithm: string, encoding: 'hex' | 'base64') =>
+    createHmac(algorithm, own).update(body).digest(encoding)
+
+  test('list, show and the log lead to a mapping that accepts the next request, and the sender learns nothing', async () => {
+    const headers = { 'x-acme-signature': `sha256=${sign('sha256', 'hex')}` }
+    const plain = await refuse(gateway, '/acme', {}, body)
+    const { requestId, status, text } = await refuse(gateway, '/acme', headers, body)
+    expect([status, text]).toEqual([401, plain.text.replace(plain.requestId, requestId)])
+    const listed = await runCommand(['list', '--refused'], { dir: gateway.dir })
+    expect(listed.stdout).toMatch(/ acme +401 x-acme-signature looks like HMAC-S/)
+    const shown = await runCommand(['show', requestId], { dir: gateway.dir })
+    const [config = ''] = /^ +\{ "match"[^]*$/m.exec(shown.stdout) ?? []
+    expect(shown.stdout).toContain('Put ACME_SECRET=')
+    const mapping: unknown = JSON.parse(config.replace('${ACME_SECRET}', own))
+    const next = await startInside({ config: { hooks: { mappings: [mapping] } } })
+    expect(await refuse(next, '/acme', headers, body)).toMatchObject({ status: 200 })
+    const other = { 'x-acme-signature': `sha256=${'0'.repeat(64)}` }
+    expect(await refuse(next, '/acme', other, body)).toMatchObject({ status: 401 })
+  })
+
+  test('a hook that the token opens gets only the "verify" of its mapping', async () => {
+    const { requestId } = await refuse(gateway, '/deploy', { 'x-sig': sign('sha512', 'base64') }, body)
+    expect(await refusalOf(gateway, requestId)).toMatchObject({
+      signature: {
+        next: expect.stringContaining('into the mapping "deploy"'),
+        config: expect.stringMatching(/^"verify": .*"algorithm": "sha512", "encoding": "base64" \}$/),
+      },
+    })
+  })
+
+  test('a proof that was checked and failed is explained by its own reason', async () => {
+    const headers = { 'x-hub-signature-256': `sha256=${sign('sha256', 'hex')}` }
+    const { requestId } = await refuse(gateway, '/github', headers, body)
+    expect(await refusalOf(gateway, requestId)).toMatchObject({ signature: null, trace: [{ mappingId: 'signed' }] })
+  })
+})
+
 describe('requests of refusals', () => {
   const body = '{"zen":"Keep it simple."}'
   const wrong = { 'x-hub-signature-256': `sha256=${createHmac('sha256', 'another').update(body).digest('hex')}` }

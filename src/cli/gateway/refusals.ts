@@ -1,8 +1,9 @@
 // The refusals that the running gateway remembers, with the operator's reasons, of which the answers show only a part.
 import { z } from 'zod'
+import { RefusalFields } from '../../model/api/answers.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { formatTime, renderFields, renderTrace } from '../terminal/print.ts'
+import { formatTime, indent, renderFields, renderTrace } from '../terminal/print.ts'
 import { askAdmin } from './gateway.ts'
 import { findIdAmong } from './ids.ts'
 
@@ -14,6 +15,7 @@ const ShownRefusal = z.object({
   path: z.string(),
   hook: z.string().optional(),
   nearestHook: z.string().nullable(),
+  signature: RefusalFields.shape.signature,
   status: z.number(),
   code: z.string(),
   error: z.string(),
@@ -52,11 +54,13 @@ const credentials: Readonly<Record<string, string>> = {
   'wrong-token': 'a wrong token came',
 }
 
-export function describeReasons({ status, credential, nearestHook, trace }: ShownRefusal): string[] {
-  const came = status === 401 ? credentials[credential] : undefined
+export function describeReasons({ status, credential, nearestHook, signature, trace }: ShownRefusal): string[] {
+  // a signature explains why no token came
+  const came = status === 401 && (signature === null || credential !== 'none') ? credentials[credential] : undefined
   return [
     ...(came === undefined ? [] : [came]),
     ...(nearestHook === null ? [] : [`did it mean the hook "${nearestHook}"?`]),
+    ...(signature === null ? [] : [signature.why]),
     ...trace.map(({ mappingId, why }) => `${mappingId}: ${why}`),
   ]
 }
@@ -67,7 +71,7 @@ function describeKept(hook: string | undefined): string {
 }
 
 export function renderRefusal(refusal: ShownRefusal): string {
-  const { requestId, receivedAt, client, path, hook, status, code, error, trace } = refusal
+  const { requestId, receivedAt, client, path, hook, status, code, error, signature, trace } = refusal
   const fields = renderFields([
     ['state', 'refused'],
     ['received', formatTime(receivedAt)],
@@ -78,5 +82,7 @@ export function renderRefusal(refusal: ShownRefusal): string {
     ['why', describeReasons({ ...refusal, trace: [] }).join('; ')],
     ['kept', refusal.isKept ? describeKept(hook) : ''],
   ])
-  return [`Refusal ${requestId}\n\n${fields}`, ...(trace.length === 0 ? [] : [renderTrace(trace)])].join('\n\n')
+  const hint = signature === null ? '' : [signature.next, indent(signature.config ?? '')].join('\n\n').trimEnd()
+  const parts = [`Refusal ${requestId}`, fields, trace.length === 0 ? '' : renderTrace(trace), hint]
+  return parts.filter((part) => part !== '').join('\n\n')
 }

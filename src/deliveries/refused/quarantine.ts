@@ -8,6 +8,7 @@ import type { Generation } from '../../pipeline/generation.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
 import type { QuarantineBounds, SealedRequest } from '../../store/quarantine.ts'
 import type { Clock, Store } from '../../store/store.ts'
+import type { Signature } from '../../pipeline/verifiers/signature.ts'
 import { createKnownNetworks, toNetwork } from '../network.ts'
 import { createSealKeys, type RawRequest, seal } from './seal.ts'
 
@@ -51,6 +52,8 @@ export type RefusalRecord = {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
+  /** What its headers show about its sender, if no proof was tried. */
+  readonly signature?: Signature | undefined
 }
 
 /** Why a request is refused, in words of the gateway: nothing that a payload, a schema or code may have chosen. */

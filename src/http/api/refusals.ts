@@ -3,7 +3,7 @@ import type Router from '@koa/router'
 import type { RefusalRecord } from '../../deliveries/refused/quarantine.ts'
 import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.ts'
 import { Problem } from '../../model/problem.ts'
-import { addNearestHook, type Refusal, toRefusedRequest } from '../refusals.ts'
+import { toRefusalFields, type Refusal, toRefusedRequest } from '../refusals.ts'
 import type { ApiParts } from './parts.ts'
 import { readMoment, readParameter, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
@@ -19,7 +19,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   const { refusals, refused, generation } = parts
   router.get('/api/refusals', guards.read, async (ctx) => {
     const listed = merge(listRemembered(), await refused.list(mostListed))
-    reply(ctx, { refusals: listed.map((refusal) => addNearestHook(refusal, generation())) })
+    reply(ctx, { refusals: listed.map((refusal) => toRefusalFields(refusal, generation())) })
   })
   router.get('/api/refusals/:id', guards.read, async (ctx) => {
     const { id } = ctx.params
@@ -31,7 +31,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
     }
     // only those of development: a kept request is never shown
     const request = toRefusedRequest(refusals.request(refusal.requestId))
-    reply(ctx, { refusal: addNearestHook(refusal, generation()), request })
+    reply(ctx, { refusal: toRefusalFields(refusal, generation()), request })
   })
   router.post('/api/refusals/retry', guards.operate, async (ctx) => {
     const isDry = readParameter(ctx, 'dryRun') !== undefined

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import type Router from '@koa/router'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
-import { addNearestHook } from '../refusals.ts'
+import { toRefusalFields } from '../refusals.ts'
 import type { Guards } from '../operator.ts'
 import { streamFrames, toStatusFields } from './stream.ts'
 
@@ -41,7 +41,7 @@ export function addStreamRoute(router: Router, guards: Guards, parts: StreamRout
             refusals
               .list()
               .slice(-most)
-              .map((refusal) => addNearestHook(refusal, generation())),
+              .map((refusal) => toRefusalFields(refusal, generation())),
         },
       },
       { lastId: ctx.get('last-event-id') || undefined, signal: ended.signal },

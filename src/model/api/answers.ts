@@ -254,6 +254,14 @@ export const RefusalFields = z.object({
   code: z.string(),
   error: z.string(),
   trace: list(TriedMapping),
+  signature: z
+    .object({
+      why: z.string().describe('What the headers look like.'),
+      next: z.string().describe('What the operator can do.'),
+      config: z.string().nullable().describe('What to paste into hookloom.jsonc.'),
+    })
+    .nullable()
+    .describe('The signature of a sender that no mapping of the hook verifies, guessed from the headers.'),
   isStranger: z.boolean().describe('True if the request had no hook token and no mapping tried to verify it.'),
   isKept: z.boolean().describe('True if the request is kept, encrypted: `hookloom retry --refused` verifies it again.'),
 })

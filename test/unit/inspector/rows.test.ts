@@ -62,6 +62,7 @@ function makeRefusal(fields: Partial<RefusalFields> = {}) {
     credential: 'none',
     path: '/hooks/wp-login',
     nearestHook: null,
+    signature: null,
     status: 401,
     code: 'unauthorized',
     error: 'No valid credential.',

@@ -1,0 +1,176 @@
+// What the headers of a refused request show about the signature of its sender: a known sender, or the form of an HMAC. It is a guess for
+// the operator, and decides nothing.
+import { findSender, recogniseSender } from '../sources.ts'
+import type { DigestEncoding, HmacAlgorithm, TimestampUnit, VerifyInput } from '../../model/config/verify.ts'
+import { Problem } from '../../model/problem.ts'
+import { offline } from '../compile.ts'
+import { schemes } from '../senders.ts'
+import { createVerifier } from '../verify.ts'
+
+type Headers = Readonly<Record<string, string>>
+type TimeHeader = { readonly header: string; readonly unit: TimestampUnit }
+
+/** `fields`: several values in one header, such as `t=…,v1=…`, which `generic-hmac` cannot read. No value of a header is in it. */
+export type Signature =
+  | { readonly kind: 'sender'; readonly source: string }
+  | {
+      readonly kind: 'hmac'
+      readonly header: string
+      readonly prefix: string
+      readonly algorithm: HmacAlgorithm
+      readonly encoding: DigestEncoding
+      readonly time: TimeHeader | undefined
+    }
+  | { readonly kind: 'fields'; readonly header: string }
+
+/** For people. `config`: what to paste into the configuration. */
+export type SignatureHint = { readonly why: string; readonly next: string; readonly config: string | null }
+
+/** A stranger sends the headers, so few and short ones are read. */
+const mostHeaders = 60
+const longestName = 64
+const longestValue = 512
+
+/** Their names or values look like a signature, but they are none, or not the one of a webhook. */
+const otherHeaders =
+  /^(cookie|digest|content-|repr-|want-|etag|if-|sec-|proxy-|x-amz-content-|x-forwarded-|traceparent)/
+const signatureName = /sign|hmac|hash|digest|sha\d|(^|-)sig(-|$)/
+const signaturePrefix = /^(hmac|sha-?\d|sig|v\d)/i
+
+export function findSignature(headers: Headers): Signature | undefined {
+  const known = recogniseSender({ headers })?.facts.source
+  if (known !== undefined && schemes.some(({ source }) => source === known)) return { kind: 'sender', source: known }
+  let found: Signature | undefined
+  for (const [name, value] of Object.entries(headers).slice(0, mostHeaders)) {
+    if (name.length > longestName || value.length > longestValue || otherHeaders.test(name)) continue
+    const read = readDigest(name, value) ?? readFields(name, value)
+    // of several signatures the strongest: some senders send one of each algorithm
+    if (read !== undefined && rank(read) > rank(found)) found = read
+  }
+  return found?.kind === 'hmac' ? { ...found, time: findTime(headers) } : found
+}
+
+const algorithms: readonly HmacAlgorithm[] = ['sha1', 'sha256', 'sha384', 'sha512']
+
+function rank(signature: Signature | undefined): number {
+  if (signature === undefined) return -1
+  return signature.kind === 'hmac' ? 1 + algorithms.indexOf(signature.algorithm) : 0
+}
+
+/** Bytes of the digests, in the order of `algorithms`. */
+const digestBytes = [20, 32, 48, 64]
+
+/** One digest, with or without a word before it. */
+function readDigest(header: string, value: string): Extract<Signature, { kind: 'hmac' }> | undefined {
+  const [, prefix = '', digest = ''] = /^((?:[a-z][\w-]{0,19}[=: ] ?)?)([\w+/-]{27,128}={0,2})$/i.exec(value) ?? []
+  if (!(header === 'authorization' ? /^(hmac|sha-?\d)/i.test(prefix) : isNamed(header, prefix))) return undefined
+  for (const encoding of ['hex', 'base64', 'base64url'] as const) {
+    const bytes = Buffer.from(digest, encoding)
+    const algorithm = algorithms[digestBytes.indexOf(bytes.byteLength)]
+    const isSame = bytes.toString(encoding) === (encoding === 'hex' ? digest.toLowerCase() : digest)
+    if (algorithm !== undefined && isSame) return { kind: 'hmac', header, prefix, algorithm, encoding, time: undefined }
+  }
+  return undefined
+}
+
+const isNamed = (header: string, prefix: string) => signatureName.test(header) || signaturePrefix.test(prefix)
+
+function readFields(header: string, value: string): Signature | undefined {
+  const isList = /^[a-z]\w{0,19}=[^,;]{1,200}[,;] ?[a-z]\w{0,19}=/i.test(value)
+  return isList && signatureName.test(header) ? { kind: 'fields', header } : undefined
+}
+
+const timeForms: readonly (readonly [RegExp, TimestampUnit])[] = [
+  [/^\d{10}$/, 's'],
+  [/^\d{13}$/, 'ms'],
+  [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/, 'iso8601'],
+]
+
+function findTime(headers: Headers): TimeHeader | undefined {
+  for (const [header, value] of Object.entries(headers).slice(0, mostHeaders)) {
+    if (!/time|date|(^|-)ts$/.test(header) || header.length > longestName || value.length > 40) continue
+    const [, unit] = timeForms.find(([form]) => form.test(value)) ?? []
+    if (unit !== undefined) return { header, unit }
+  }
+  return undefined
+}
+
+/**
+ * What the operator can do so that a hook verifies this signature. `hook`: its name. `mapping`: the id of a mapping that takes its requests
+ * and verifies nothing.
+ */
+export function describeSignature(
+  signature: Signature,
+  { hook, mapping }: { readonly hook: string; readonly mapping: string | undefined },
+): SignatureHint {
+  const page = 'the page "Signed senders"'
+  if (signature.kind === 'fields') {
+    return {
+      why: `${signature.header} looks like a signature with several fields, and no mapping of this hook verifies it`,
+      next: `"generic-hmac" cannot read such a header. ${page} explains how to verify it in code (hooks/verifiers).`,
+      config: null,
+    }
+  }
+  const name = /^[\w./-]{1,64}$/.test(hook) ? hook : '<hook>'
+  const word = (signature.kind === 'sender' ? signature.source : name).toUpperCase().replaceAll(/[^A-Z\d]+/g, '_')
+  const variable = `${/^[A-Z]/.test(word) ? '' : 'HOOK_'}${word}_SECRET`
+  const label = signature.kind === 'sender' ? (findSender(signature.source)?.label ?? signature.source) : 'the sender'
+  const verify = chooseVerify(signature, `\${${variable}}`)
+  const why =
+    signature.kind === 'sender'
+      ? `the headers are those of ${label}, and no mapping of this hook verifies its proof`
+      : `${signature.header} looks like HMAC-${signature.algorithm.toUpperCase()} in ${signature.encoding}${signature.prefix === '' ? '' : ` after ${JSON.stringify(signature.prefix)}`}, and no mapping of this hook verifies it`
+  if (verify === undefined) return { why, next: `Its scheme needs more than a secret: see ${page}.`, config: null }
+  const secret = `Put ${variable}=<the secret that you and ${label} share> into .env`
+  const next =
+    mapping === undefined
+      ? `${secret}, and this mapping into hooks.mappings.`
+      : `${secret}, and this into the mapping ${JSON.stringify(mapping)}. The hook token does not open it any more.`
+  const time = signature.kind === 'hmac' ? signature.time : undefined
+  return { why, next: time === undefined ? next : `${next} ${describeTime(time)}`, config: render(verify) }
+
+  function render(settings: VerifyInput): string {
+    const text = `"verify": ${renderObject(settings)}`
+    if (mapping !== undefined) return text
+    // a sender of the table is its own source; `match.source` names any other one
+    const own = name.split('/').at(-1) ?? name
+    const isNew = signature.kind === 'hmac' && findSender(own) === undefined && own !== '<hook>'
+    const match = { path: name, ...(isNew ? { source: own } : {}) }
+    return `{ "match": ${renderObject(match)},\n  ${text},\n  "messageTemplate": "{{payload}}" }`
+  }
+}
+
+function renderObject(object: object): string {
+  const entries = Object.entries(object).map(([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`)
+  return `{ ${entries.join(', ')} }`
+}
+
+const describeTime = ({ header, unit }: TimeHeader) =>
+  `If the sender signs the time in ${header} too, add what its documentation says to "verify", such as "template": "{timestamp}.{body}", "timestamp": { "header": ${JSON.stringify(header)}, "unit": "${unit}" }.`
+
+/** Undefined if no scheme of the sender works with a secret alone. */
+function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret: string): VerifyInput | undefined {
+  if (signature.kind === 'hmac') {
+    const { header, prefix, algorithm, encoding } = signature
+    return {
+      scheme: 'generic-hmac',
+      secret,
+      header,
+      ...(prefix === '' ? {} : { prefix }),
+      ...(algorithm === 'sha256' ? {} : { algorithm }),
+      ...(encoding === 'hex' ? {} : { encoding }),
+    }
+  }
+  const scheme = schemes.find(({ id, source }) => source === signature.source && needsOnlySecret(id))
+  return scheme && { scheme: scheme.id, secret }
+}
+
+function needsOnlySecret(scheme: string): boolean {
+  try {
+    createVerifier({ scheme, secret: 'x'.repeat(64) }, offline)
+    return true
+  } catch (error) {
+    if (error instanceof Problem) return false
+    throw error
+  }
+}

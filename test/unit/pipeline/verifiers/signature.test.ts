@@ -1,0 +1,73 @@
+import { createHmac } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { describeSignature, findSignature } from '../../../../src/pipeline/verifiers/signature.ts'
+
+const sign = (algorithm: string, encoding: 'hex' | 'base64' | 'base64url') =>
+  createHmac(algorithm, 'a secret').update('{}').digest(encoding)
+
+describe('the form of an HMAC shows its algorithm and its encoding', () => {
+  for (const algorithm of ['sha1', 'sha256', 'sha384', 'sha512'] as const) {
+    test.each(['hex', 'base64', 'base64url'] as const)(`${algorithm} in %s`, (encoding) => {
+      const plain = { 'x-acme-signature': sign(algorithm, encoding) }
+      // base64url has no mark of its own if the digest has neither "-" nor "_", and needs no padding
+      const isBoth = sign(algorithm, 'base64') === sign(algorithm, 'base64url')
+      const shown = encoding === 'base64url' && isBoth ? 'base64' : encoding
+      expect(findSignature(plain)).toMatchObject({ prefix: '', algorithm, encoding: shown })
+      for (const prefix of ['sha256=', 'v0=', 'HMAC-SHA256 '])
+        expect(findSignature({ 'x-acme-key': `${prefix}${sign(algorithm, encoding)}` })).toMatchObject({
+          header: 'x-acme-key',
+          prefix,
+          algorithm,
+          encoding: shown,
+        })
+    })
+  }
+})
+
+test.each([
+  ['a token', { authorization: `Bearer ${sign('sha256', 'hex')}` }],
+  ['an id', { 'x-request-id': '757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17' }],
+  ['a checksum of the body', { 'content-digest': `sha-256=${sign('sha256', 'base64')}` }],
+  ['a short value', { 'x-acme-signature': 'sha256=757107ea' }],
+  ['a long value', { 'x-acme-signature': `sha256=${'a'.repeat(10_000)}` }],
+])('%s is no signature', (_, headers) => {
+  expect(findSignature(headers)).toBeUndefined()
+})
+
+test('of several signatures the strongest is named, with the header of the time', () => {
+  expect(
+    findSignature({
+      'x-acme-signature-256': `sha256=${sign('sha256', 'hex')}`,
+      'x-acme-signature': `sha1=${sign('sha1', 'hex')}`,
+      'x-acme-request-timestamp': '1790000000',
+    }),
+  ).toMatchObject({ header: 'x-acme-signature-256', time: { header: 'x-acme-request-timestamp', unit: 's' } })
+})
+
+test('the headers of a known sender lead to its own scheme', () => {
+  const signature = findSignature({
+    'x-github-event': 'push',
+    'x-hub-signature-256': `sha256=${sign('sha256', 'hex')}`,
+  })
+  expect(signature).toEqual({ kind: 'sender', source: 'github' })
+  expect(signature && describeSignature(signature, { hook: 'code', mapping: undefined })).toMatchObject({
+    config: expect.stringContaining('"verify": { "scheme": "github", "secret": "${GITHUB_SECRET}" }'),
+  })
+})
+
+test('a signature with several fields leads to a verifier in code', () => {
+  const signature = findSignature({ 'x-acme-signature': `t=1790000000,v1=${sign('sha256', 'hex')}` })
+  expect(signature && describeSignature(signature, { hook: 'acme', mapping: undefined })).toMatchObject({
+    next: expect.stringContaining('hooks/verifiers'),
+    config: null,
+  })
+})
+
+test('the name of a hook that a stranger chose is not part of the configuration', () => {
+  const signature = findSignature({ 'x-acme-signature': sign('sha256', 'hex') })
+  const { config } = describeSignature(signature ?? { kind: 'fields', header: '' }, {
+    hook: 'a"}\u001b',
+    mapping: undefined,
+  })
+  expect(config).toContain('"path": "<hook>"')
+})
