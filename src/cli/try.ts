@@ -25,13 +25,15 @@ export async function tryTemplate(
   const body = { last, hook, draft: { template, match } }
   const { tried, empty } = await askAdmin(context, { method: 'POST', path: '/api/try', body, answer: TriedDraftSchema })
   if (context.json) for (const one of tried) context.printJson(one)
-  else print(context, tried, { match, messageTemplate: template })
+  else print(context, tried, { match, template })
   for (const { path, count, near } of context.json ? [] : empty) {
-    const next = near === null ? '' : ` Did you mean ${cutLine(near, 60)}?`
+    const next = near === null ? '' : ` Did you mean {{${cutLine(near, 80)}}}?`
     context.note(`${colors.yellow('!')} {{${cutLine(path, 80)}}} is empty in ${count} of them.${next}`)
   }
   return 0
 }
+
+type Draft = { readonly match: JsonObject; readonly template: string }
 
 /** Each is `<place>=<value>`, or an object as in the configuration. Throws `usage-invalid`. */
 function readMatch(given: readonly string[]): JsonObject {
@@ -71,7 +73,7 @@ function readCondition(text: string): JsonObject {
   return place.startsWith('headers.') ? { headers: { [name]: value } } : { payload: { [name]: literal ?? value } }
 }
 
-function print(context: Context, tried: TriedDraft['tried'], mapping: object): void {
+function print(context: Context, tried: TriedDraft['tried'], { match, template }: Draft): void {
   if (tried.length === 0) return context.print(nothingKept)
   const rows = tried.map((one) => {
     const { receivedAt, hook, source, event, takenBy, matches } = one
@@ -86,9 +88,32 @@ function print(context: Context, tried: TriedDraft['tried'], mapping: object): v
     ]
   })
   context.print(renderTable(['received', 'hook', 'from', 'taken by', '', 'message, or why not'], rows))
-  const matching = tried.filter(({ matches }) => matches).length
-  context.print(`\n${matching} of ${tried.length} kept requests match.`)
-  if (matching > 0) context.print(`A mapping for hookloom.jsonc:\n${indent(JSON.stringify(mapping))}`)
+  const matching = tried.filter(({ matches }) => matches)
+  context.print(`\n${matching.length} of ${tried.length} kept requests match.`)
+  if (matching.length > 0) printMapping(context, matching, { match, template })
+}
+
+/** A mapping with the path of the requests that match, and what it still needs to take them. */
+function printMapping(context: Context, matching: TriedDraft['tried'], { match, template }: Draft): void {
+  const hooks = [...new Set(matching.map(({ hook }) => hook))]
+  const isOfOne = match['path'] === undefined && hooks.length === 1
+  const mapping = { match: { ...(isOfOne ? { path: hooks[0] ?? '' } : {}), ...match }, messageTemplate: template }
+  context.print(`A mapping for hookloom.jsonc:\n${indent(JSON.stringify(mapping))}`)
+  if (match['path'] === undefined && hooks.length > 1)
+    context.print('It has no "path", so it takes requests of every hook. --hook <name> selects one.')
+  const takers = [...new Set(matching.flatMap(({ takenBy }) => takenBy ?? []))].map((id) => JSON.stringify(id))
+  if (takers.length > 0)
+    context.print(
+      cutLine(`Put it before ${takers.join(', ')}: the first mapping whose conditions are true takes a request.`, 200),
+    )
+  const signed = matching.find(({ scheme }) => scheme !== null)
+  if (signed !== undefined)
+    context.print(
+      cutLine(
+        `Copy "verify" (scheme "${signed.scheme}") from "${signed.takenBy}": without it, only the hook token opens the mapping.`,
+        200,
+      ),
+    )
 }
 
 function describe({ matches, message, why, problem }: TriedDraft['tried'][number]): string {

@@ -14,6 +14,7 @@ import { parsePath, readPath } from '../pipeline/path.ts'
 import { decide } from '../pipeline/pipeline.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { KeptDelivery } from '../store/records.ts'
+import { renderPath } from '../shapes/places.ts'
 import type { StoreReader } from '../store/store.ts'
 
 /** The schema of `TriedDraft` in `model/api/bench.ts`. */
@@ -26,6 +27,7 @@ export const TriedDraftSchema = z.object({
       source: z.string().nullable(),
       event: z.string().nullable(),
       takenBy: z.string().nullable(),
+      scheme: z.string().nullable(),
       matches: z.boolean(),
       why: z.string(),
       message: z.string().nullable(),
@@ -61,12 +63,13 @@ export async function tryDraft(
     const page = await store.kept({ ...query, before, limit: Math.min(left, pageSize) })
     for (const kept of page) {
       const one = await tryKept(generation, kept, newId)
-      tried.push(one.fields)
+      const taking = edited.mappings.find(({ id }) => id === kept.mappingId)
+      tried.push({ ...one.fields, scheme: taking?.verifier?.scheme ?? null })
       for (const { path, steps } of one.fields.matches ? paths : []) {
         const found = one.payload === undefined ? undefined : readPath(one.payload, steps)
         if (found !== undefined && found !== null && found !== '') continue
         const { count, near } = empty.get(path) ?? { count: 0, near: null }
-        empty.set(path, { count: count + 1, near: near ?? findNearKey(one.payload, steps) })
+        empty.set(path, { count: count + 1, near: near ?? findNearPath(one.payload, steps) })
       }
     }
     if (page.length < pageSize) break
@@ -92,7 +95,7 @@ function createDraftGeneration({ config, env, verifiers }: Generation, { templat
 }
 
 type Tried = {
-  readonly fields: api.TriedDraft['tried'][number]
+  readonly fields: Omit<api.TriedDraft['tried'][number], 'scheme'>
   /** Undefined: the request has no payload that templates read. */
   readonly payload: JsonValue | undefined
 }
@@ -146,12 +149,14 @@ function listPayloadPaths(template: string): { path: string; steps: readonly (st
   })
 }
 
-/** A name in the payload that is similar to the first missing one. */
-function findNearKey(payload: JsonValue | undefined, steps: readonly (string | number)[]): string | null {
+/** The path with a name of the payload that is similar to the first missing one. */
+function findNearPath(payload: JsonValue | undefined, steps: readonly (string | number)[]): string | null {
   for (const [at, step] of steps.entries()) {
     const parent = payload === undefined ? undefined : readPath(payload, steps.slice(0, at))
     if (parent === undefined || !isJsonObject(parent)) return null
-    if (!Object.hasOwn(parent, step)) return findNearest(String(step), Object.keys(parent).slice(0, 1_000)) ?? null
+    if (Object.hasOwn(parent, step)) continue
+    const near = findNearest(String(step), Object.keys(parent).slice(0, 1_000))
+    return near === undefined ? null : renderPath([...steps.slice(0, at), near, ...steps.slice(at + 1)])
   }
   return null
 }

@@ -66,7 +66,7 @@ function isNothing({ kinds }: Shape): boolean {
   return [...kinds.keys()].every((kind) => kind === 'null')
 }
 
-function renderPath(path: readonly (string | number)[]): string {
+export function renderPath(path: readonly (string | number)[]): string {
   return path.map((step, at) => (typeof step === 'number' ? `[${step}]` : at === 0 ? step : `.${step}`)).join('')
 }
 

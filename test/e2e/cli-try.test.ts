@@ -25,8 +25,8 @@ describe('hookloom try', () => {
   beforeAll(async () => {
     gateway = await startInside({ config: { hooks: { retain: 50, mappings } } })
     const to = { url: gateway.url, token: hookToken }
-    await post(to, 'orders', { id: 1, total: 5, state: 'open', name: 'Ada\u202E' })
-    await post(to, 'orders', { id: 2, total: 500, state: 'open', name: 'Bob', list: ['{{id}}'] })
+    await post(to, 'orders', { id: 1, total: 5, state: 'open', name: 'Ada\u202E', by: { name: 'Ada' } })
+    await post(to, 'orders', { id: 2, total: 500, state: 'open', name: 'Bob', by: { name: 'Bob' }, list: ['{{id}}'] })
     await post(to, 'orders', { id: 3, total: 500, state: 'closed' }, { 'x-kind': 'late' })
     const body = JSON.stringify({ action: 'opened', number: 7 })
     const signed = { 'content-type': 'application/json', 'x-github-event': 'pull_request' }
@@ -81,9 +81,18 @@ describe('hookloom try', () => {
   })
 
   test('it warns of a path that matching requests do not have, and names a similar one', async () => {
-    const ran = await tryIt('{{nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
-    expect(ran.stderr).toMatch(/\{\{nmae\}\} is empty in 2 of them\. Did you mean name\?/)
+    const ran = await tryIt('{{by.nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
+    expect(ran.stderr).toContain('{{by.nmae}} is empty in 2 of them. Did you mean {{by.name}}?')
     expect(ran.stderr).not.toContain('total')
+  })
+
+  test('the mapping gets the path of the requests that match, and it says what the mapping still needs', async () => {
+    const signed = (await tryIt('{{number}}', '--match', 'event=pull_request')).stdout
+    expect(signed).toContain('{"match":{"path":"github","event":"pull_request"},"messageTemplate":"{{number}}"}')
+    expect(signed).toMatch(/^Put it before "github": /m)
+    expect(signed).toMatch(/^Copy "verify" \(scheme "github"\) from "github": /m)
+    const several = (await tryIt('x')).stdout
+    expect(several).toContain('It has no "path"')
   })
 
   test('a wrong template or condition is refused with its place', async () => {

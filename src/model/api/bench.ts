@@ -136,6 +136,7 @@ export const TriedDraft = z.object({
       source: z.string().nullable(),
       event: z.string().nullable(),
       takenBy: z.string().nullable().describe('The id of the mapping that took the request when it came.'),
+      scheme: z.string().nullable().describe('The scheme of `verify` of this mapping. Null: it has none.'),
       matches: z.boolean(),
       why: z.string().describe('Why the conditions are true or not.'),
       message: z.string().nullable().describe('A long message is cut. Null: the request does not match, or it fails.'),
@@ -143,7 +144,7 @@ export const TriedDraft = z.object({
     }),
   ),
   empty: list(z.object({ path: z.string(), count: z.number(), near: z.string().nullable() })).describe(
-    'Paths of the template that are missing or empty in matching requests. `near`: a similar name that a request has.',
+    'Paths of the template that are missing or empty in matching requests. `near`: a similar path that a request has.',
   ),
 })
 export type TriedDraft = z.infer<typeof TriedDraft>
