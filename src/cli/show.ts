@@ -2,6 +2,7 @@
 import { isEndedEarly, type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
+import { formatSpending, toNanos } from '../model/spending.ts'
 import { describeVerdict, findVerdict } from '../model/verdict.ts'
 import type { DeliveryRecord } from '../store/records.ts'
 import type { Context } from './terminal/context.ts'
@@ -209,6 +210,6 @@ function describeCost({ model, usage }: Pick<Step, 'model' | 'usage'>): string[]
   return [
     ...(model === undefined ? [] : [model]),
     ...(usage === undefined ? [] : [`${usage.inputTokens} tokens in, ${usage.outputTokens} out`]),
-    ...(usage?.costUsd === undefined ? [] : [`$${usage.costUsd}`]),
+    ...(usage?.costUsd === undefined ? [] : [formatSpending('nanos', toNanos(usage.costUsd))]),
   ]
 }

@@ -101,18 +101,14 @@ function printMapping(context: Context, matching: TriedDraft['tried'], { match, 
   context.print(`A mapping for hookloom.jsonc:\n${indent(JSON.stringify(mapping))}`)
   if (match['path'] === undefined && hooks.length > 1)
     context.print('It has no "path", so it takes requests of every hook. --hook <name> selects one.')
-  const takers = [...new Set(matching.flatMap(({ takenBy }) => takenBy ?? []))].map((id) => JSON.stringify(id))
-  if (takers.length > 0)
+  if (matching.some(({ takenBy }) => takenBy !== null))
     context.print(
-      cutLine(`Put it before ${takers.join(', ')}: the first mapping whose conditions are true takes a request.`, 200),
+      'Put it before the mappings under "taken by": the first one whose conditions are true takes a request.',
     )
-  const signed = matching.find(({ scheme }) => scheme !== null)
-  if (signed !== undefined)
+  const proven = matching.find(({ provenBy }) => provenBy !== null)?.provenBy
+  if (proven !== undefined)
     context.print(
-      cutLine(
-        `Copy "verify" (scheme "${signed.scheme}") from "${signed.takenBy}": without it, only the hook token opens the mapping.`,
-        200,
-      ),
+      `Copy "verify" from ${cutLine(JSON.stringify(proven), 80)}: without it, only the hook token opens the new mapping.`,
     )
 }
 

@@ -31,9 +31,9 @@ export function formatSpending(measure: Measure, amount: number): string {
   return `${amount} ${unit}${amount === 1 ? '' : 's'}`
 }
 
-/** Two decimals; more for an amount below a dollar whose cents say nothing. */
+/** Two decimals; three digits other than leading zeros for an amount below a dollar whose cents say nothing. No exponent. */
 function formatUsd(nanos: number): string {
   const usd = toUsd(nanos)
   const cents = usd.toFixed(2)
-  return `$${Number(cents) === usd || Math.abs(usd) >= 1 ? cents : String(Number(usd.toPrecision(3)))}`
+  return `$${Number(cents) === usd || Math.abs(usd) >= 1 ? cents : Number(usd.toPrecision(3)).toFixed(9).replace(/0+$/, '')}`
 }

@@ -1,14 +1,16 @@
 // Remembers the files of each save that went live, so that "hookloom bisect" can find the save that changed an outcome. One file a save, in
-// state/saves/: the configuration with its `${NAME}`, and the code, without `.env` and without packages.
+// state/saves/: the configuration with its `${NAME}` and without its secrets, and the code, without `.env` and without packages.
 import { hash } from 'node:crypto'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
+import { applyEdits, type Edit, visit } from 'jsonc-parser'
 import { findErrorCode } from '../base/exceptions.ts'
 import { writeStateFile } from '../base/files.ts'
 import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { createSerial } from '../base/serial.ts'
 import { configFile } from '../config/text.ts'
+import { listConfigSecrets } from '../model/config/secrets.ts'
 import type { Log } from '../model/log.ts'
 import { toSavesFolder } from '../model/places.ts'
 import type { Live } from './live-types.ts'
@@ -29,7 +31,7 @@ const isLeftOut = (name: string) => name === 'node_modules' || name.startsWith('
 
 /** Remembers the files that serve, now and after each swap. Returns a function that resolves when the last of them is written. */
 export function rememberSaves(
-  live: Pick<Live, 'status' | 'onSwap'>,
+  live: Pick<Live, 'current' | 'status' | 'onSwap'>,
   { dir, clock, log }: { dir: string; clock: () => number; log: Log },
 ): () => Promise<void> {
   const inOrder = createSerial()
@@ -37,9 +39,14 @@ export function rememberSaves(
   const remember = () => {
     // while a module keeps its last good version, the files on disk are not what serves
     if (live.status().degraded) return
+    const { config, mappings } = live.current()
     void inOrder(async () => {
       try {
-        await addSave(dir, clock())
+        const secrets = listConfigSecrets(
+          config,
+          mappings.map(({ mapping }) => mapping),
+        )
+        await addSave(dir, clock(), secrets)
       } catch (error) {
         if (!isSaid) log.warn({ err: error }, 'a save could not be remembered for "hookloom bisect"')
         isSaid = true
@@ -58,9 +65,10 @@ export async function readSaves(dir: string): Promise<Save[]> {
   return saves.flatMap((save) => save ?? [])
 }
 
-async function addSave(dir: string, at: number): Promise<void> {
-  const files = await readFiles(dir)
-  if (files === undefined) return
+async function addSave(dir: string, at: number, secrets: readonly string[]): Promise<void> {
+  const read = await readFiles(dir)
+  if (read === undefined) return
+  const files = { ...read, [configFile]: removeSecrets(read[configFile] ?? '', secrets) }
   const text = JSON.stringify(files)
   const digest = hash('sha256', text, 'hex').slice(0, 16)
   const names = await listSaves(dir)
@@ -69,6 +77,24 @@ async function addSave(dir: string, at: number): Promise<void> {
   const packed = gzipSync(JSON.stringify({ at, files })).toString('base64')
   await writeStateFile(join(place, `${String(at).padStart(15, '0')}-${digest}`), packed)
   await dropOldest(place, await listSaves(dir))
+}
+
+/**
+ * Puts variables that nobody sets in place of secrets, because a secret that was replaced must be gone. `hookloom bisect` reads a variable that is
+ * missing as any value. A URL stays a URL.
+ */
+function removeSecrets(text: string, secrets: readonly string[]): string {
+  const names = new Map([...secrets].map((secret, at) => [secret, `\${REMOVED_SECRET_${at + 1}}`]))
+  const edits: Edit[] = []
+  visit(text, {
+    onLiteralValue(value: unknown, offset, length) {
+      const name = typeof value === 'string' ? names.get(value) : undefined
+      if (name === undefined) return
+      const [, scheme] = /^([a-z][a-z\d+.-]*:\/\/)/i.exec(String(value)) ?? []
+      edits.push({ offset, length, content: JSON.stringify(scheme === undefined ? name : `${scheme}removed.invalid`) })
+    },
+  })
+  return applyEdits(text, edits)
 }
 
 /** The newest save stays, whatever its size. */

@@ -27,7 +27,7 @@ export const TriedDraftSchema = z.object({
       source: z.string().nullable(),
       event: z.string().nullable(),
       takenBy: z.string().nullable(),
-      scheme: z.string().nullable(),
+      provenBy: z.string().nullable(),
       matches: z.boolean(),
       why: z.string(),
       message: z.string().nullable(),
@@ -63,8 +63,7 @@ export async function tryDraft(
     const page = await store.kept({ ...query, before, limit: Math.min(left, pageSize) })
     for (const kept of page) {
       const one = await tryKept(generation, kept, newId)
-      const taking = edited.mappings.find(({ id }) => id === kept.mappingId)
-      tried.push({ ...one.fields, scheme: taking?.verifier?.scheme ?? null })
+      tried.push({ ...one.fields, provenBy: findProven(edited, kept) })
       for (const { path, steps } of one.fields.matches ? paths : []) {
         const found = one.payload === undefined ? undefined : readPath(one.payload, steps)
         if (found !== undefined && found !== null && found !== '') continue
@@ -95,7 +94,7 @@ function createDraftGeneration({ config, env, verifiers }: Generation, { templat
 }
 
 type Tried = {
-  readonly fields: Omit<api.TriedDraft['tried'][number], 'scheme'>
+  readonly fields: Omit<api.TriedDraft['tried'][number], 'provenBy'>
   /** Undefined: the request has no payload that templates read. */
   readonly payload: JsonValue | undefined
 }
@@ -137,6 +136,15 @@ async function decideKept(
   const delivery = buildDelivery({ ...head, admitted }, body, { hook, id, receivedAt })
   const decision = await decide(delivery, { hook, config: generation.config, newId })
   return { decision, payload: readPayload(delivery.body) }
+}
+
+/** The mapping of the files whose proof the request has. The id of the mapping that took it may be the position of another one now. */
+function findProven({ mappings }: Generation, { request }: KeptDelivery): string | null {
+  const proofs = request?.head.admitted.signedFor ?? []
+  const found = mappings.find(
+    ({ verifier, identity }) => verifier && proofs.some((proof) => identity.isOpenedBy(proof)),
+  )
+  return found?.id ?? null
 }
 
 /** The placeholders that read the payload, each once. The template is valid. */

@@ -64,6 +64,28 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect(await readSaves(gateway.dir)).toHaveLength(7)
   })
 
+  test('a secret that the configuration has as a text is not in a save, and its mapping is still found', async () => {
+    const secret = 'a-secret-that-was-written-into-the-file'
+    const gateway = await startInside({
+      config: {
+        hooks: {
+          ...config.hooks,
+          mappings: [...mappings, { match: { path: 'y' }, verify: { scheme: 'github', secret } }],
+        },
+        channels: { webhook: { endpoints: { chat: { url: `https://chat.test/${secret}`, secret } } } },
+      },
+      files: { [module]: code('one', '0'), ...helper('say') },
+    })
+    await expect.poll(() => readSaves(gateway.dir), { timeout: 30_000 }).toHaveLength(1)
+    const sent = await post({ url: gateway.url, token: hookToken }, 'x', { n: 1 })
+    await save(gateway, helper('tell'))
+    const texts = JSON.stringify(await readSaves(gateway.dir))
+    for (const each of [secret, hookToken]) expect(texts).not.toContain(each)
+    expect(texts).toContain('https://removed.invalid')
+    const ran = await runCommand(['bisect', String(sent['deliveryId'])], gateway)
+    expect(ran.stdout).toContain('+ tell one 1')
+  })
+
   test('a save has no .env, no packages and no fixtures, and only its owner can read it', async () => {
     const gateway = await startInside({
       config,

@@ -136,7 +136,7 @@ export const TriedDraft = z.object({
       source: z.string().nullable(),
       event: z.string().nullable(),
       takenBy: z.string().nullable().describe('The id of the mapping that took the request when it came.'),
-      scheme: z.string().nullable().describe('The scheme of `verify` of this mapping. Null: it has none.'),
+      provenBy: z.string().nullable().describe('The id of the mapping whose `verify` the request passed. Null: none.'),
       matches: z.boolean(),
       why: z.string().describe('Why the conditions are true or not.'),
       message: z.string().nullable().describe('A long message is cut. Null: the request does not match, or it fails.'),

@@ -29,7 +29,9 @@ const fields = {
     .describe('The longest time that newer requests can delay a turn. Default: ten times `delay`.'),
   perKey: count
     .default(1)
-    .describe('Turns of one key at the same time. A session has one turn at a time, whatever this is.'),
+    .describe(
+      'Turns of one key at the same time. A session has one turn at a time, whatever this is; only runs in `hooks.defaultSessionKey` do not wait for each other.',
+    ),
   total: count
     .optional()
     .describe('Turns of the mapping at the same time. Without it, only `agents.defaults.maxConcurrent` limits them.'),

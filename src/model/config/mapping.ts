@@ -49,7 +49,9 @@ const Target = z.strictObject({
 export const Mapping = z.strictObject({
   id: nonBlank
     .optional()
-    .describe('The name by which commands and logs show the mapping. Default: `mapping-<n>`, by its position.'),
+    .describe(
+      'The name by which commands and logs show the mapping. Default: `mapping-<n>`, by its position: if you insert a mapping, a delivery that came before still shows the old number.',
+    ),
   match: Match.default({}).describe('Conditions. The mapping takes a delivery if all of them are true.'),
   action: z
     .enum(['wake', 'agent', 'deliver'])
