@@ -144,9 +144,11 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     if (loaded === undefined || loaded.of !== generation || decision.mappingId === undefined) return
     const shadow = loaded.shadows.get(decision.mappingId)
     if (shadow === undefined || shadow.problem !== undefined) return
-    const before = toOutcome(decision, generation.config.hooks.onTransformError === 'reject')
+    // first, because under load most requests are dropped
+    if (waiting.length >= mostWaiting) return drop(shadow)
     const bytes = delivery.body.bytes.byteLength + measureTexts(decision)
-    if (waiting.length >= mostWaiting || waitingBytes + bytes > mostWaitingBytes) return drop(shadow)
+    if (waitingBytes + bytes > mostWaitingBytes) return drop(shadow)
+    const before = toOutcome(decision, generation.config.hooks.onTransformError === 'reject')
     const reader = createReader(decision, { module: shadow.module, readState })
     waiting.push({ delivery, before, shadow, loaded, readState: reader, bytes })
     waitingBytes += bytes
