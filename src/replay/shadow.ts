@@ -90,6 +90,8 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   let runtime: TransformRuntime | undefined
   let loaded: Loaded | undefined
   let running: Promise<void> | undefined
+  /** The end of the rest after the last batch, as `performance.now()` counts. It is kept when nothing waits in the meantime. */
+  let restUntil = 0
   const stopping = new AbortController()
   const { signal } = stopping
 
@@ -162,15 +164,16 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
 
   /** Runs what waits, in batches with a rest between them. The first batch begins after the answers of this turn of the event loop. */
   async function run(): Promise<void> {
-    let restMs = 0
     while (waiting.length > 0 && !signal.aborted) {
+      const restMs = Math.max(0, Math.ceil(restUntil - performance.now()))
       await sleep(restMs, undefined, { signal }).catch(() => undefined)
       const batch = waiting.slice(0, batchSize)
       waiting = waiting.slice(batchSize)
       for (const { bytes } of batch) waitingBytes -= bytes
       const started = performance.now()
       await Promise.all(batch.map(runOne))
-      restMs = Math.ceil(restFactor * (performance.now() - started))
+      const ended = performance.now()
+      restUntil = ended + restFactor * (ended - started)
     }
   }
 

@@ -52,10 +52,13 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
   let known: Set<string> | undefined
   let isFull = false
   let learnTimer: NodeJS.Timeout | undefined
+  /** The end of the rest after the last payload, as `performance.now()` counts. It is kept when nothing waits in the meantime. */
+  let restUntil = 0
   let writeTimer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
 
-  function scheduleLearning(ms: number): void {
+  function scheduleLearning(): void {
+    const ms = Math.max(0, Math.ceil(restUntil - performance.now()))
     learnTimer ??= setTimeout(() => void learnInTime(), ms).unref()
   }
 
@@ -64,7 +67,9 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
     learnTimer = undefined
     const started = performance.now()
     learnNext()
-    if (waiting.length > 0) scheduleLearning(Math.ceil(restFactor * (performance.now() - started)))
+    const ended = performance.now()
+    restUntil = ended + restFactor * (ended - started)
+    if (waiting.length > 0) scheduleLearning()
   }
 
   /** If the store cannot be read, its shapes are learnt again. */
@@ -152,7 +157,7 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
       const key = { hook: toHookLabel(hook, path), ...(source && { source }), ...(event && { event }) }
       waiting.push({ id, bytes, syntax, receivedAt, event: createEventShape(key) })
       waitingBytes += byteLength
-      scheduleLearning(0)
+      scheduleLearning()
     },
     flush,
     async stop() {
