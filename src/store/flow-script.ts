@@ -31,14 +31,31 @@ export type FlowClaim = {
   readonly selectPlain: string
 }
 
-/** `started`: the jobs by seq, each with the fence of an expired lease. `isSorted`: false if more new jobs wait to be sorted. */
+/**
+ * `started`: the jobs by seq, each with the fence of an expired lease. `ended`: the ids of the jobs that ended without a turn. `isSorted`: false
+ * if more new jobs wait to be sorted.
+ */
 export type FlowClaimed = {
   readonly started: ReadonlyMap<number, number | null>
+  readonly ended: readonly string[]
   readonly isSorted: boolean
 }
 
 export function* run(sql: string, ...params: readonly (string | number | null)[]): Script<Row[]> {
   return yield { sql, params }
+}
+
+/** Every statement that ends queued jobs returns their ids under this name. */
+export const endedId = 'jobs.id AS ended_id'
+
+/** Runs a script, and adds the ids of the jobs that it ends to `ended`. */
+export function* collectEnded<Result>(script: Script<Result>, ended: string[]): Script<Result> {
+  for (let step = script.next([]); ;) {
+    if (step.done === true) return step.value
+    const rows = yield step.value
+    for (const { ended_id: id } of rows) if (typeof id === 'string') ended.push(id)
+    step = script.next(rows)
+  }
 }
 
 export function readFlowSettings(row: Row): FlowSettings {

@@ -12,6 +12,7 @@ import {
 } from './flow-keys.ts'
 import {
   type Dialect,
+  endedId,
   type FlowClaim,
   readFlowSettings,
   reviewed,
@@ -126,7 +127,7 @@ function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Scrip
   if (ended.length === 0) return
   const rows = dialect.rows('$1', { job_seq: 'bigint', new_state: 'text', reason: 'text', by_id: 'text' })
   const sql = `UPDATE jobs SET state = r.new_state, ended_at = $2, last_error = r.reason, ended_by = r.by_id FROM (${rows}) r
-    WHERE seq = r.job_seq AND state = 'queued'`
+    WHERE seq = r.job_seq AND state = 'queued' RETURNING ${endedId}`
   yield* run(sql, JSON.stringify(ended), now)
 }
 
@@ -162,7 +163,7 @@ function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowCla
   const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
   const ended = yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = r.by_id FROM (${rows}) r
-      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${reviewed}`,
+      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${endedId}, ${reviewed}`,
     JSON.stringify(known),
     now,
     supersededReason,
@@ -208,7 +209,7 @@ function* dropOldestOf(
       SELECT j.seq FROM (${dialect.rows('$1', { key_id: 'bigint' })}) r JOIN jobs j ON j.flow = r.key_id
       WHERE j.ended_at IS NULL AND j.state = 'queued' AND j.seq <= (SELECT q.seq FROM jobs q
         WHERE q.flow = r.key_id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq DESC LIMIT 1 OFFSET $4)
-      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${reviewed}`,
+      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${endedId}, ${reviewed}`,
     JSON.stringify(ids.map((id) => [id])),
     now,
     describeFull(most),

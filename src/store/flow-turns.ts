@@ -9,7 +9,15 @@ import {
   nameHoldBlocker,
   toStoredBlocker,
 } from './flow-rooms.ts'
-import { type Dialect, type FlowClaim, type LineFacts, readFlowSettings, run, type Script } from './flow-script.ts'
+import {
+  type Dialect,
+  endedId,
+  type FlowClaim,
+  type LineFacts,
+  readFlowSettings,
+  run,
+  type Script,
+} from './flow-script.ts'
 import type { Row } from './rows.ts'
 import { clockSetBackMs, sessionMark } from './rules.ts'
 
@@ -232,7 +240,7 @@ function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: numbe
   }
   const reason = `The rateLimit was reached: ${rate.limit} in ${Math.round(rate.periodMs / 1_000)} s had started.`
   yield* run(
-    `UPDATE jobs SET state = 'skipped', ended_at = $2, last_error = $3 WHERE seq = $1 AND state = 'queued'`,
+    `UPDATE jobs SET state = 'skipped', ended_at = $2, last_error = $3 WHERE seq = $1 AND state = 'queued' RETURNING ${endedId}`,
     seq,
     now,
     reason,
@@ -243,7 +251,7 @@ function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: numbe
 function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClaim }): Script<void> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = $4 WHERE seq IN (SELECT j.seq FROM jobs j
-      WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND j.seq < $5 AND ${claim.dialect.isUntouched}) RETURNING seq`,
+      WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND j.seq < $5 AND ${claim.dialect.isUntouched}) RETURNING ${endedId}`,
     id,
     claim.now,
     gatheredReason,

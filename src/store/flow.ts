@@ -14,14 +14,14 @@
 // many jobs wait.
 import { countRunning, unblockKeys } from './flow-rooms.ts'
 import type { FlowClaim, FlowClaimed, Script } from './flow-script.ts'
-import { run } from './flow-script.ts'
+import { collectEnded, run } from './flow-script.ts'
 import { expireJobs } from './flow-ends.ts'
 import { sortJobs } from './flow-sort.ts'
 import { gatheredReason, startTurns } from './flow-turns.ts'
 import type { Row } from './rows.ts'
 
 const openedAtOnce = 200
-const noJobs: FlowClaimed = { started: new Map(), isSorted: true }
+const noTurns: Omit<FlowClaimed, 'ended'> = { started: new Map(), isSorted: true }
 
 const has = (rows: string, name: string) => `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
 
@@ -50,9 +50,14 @@ export const selectNextFlow = `SELECT min(at) AS at FROM (
 
 /** Starts the turns that are due and have room. `hints`: the `hintColumns`, and `plain`: whether a job without a flow is queued. */
 export function* claimFlows(claim: FlowClaim, hints: Row): Script<FlowClaimed> {
+  const ended: string[] = []
+  return { ...(yield* collectEnded(openAndStart(claim, hints), ended)), ended }
+}
+
+function* openAndStart(claim: FlowClaim, hints: Row): Script<Omit<FlowClaimed, 'ended'>> {
   const { now, dialect } = claim
   const { plain, ...own } = hints
-  if (Object.values(own).every((hint) => hint === 0)) return noJobs
+  if (Object.values(own).every((hint) => hint === 0)) return noTurns
   const hasCancels = own['cancels'] === 1
   const isSorted = (own['unsorted'] === 0 && !hasCancels) || (yield* sortJobs(claim, hasCancels))
   // a cancel that waits for a job to be sorted comes first
@@ -62,7 +67,7 @@ export function* claimFlows(claim: FlowClaim, hints: Row): Script<FlowClaimed> {
   if (own['blocked'] === 1) yield* unblockKeys(rooms, dialect)
   if (own['idle'] === 1) yield* run(deleteIdle)
   // a job that is not sorted yet may replace one that would start
-  if (!isSorted || claim.limit <= 0) return { ...noJobs, isSorted }
+  if (!isSorted || claim.limit <= 0) return { ...noTurns, isSorted }
   return { started: yield* startTurns(rooms, claim, plain === 1), isSorted }
 }
 

@@ -14,7 +14,6 @@
 // All times are milliseconds since the epoch. Several owners may share a store, each on a machine with its own clock. So the clock of the
 // store decides about leases and due times: calls take and return durations for them, and the moments in records are for people.
 import type { DeliveriesQuery, KeptQuery, SearchStep } from './queries.ts'
-import type { SharedLimits } from '../model/config/flow.ts'
 import type { DeliveryState } from '../model/delivery.ts'
 import type { JobState } from '../model/api/answers.ts'
 import type { ClaimedJob, Ending, Job, Message, Session, SystemEvent } from '../model/job.ts'
@@ -27,6 +26,7 @@ import type { WaitReader } from './waits.ts'
 import type {
   DedupeKey,
   Answered,
+  ClaimQuery,
   KeptRequest,
   NewTask,
   Settlement,
@@ -203,8 +203,9 @@ export interface Store extends StoreReader, BudgetKeeper {
    *
    * Jobs with a flow start in the order of flow.ts instead, when they are due and have room in `limits` and in their own settings. A claim
    * with the limit 0 starts nothing, and only ends what newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
+   * `onEnded` gets the ids of queued jobs that the claim ended: replaced, cancelled, expired, dropped or skipped.
    */
-  claim(query: { limit: number; leaseMs: number; limits?: SharedLimits; only?: 'tasks' }): Promise<ClaimedJob[]>
+  claim(query: ClaimQuery): Promise<ClaimedJob[]>
   /**
    * Writes a report. Returns false, and writes nothing, if the job is no longer leased under this fence. Returns true, and writes
    * nothing, if it ended under this fence with this outcome: an earlier commit of the same report had an unknown result.

@@ -586,6 +586,46 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([other])
     })
 
+    test('a claim names the queued jobs that it ends, for whatever reason', async () => {
+      const { store, clock } = stage()
+      const of = (ring: string, flow: object) => flowJob(flow, { ring })
+      const rate = { rateLimit: { limit: 1, period: '1h' } }
+      const before = [
+        of('replace', { onNew: 'replace' }),
+        of('full', { maxQueued: 1 }),
+        of('skip', { onNew: 'skip' }),
+        of('rate', { key: 'a', ...rate }),
+        of('cancel', {}),
+        of('expires', { expires: '1m' }),
+        of('gather', { onNew: 'gather' }),
+      ]
+      const ids = await add(...before)
+      await claim(0)
+      ids.push(
+        ...(await add(
+          of('replace', { onNew: 'replace' }),
+          of('replace', { onNew: 'replace' }),
+          of('full', { maxQueued: 1 }),
+          of('skip', { onNew: 'skip' }),
+          of('rate', { key: 'b', ...rate }),
+          of('gather', { onNew: 'gather' }),
+        )),
+      )
+      const cancel = { ring: 'cancel', key: 'k', reason: 'It was closed.' }
+      await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
+      clock.advance(61_000)
+      const named: string[] = []
+      await store.claim({ limit: 20, leaseMs, onEnded: (ended) => named.push(...ended) })
+      const found = await states(ids)
+      expect(found.toSorted()).toEqual(
+        [
+          ...['cancelled', 'dropped', 'expired', 'running', 'running', 'running', 'running', 'running'],
+          ...['skipped', 'skipped', 'superseded', 'superseded', 'superseded'],
+        ].toSorted(),
+      )
+      expect(named.toSorted()).toEqual(ids.filter((_, index) => found[index] !== 'running').toSorted())
+    })
+
     test('more new jobs than one step sorts are all seen by one claim', async () => {
       await add(...Array.from({ length: 230 }, (_, index) => flowJob({ key: `key ${index}`, onNew: 'replace' })))
       const [last] = await add(flowJob({ key: 'key 1', onNew: 'replace' }))

@@ -16,6 +16,12 @@ const files = {
 const mappings = [
   { id: 'review', match: { path: 'review' }, transform: { module: 'review.ts' }, deliver: false, retain: true },
   { id: 'plain', match: { path: 'plain' }, messageTemplate: 'Say {{text}}', deliver: false },
+  {
+    id: 'newest',
+    match: { path: 'newest' },
+    messageTemplate: 'Say {{text}}',
+    flow: { key: '{{subject}}', onNew: 'replace', delay: '1h', maxDelay: '2h' },
+  },
 ]
 
 let gateway: Inside
@@ -229,6 +235,24 @@ test('the stream has each change, and a client that reconnects gets what it miss
   expect(data).toMatchObject([{ status: 401, credential: 'none' }])
   const missed = await until(read({ 'last-event-id': hello.id }), ({ event }) => event === 'refusals')
   expect(missed.data).toEqual(data)
+})
+
+test('the stream has runs that end before they start: replaced by a newer request, or cancelled', async () => {
+  const stream = read()
+  await stream.next()
+  const untilIs = async (id: string, state: string) =>
+    until(
+      stream,
+      ({ event, data }) =>
+        event === 'deliveries' && data.some((row: Json) => row['deliveryId'] === id && row['jobs'][state] === 1),
+    )
+  const older = await post('newest', { subject: 's', text: '1' })
+  await untilIs(older, 'queued')
+  const newer = await post('newest', { subject: 's', text: '2' })
+  await untilIs(older, 'superseded')
+  const [{ runId }] = (await ask(`/api/deliveries/${newer}`)).json['jobs']
+  await runCommand(['cancel', runId], { dir: gateway.dir })
+  await untilIs(newer, 'cancelled')
 })
 
 test('attention groups what needs a person by its cause, and leaves strangers out', async () => {

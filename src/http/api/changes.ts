@@ -47,7 +47,7 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
     },
     settle: (id, settlement, move) => noteIfWritten(store.settle(id, settlement, move), id),
     async claim(query) {
-      const jobs = await store.claim(query)
+      const jobs = await store.claim({ ...query, onEnded: (ids) => ids.forEach(touch) })
       for (const { deliveryId } of jobs) if (deliveryId !== undefined) touch(deliveryId)
       return jobs
     },
@@ -58,6 +58,11 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
     },
     requeue: (id) => noteIfWritten(store.requeue(id), id),
     drop: (id) => noteIfWritten(store.drop(id), id),
+    async end(id, ending) {
+      const ended = await store.end(id, ending)
+      if (ended !== undefined) touch(id)
+      return ended
+    },
   }
 
   async function noteIfWritten<Result extends boolean | 'moved'>(

@@ -70,7 +70,7 @@ type Claim = {
   readonly only: 'tasks' | undefined
   readonly now: string
 }
-type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly isSorted: boolean }
+type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly string[]; readonly isSorted: boolean }
 
 /** Runs in one transaction: two gateways that claim two jobs of a lane at the same time conflict in a unique index, and one begins again. */
 export async function claim(query: Query, given: Claim): Promise<Claimed> {
@@ -79,13 +79,13 @@ export async function claim(query: Query, given: Claim): Promise<Claimed> {
   if (hints?.['overdue'] === 1) await query(endAsAsked(now, `j.locked_until <= ${now}`))
   if (hints?.['held'] === 1) await holdBack(query, now)
   if (hints?.['flows'] !== 1 || given.only !== undefined)
-    return { jobs: await claimPlain(query, given), isSorted: true }
+    return { jobs: await claimPlain(query, given), ended: [], isSorted: true }
   // in another transaction: the next one asks running jobs to end before it writes keys
-  if (hints['lapsed'] === 1 && (await requeueExpired(query, now))) return { jobs: [], isSorted: false }
-  const { started, isSorted } = await startFlows(query, given)
+  if (hints['lapsed'] === 1 && (await requeueExpired(query, now))) return { jobs: [], ended: [], isSorted: false }
+  const { started, ended, isSorted } = await startFlows(query, given)
   const rows = await selectStarted(query, started, now)
   const plain = await claimPlain(query, { ...given, limit: given.limit - started.size })
-  return { jobs: [...rows, ...plain], isSorted }
+  return { jobs: [...rows, ...plain], ended, isSorted }
 }
 
 async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): Promise<ClaimedJob[]> {

@@ -153,13 +153,14 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         own('UPDATE deliveries SET dedupe_key = NULL WHERE hook = $1 AND dedupe_key = $2', hook, key),
       )
     },
-    claim: async ({ limit, leaseMs, limits = {}, only }) => {
+    claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []
       // new jobs of flows are sorted in small transactions
       for (let isSorted = false; !isSorted;) {
         const given = { limit: limit - jobs.length, leaseMs, limits, only, now: now() }
         const step = await writeSilently((own) => claim(own, given))
         jobs.push(...step.jobs)
+        if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted
       }
       return jobs

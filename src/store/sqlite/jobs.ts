@@ -91,12 +91,12 @@ export function claim(db: Database, { at, limit, leaseMs, limits, only }: Operat
   if (held.length > 0) holdBack(db, held, limit)
   const most = only === undefined ? limit : 0
   const flows = { now: at, limit: most, leaseMs, limits, held, dialect, selectPlain }
-  const { started, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))
+  const { started, ended, isSorted } = runScript(db, claimFlows(flows, db.get(flowHints, at) ?? {}))
   const lapsed = new Map<SqlValue, SqlValue>(started)
   for (const [seq, fence] of claimPlain(db, { at, limit: limit - started.size, leaseMs, only })) lapsed.set(seq, fence)
   const seqs = JSON.stringify([...lapsed.keys()])
   const rows = db.all(`${selectJob} WHERE j.seq IN (SELECT value FROM json_each(?)) ORDER BY j.seq`, seqs)
-  return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), isSorted }
+  return { rows: rows.map((row) => ({ ...row, lapsed: lapsed.get(row['seq'] ?? null) ?? null })), ended, isSorted }
 }
 
 /** Claims jobs without a flow. Returns their seqs, each with the fence of the lease that expired. */

@@ -195,7 +195,7 @@ export type Results = {
   release: number
   drop: boolean
   addTask: boolean
-  claim: { readonly rows: Row[]; readonly isSorted: boolean }
+  claim: { readonly rows: Row[]; readonly ended: readonly string[]; readonly isSorted: boolean }
   report: boolean
   extend: string[]
   reserve: Reserved

@@ -156,13 +156,14 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
       }),
     release: async (requestIds) => writer.run({ kind: 'release', requestIds }),
     forget: async ({ hook, key }) => writer.run({ kind: 'forget', hook, key }),
-    claim: async ({ limit, leaseMs, limits = {}, only }) => {
+    claim: async ({ limit, leaseMs, limits = {}, only, onEnded }) => {
       const jobs: ClaimedJob[] = []
       // new jobs of flows are sorted in small operations, so that appends can run in between
       for (let isSorted = false; !isSorted;) {
         const at = clock()
         const step = await writer.run({ kind: 'claim', at, limit: limit - jobs.length, leaseMs, limits, only })
         jobs.push(...step.rows.map((row) => toClaimedJob(row, at)))
+        if (step.ended.length > 0) onEnded?.(step.ended)
         isSorted = step.isSorted
       }
       return jobs
