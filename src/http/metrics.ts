@@ -3,8 +3,11 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { readBudgets } from '../deliveries/budgets.ts'
 import type { Config } from '../model/config/config.ts'
 import type { MeterLabels, Meter } from '../model/log.ts'
+import type { BudgetFields } from '../model/api/operations.ts'
+import type { Hold } from '../store/records.ts'
 import { isResumedLabel } from '../store/rules.ts'
 import type { Clock, StoreReader } from '../store/store.ts'
+import type { WaitCounts } from '../store/waits.ts'
 import { addProcessMetrics } from './process-metrics.ts'
 import { createLastHour, type LastHour } from './api/last-hour.ts'
 
@@ -106,9 +109,9 @@ export function createMetrics({
   }
   const budgetWaiting = gauge('budget_waiting', 'Runs that wait for a budget.', ['budget'])
 
-  async function setBudgets(): Promise<void> {
+  function setBudgets(budgets: readonly BudgetFields[]): void {
     for (const each of [...Object.values(budgetGauges), budgetWaiting]) each.reset()
-    for (const budget of await readBudgets(store, config(), clock())) {
+    for (const budget of budgets) {
       budgetWaiting.set({ budget: budget.name }, budget.waiting)
       for (const unit of ['usd', 'tokens', 'turns'] as const) {
         const { limit, spent, reserved } = budget[unit]
@@ -120,8 +123,7 @@ export function createMetrics({
     }
   }
 
-  async function setWaits(): Promise<void> {
-    const [counts, holds] = await Promise.all([store.waitCounts(), store.holds()])
+  function setWaits(counts: WaitCounts, holds: readonly Hold[]): void {
     for (const [reason, count] of Object.entries(counts)) waits.set({ reason }, count)
     const kinds = holds.filter(({ label }) => !isResumedLabel(label)).map(({ kind }) => kind)
     for (const kind of ['pause', 'turns', 'provider'] as const)
@@ -143,13 +145,17 @@ export function createMetrics({
     hookCounts: lastHour.hook,
     contentType: registry.contentType,
     async page() {
-      const [counts, dueForMs = 0, waiting] = await Promise.all([
+      const [counts, dueForMs = 0, waiting, budgets, waitCounts, holds] = await Promise.all([
         store.counts(),
         store.dueForMs(),
         store.waitingBytes(),
+        readBudgets(store, config(), clock()),
+        store.waitCounts(),
+        store.holds(),
       ])
-      await setBudgets()
-      await setWaits()
+      // without a pause until the text is made: two readers at the same time share the gauges
+      setBudgets(budgets)
+      setWaits(waitCounts, holds)
       bytes.set(waiting)
       for (const [state, count] of Object.entries(counts.deliveries)) kept.set({ state }, count)
       for (const [state, count] of Object.entries(counts.jobs)) jobs.set({ state }, count)

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { createMetrics } from '../../../src/http/metrics.ts'
 import { Config } from '../../../src/model/config/config.ts'
@@ -54,6 +55,40 @@ test('the metrics show what each budget has spent and reserved in its present pe
   // a budget that was removed is not shown with its last value
   config = Config.parse({})
   expect(await readBudgetLines(metrics)).toEqual([])
+})
+
+test('two readers at the same time both see all gauges, however slowly the store answers one of them', async () => {
+  const clock = createClock()
+  const store = createMemoryStore({ clock })
+  onTestFinished(() => store.close())
+  const config = Config.parse({ budgets: { daily: { turns: 2 } } })
+  // the first reader waits for the pauses, and the second one then for the budgets
+  const answers = new EventEmitter()
+  const [mayReadHolds, mayReadBudgets] = [once(answers, 'first'), once(answers, 'second')]
+  let reads = 0
+  const metrics = createMetrics({
+    store: {
+      ...store,
+      holds: () => mayReadHolds.then(() => store.holds()),
+      accounts: async (names) => {
+        reads += 1
+        if (reads === 2) await mayReadBudgets
+        return store.accounts(names)
+      },
+    },
+    config: () => config,
+    clock,
+  })
+  const first = readBudgetLines(metrics)
+  await new Promise(setImmediate)
+  const pending = readBudgetLines(metrics)
+  await new Promise(setImmediate)
+  answers.emit('first')
+  await first
+  answers.emit('second')
+  const second = await pending
+  expect(second.length).toBeGreaterThan(3)
+  expect(await first).toEqual(second)
 })
 
 test('the metrics count the turns that wait for a budget', async () => {
