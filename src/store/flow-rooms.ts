@@ -2,6 +2,7 @@
 import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
 import { type Dialect, readFlowSettings, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'
+import { sessionMark } from './rules.ts'
 
 /** Keys that one script opens for each blocker. */
 const openedAtOnce = 200
@@ -49,8 +50,15 @@ export function toStoredBlocker(blocker: string, line: string): string {
   return `${blocker}\n${line}`
 }
 
-/** The key waits until the hold has ended. */
-export const nameHoldBlocker = (label: string) => nameBlocker(openedAtOnce, `hold:${label}`)
+/** The blocker of a job whose session is held: the key waits until the hold has ended. */
+export function findHeldSession({ labels }: Row, held: readonly string[]): string | undefined {
+  const sessions = held.filter((label) => label.startsWith(sessionMark))
+  if (sessions.length === 0) return undefined
+  // as: the planner makes them
+  const own = JSON.parse(String(labels ?? '[]')) as string[]
+  const label = sessions.find((session) => own.includes(session))
+  return label === undefined ? undefined : nameBlocker(openedAtOnce, `hold:${label}`)
+}
 
 const selectBlockers = `WITH RECURSIVE b (blocker) AS (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked'
     UNION ALL SELECT (SELECT min(blocker) FROM flow_keys WHERE state = 'blocked' AND blocker > b.blocker) FROM b WHERE b.blocker IS NOT NULL)

@@ -3,10 +3,10 @@ import type { FlowSettings } from '../model/config/flow.ts'
 import {
   countInRooms,
   findBlocker,
+  findHeldSession,
   listRooms,
   type Place,
   type Rooms,
-  nameHoldBlocker,
   toStoredBlocker,
 } from './flow-rooms.ts'
 import {
@@ -19,7 +19,7 @@ import {
   type Script,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
-import { clockSetBackMs, sessionMark } from './rules.ts'
+import { clockSetBackMs } from './rules.ts'
 
 const mostLines = 200
 /** Keys that one script visits beyond those that it starts. */
@@ -200,15 +200,6 @@ function* startKey(
 function waitsForRetry({ run_at: at, created_at: createdAt }: Row, now: number): boolean {
   const runAt = Number(at)
   return runAt > now && runAt !== createdAt && runAt <= now + clockSetBackMs
-}
-
-function findHeldSession({ labels }: Row, held: readonly string[]): string | undefined {
-  const sessions = held.filter((label) => label.startsWith(sessionMark))
-  if (sessions.length === 0) return undefined
-  // as: the planner makes them
-  const own = JSON.parse(String(labels ?? '[]')) as string[]
-  const label = sessions.find((session) => own.includes(session))
-  return label === undefined ? undefined : nameHoldBlocker(label)
 }
 
 type Change = {

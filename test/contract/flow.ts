@@ -617,12 +617,16 @@ export function describeFlow(stage: () => Stage): void {
       const named: string[] = []
       await store.claim({ limit: 20, leaseMs, onEnded: (ended) => named.push(...ended) })
       const found = await states(ids)
-      expect(found.toSorted()).toEqual(
-        [
-          ...['cancelled', 'dropped', 'expired', 'running', 'running', 'running', 'running', 'running'],
-          ...['skipped', 'skipped', 'superseded', 'superseded', 'superseded'],
-        ].toSorted(),
-      )
+      expect(found.filter((state) => state !== 'running').toSorted()).toEqual([
+        'cancelled',
+        'dropped',
+        'expired',
+        'skipped',
+        'skipped',
+        'superseded',
+        'superseded',
+        'superseded',
+      ])
       expect(named.toSorted()).toEqual(ids.filter((_, index) => found[index] !== 'running').toSorted())
     })
 
