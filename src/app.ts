@@ -22,6 +22,7 @@ import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-f
 import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { openAccess } from './http/stored-tokens.ts'
+import { createAuditor, noteStart, noteStop } from './http/audit.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
@@ -88,8 +89,8 @@ export type Hookloom = {
   readonly generation: () => Generation
   /** Which generation is live, and which saved files are not. */
   readonly status: () => LiveStatus
-  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. */
-  stop(): Promise<void>
+  /** Stops listening, finishes or releases the running jobs, and closes the store. Each step has a time limit. `signal`: who asked. */
+  stop(signal?: string): Promise<void>
 }
 
 /** The number of kept requests of each mapping if the configuration does not set it. */
@@ -105,14 +106,14 @@ export async function createHookloom({ log = silentLog, ...rest }: HookloomOptio
   const options = { ...rest, log: rest.development === true ? log : withoutQuotes(log) }
   const stops = createStops(options.log)
   try {
-    return { ...(await start(options, stops)), stop: stops.run }
+    return await start(options, stops)
   } catch (error) {
     await stops.run()
     throw error
   }
 }
 
-async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Omit<Hookloom, 'stop'>> {
+async function start(options: HookloomOptions & { log: Log }, stops: Stops): Promise<Hookloom> {
   const { dir, env = process.env, development = false, clock = Date.now, onLearnt } = options
   const { config, env: settings } = loadConfig({ dir, env })
   const { host, adminHost, bodyTimeoutMs, stopTimeoutMs } = config.server
@@ -137,6 +138,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const node = createNode({ store, log, leaseTimes: options.leaseTimes, info })
   stops.add('the duties after a failed start', () => node.stop())
   const { duties, leases } = node
+  const auditor = createAuditor({ store, gateway: node.id, isLogged: !development, log })
+  stops.add('the audit log', () => auditor.stop())
   const metrics = createMetrics({ store, config: () => generation().config, clock, version: options.version })
   const { meter, minutes, hookCounts } = metrics
 
@@ -247,7 +250,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the refused requests that are kept', () => quarantine.stop())
   const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.secretsName === name)?.id ?? name
   const known = { refusals, repeats, quarantine, handed: withSaveListener(handed, (name) => handedOver(idOf(name))) }
-  const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs }
+  const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs, auditor }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }
   const replays = { ...replayer, publish: live.publish, shadows: shadows.list }
@@ -278,16 +281,16 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   stops.add('the address file', await writeAddress(dir, { ...address, ...storeFile }))
   // stops before the hook port, so that interrupted deliveries wait for the next start
   stops.add('the waiting deliveries', () => stopping.abort())
-  const days = () => generation().config.store.retainDays
-  const retention = createRetention({ store, days, duty: duties.retention, log })
+  const retention = createRetention({ store, days: () => generation().config.store, duty: duties.retention, log })
   stops.add('the deletion of old deliveries', () => retention.stop())
   // these stop first: a balancer must know before the hook port closes, and no stop waits for a run
   stops.add('the balancers', () => readiness.retire(graceMs), { limitMs: 2 * graceMs })
   stops.add('the requests that wait', receiver.stopWaiting)
   void drain.resume()
   node.start({ effects, drain, recovery, mailbox: { apply: () => mailbox.apply(generation().config) } })
+  noteStart(auditor, info(), live)
   await live.watch()
-  return { url, adminUrl, generation, status: live.status }
+  return { url, adminUrl, generation, status: live.status, stop: (signal) => noteStop(auditor, signal, stops.run) }
 
   /** The state of the saved files, with the problems of the mailbox. */
   function readStatus() {

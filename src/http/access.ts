@@ -8,8 +8,12 @@ import type { Clock } from '../store/store.ts'
 type Tokens = Pick<Generation, 'tokens'>
 
 export type Access = {
-  /** Whether a text is a token, whatever it may do, also an expired one. For the operator: no decision depends on it. */
-  isKnown(given: string, live: Tokens): boolean
+  /**
+   * The name of a token, whatever it may do, also of an expired one; undefined for any other text. For the operator: no decision depends on it.
+   */
+  findName(given: string, live: Tokens): string | undefined
+  /** The name of the token with this id. */
+  findNameById(tokenId: string, live: Tokens): string | undefined
   /**
    * The id of a token that may send to a hook, or ask for a run, by the path after `hooks.path`. Undefined for any other text: a token without
    * the right is treated like an unknown one.
@@ -35,9 +39,11 @@ export function createAccess({
     const digest = toTokenDigest(given)
     return tokens.find(digest) ?? stored().find(digest)
   }
+  const findById = (tokenId: string, { tokens }: Tokens) => tokens.findById(tokenId) ?? stored().findById(tokenId)
   const find = (given: string, live: Tokens) => unlessExpired(findAny(given, live))
   return {
-    isKnown: (given, live) => findAny(given, live) !== undefined,
+    findName: (given, live) => findAny(given, live)?.name,
+    findNameById: (tokenId, live) => findById(tokenId, live)?.name,
     findSender(given, path, live) {
       const token = find(given, live)
       if (token === undefined) return undefined
@@ -45,7 +51,7 @@ export function createAccess({
       return (isRunsPath(path) ? token.may.includes('runs') : maySend(token.may, path)) ? token.id : undefined
     },
     mayUse(tokenId, startedBy, { tokens }) {
-      const token = unlessExpired(tokens.findById(tokenId) ?? stored().findById(tokenId))
+      const token = unlessExpired(findById(tokenId, { tokens }))
       if (token === undefined || startedBy === undefined) return false
       if (token.may !== 'hook' && !token.may.includes('runs')) return false
       return token.id === startedBy || token.succeeds?.includes(startedBy) === true

@@ -8,6 +8,8 @@ import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { createActRecorder } from './api/acts.ts'
+import { addAuditRoute } from './api/audit.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
 import { addBenchRoutes, type AdminBench } from './api/bench.ts'
 import { addBudgetRoutes } from './api/budgets.ts'
@@ -31,6 +33,7 @@ import { addStreamRoute } from './api/streams.ts'
 import type { ParkedCalls, ParkedQuery } from '../deliveries/parked-calls.ts'
 import type { RefusedCalls } from '../deliveries/refused/calls.ts'
 import type { Recovery } from '../deliveries/recovery/recovery.ts'
+import type { Auditor } from './audit.ts'
 import type { StoredAccess } from './stored-tokens.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
 import type { UnnamedProxies } from './client.ts'
@@ -42,6 +45,7 @@ import { sendAnswer, createRequestListener } from './server.ts'
 
 type AdminParts = ApiParts & {
   readonly access: StoredAccess
+  readonly auditor: Auditor
   readonly drain: ParkedCalls
   readonly refused: RefusedCalls
   readonly recovery: Recovery
@@ -63,8 +67,8 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   const router = new Router({ sensitive: true, strict: true })
   const token = () => generation().config.gateway.token
   const keys = createPageKeys({ token, clock: parts.clock })
-  const operatorOf = createOperatorCheck({ generation, access: parts.access, keys, clock: parts.clock })
-  const guards = createGuards(operatorOf, token)
+  const operators = createOperatorCheck({ generation, access: parts.access, keys, clock: parts.clock })
+  const guards = createGuards({ operators, token, acts: createActRecorder(parts) })
 
   const isLocal = isLoopbackHost(parts.adminHost)
   const names = () => generation().config.server.adminNames
@@ -74,7 +78,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   router.use(createNameCheck({ names, isLocal }))
   router.get(['/healthz', '/livez'], (ctx) => reply(ctx, {}))
   router.get('/readyz', async (ctx) => {
-    const showsAll = operatorOf(ctx.req, 'read') !== undefined
+    const showsAll = operators.require(ctx.req, 'read') !== undefined
     const state = await readReadiness(parts)
     const shown = showsAll ? state : isExposed() ? { ok: state.ok } : toOutline(state)
     reply(ctx, shown, state.ok ? 200 : 503)
@@ -106,8 +110,9 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addOutletRoutes(router, guards, parts)
   addAlertRoutes(router, guards, parts)
   addAttentionRoute(router, guards, parts)
-  addStreamRoute(router, guards, parts)
-  addPageRoutes(router, guards, keys)
+  addStreamRoute(router, guards, { ...parts, operators })
+  addPageRoutes(router, guards, { ...parts, keys })
+  addAuditRoute(router, guards, parts)
   addReplayRoutes(router, guards, parts)
   addBenchRoutes(router, guards, parts)
   addRecoverRoutes(router, guards, parts)

@@ -57,7 +57,7 @@ export function createAdmission({
   signers,
   unnamedProxies,
 }: {
-  access: Pick<Access, 'findSender' | 'isKnown'>
+  access: Pick<Access, 'findSender' | 'findName'>
   tokens: Throttle
   signers: Throttle
   unnamedProxies?: UnnamedProxies
@@ -81,7 +81,7 @@ export function createAdmission({
         if (given.kind === 'none') return req.headers.authorization === undefined ? 'none' : 'not-bearer'
         const path = readHookName(req.url ?? '/', config.hooks.path) ?? ''
         if (access.findSender(given.token, path, generation) !== undefined) return 'hook-token'
-        if (access.isKnown(given.token, generation)) return 'denied-token'
+        if (access.findName(given.token, generation) !== undefined) return 'denied-token'
         const isGatewayToken = createSecretSet([config.gateway.token ?? []].flat())
         return isGatewayToken(given.token) ? 'gateway-token' : 'wrong-token'
       }

@@ -1,5 +1,5 @@
 // Access to the admin API: the gateway token opens all of it, other tokens what their rights include. Guesses are throttled like those of the
-// hook token.
+// hook token. Each call that changes something passes here, so its entry in the audit log is written here.
 import type { IncomingMessage } from 'node:http'
 import type { Middleware } from 'koa'
 import { type AdminRight, includesRight } from '../model/config/tokens.ts'
@@ -7,8 +7,9 @@ import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import type { Clock } from '../store/store.ts'
 import type { Access } from './access.ts'
+import type { ActRecorder } from './api/acts.ts'
 import { createClientLookup } from './client.ts'
-import type { PageKeys } from './api/page-keys.ts'
+import { nameKey, type PageKeys } from './api/page-keys.ts'
 import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
@@ -24,13 +25,19 @@ export type Guards = {
   readonly adminToken: Middleware
 }
 
-/**
- * Returns the operator whose token, or key of the page, includes the right; undefined without any token. Any other token counts as a failure
- * and throws `unauthorized`, or `rate-limited` for a client that is locked out: a valid token without the right is treated like a wrong
- * one. An operator with the right is never locked out. A request without a token does not count: a web page in the operator's browser cannot
- * send `Authorization`, so it cannot lock the operator out.
- */
-export type OperatorOf = (req: IncomingMessage, needed: AdminRight) => Operator | undefined
+export type OperatorCheck = {
+  /**
+   * Returns the operator whose token, or key of the page, includes the right; undefined without any token. Any other token counts as a failure
+   * and throws `unauthorized`, or `rate-limited` for a client that is locked out: a valid token without the right is treated like a wrong
+   * one. An operator with the right is never locked out. A request without a token does not count: a web page in the operator's browser cannot
+   * send `Authorization`, so it cannot lock the operator out.
+   */
+  require(req: IncomingMessage, needed: AdminRight): Operator | undefined
+  /** The same operator, for a request that is still open. Undefined after the token was revoked or has expired. Counts nothing. */
+  find(req: IncomingMessage, needed: AdminRight): Operator | undefined
+  /** Whose token was refused; undefined if nobody has it. */
+  findRefused(req: IncomingMessage): Pick<Operator, 'kind' | 'name'> | undefined
+}
 
 export function createOperatorCheck({
   generation,
@@ -39,55 +46,86 @@ export function createOperatorCheck({
   clock,
 }: {
   generation: () => Generation
-  access: Pick<Access, 'findOperator'>
+  access: Pick<Access, 'findOperator' | 'findName'>
   keys: Pick<PageKeys, 'isForm' | 'isValid'>
   clock: Clock
-}): OperatorOf {
+}): OperatorCheck {
   const throttle = createThrottle({ clock })
   const clientOf = createClientLookup([])
   let check: { token: string; matches: (given: string) => boolean } | undefined
 
-  return (req, needed) => {
+  function find(req: IncomingMessage, needed: AdminRight): Operator | undefined {
     const given = readToken(req.rawHeaders)
     const expected = generation().config.gateway.token
-    if (given.kind === 'none' || expected === undefined) return undefined
-    if (given.kind === 'token' && keys.isForm(given.token)) {
-      if (keys.isValid(given.token)) return { kind: 'page', name: 'the page', right: 'admin' }
-      // not counted: pages that stay open after their key ended would lock out the operator, and nobody guesses 256 bits
-      throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
-    }
+    if (given.kind !== 'token' || expected === undefined) return undefined
+    if (keys.isForm(given.token))
+      return keys.isValid(given.token) ? { kind: 'page', name: nameKey(given.token), right: 'admin' } : undefined
     if (check?.token !== expected) check = { token: expected, matches: createSecretSet([expected]) }
-    // before the throttle: another program on this machine must not lock the operator out with its guesses
-    if (given.kind === 'token') {
-      if (check.matches(given.token)) return { kind: 'token', name: 'gateway.token', right: 'admin' }
-      const found = access.findOperator(given.token, generation())
-      if (found && includesRight(found.right, needed)) return { kind: 'token', ...found }
-    }
-    const client = clientOf(req)
-    const retryAfterSeconds = throttle.lockedFor(client)
-    if (retryAfterSeconds !== undefined) {
-      throw new Problem('rate-limited', 'Too many wrong tokens. Try again later.', { retryAfterSeconds })
-    }
-    throttle.fail(client)
-    throw new Problem(
-      'unauthorized',
-      'This is neither the gateway token nor a token with the right to this call. Commands send the gateway.token of their config directory.',
-    )
+    if (check.matches(given.token)) return { kind: 'token', name: 'gateway.token', right: 'admin' }
+    const found = access.findOperator(given.token, generation())
+    return found && includesRight(found.right, needed) ? { kind: 'token', ...found } : undefined
+  }
+
+  return {
+    find,
+    require(req, needed) {
+      const given = readToken(req.rawHeaders)
+      if (given.kind === 'none' || generation().config.gateway.token === undefined) return undefined
+      // before the throttle: another program on this machine must not lock the operator out with its guesses
+      const operator = find(req, needed)
+      if (operator !== undefined) return operator
+      if (given.kind === 'token' && keys.isForm(given.token)) {
+        // not counted: pages that stay open after their key ended would lock out the operator, and nobody guesses 256 bits
+        throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
+      }
+      const client = clientOf(req)
+      const retryAfterSeconds = throttle.lockedFor(client)
+      if (retryAfterSeconds !== undefined) {
+        throw new Problem('rate-limited', 'Too many wrong tokens. Try again later.', { retryAfterSeconds })
+      }
+      throttle.fail(client)
+      throw new Problem(
+        'unauthorized',
+        'This is neither the gateway token nor a token with the right to this call. Commands send the gateway.token of their config directory.',
+      )
+    },
+    findRefused(req) {
+      const given = readToken(req.rawHeaders)
+      const name = given.kind === 'token' ? access.findName(given.token, generation()) : undefined
+      return name === undefined ? undefined : { kind: 'token', name }
+    },
   }
 }
 
-export function createGuards(operatorOf: OperatorOf, token: () => string | undefined): Guards {
+type GuardParts = {
+  readonly operators: OperatorCheck
+  /** The gateway token. */
+  readonly token: () => string | undefined
+  readonly acts: ActRecorder
+}
+
+export function createGuards({ operators, token, acts }: GuardParts): Guards {
   const createGuard = (needed: AdminRight, isAccepted: (operator: Operator) => boolean = () => true): Middleware => {
     return async (ctx, next) => {
       if (token() === undefined) throw new Problem('unauthorized', 'Set gateway.token to use the admin API.')
-      const operator = operatorOf(ctx.req, needed)
+      let operator: Operator | undefined
+      try {
+        operator = operators.require(ctx.req, needed)
+      } catch (error) {
+        // a client that is locked out writes nothing
+        const known =
+          error instanceof Problem && error.code === 'unauthorized' ? operators.findRefused(ctx.req) : undefined
+        if (known !== undefined) acts.refuse(ctx, known, `The token has expired, or has not the right "${needed}".`)
+        throw error
+      }
       if (operator === undefined || !isAccepted(operator)) {
+        if (operator !== undefined) acts.refuse(ctx, operator, 'A key of the page may not do this.')
         throw new Problem(
           'unauthorized',
           'The gateway token is missing. Send it as "Authorization: Bearer <gateway.token>".',
         )
       }
-      await next()
+      await acts.perform(ctx, operator, next)
     }
   }
   return {

@@ -12,6 +12,7 @@ import { findMapping, type Hook } from '../pipeline/hook.ts'
 import type { Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
+import type { Auditor } from './audit.ts'
 import type { Admission } from './admission.ts'
 import {
   type Answer,
@@ -48,6 +49,7 @@ type ReceiverParts = {
   readonly acquire: (generation: Generation) => () => void
   readonly store: Store
   readonly access: Access
+  readonly auditor: Pick<Auditor, 'perform'>
   readonly admission: Admission
   readonly handed: HandshakeSecrets
   readonly refusals: Refusals

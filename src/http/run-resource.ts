@@ -1,6 +1,7 @@
 // A run as the caller that started it sees it. It has no text for the operator: no recipient, no error of a provider, and the reply only where
 // the mapping shows it.
 import { hash } from 'node:crypto'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { toIsoTime, toVerdictFields } from '../deliveries/records.ts'
 import type { Answer } from '../deliveries/settlement.ts'
 import type { RunResource } from '../model/api/run.ts'
@@ -80,4 +81,13 @@ function toUsageFields(usage: Usage | undefined): RunResource['usage'] {
 /** The same text has the same id on all gateways, so that a client continues at another one. */
 export function toEventId(body: string): string {
   return hash('sha256', body, 'base64url').slice(0, 16)
+}
+
+/** The delivery of an answer that accepts it: from the receipt, or from the header of an answer that a mapping sets. */
+export function readReceipt({ status, body, headers }: Answer): { deliveryId: string; isPending: boolean } | undefined {
+  const custom = headers?.['x-delivery-id']
+  if (custom !== undefined) return { deliveryId: custom, isPending: false }
+  const receipt = status === 200 && body !== undefined ? tryParseJson(body) : undefined
+  if (!isJsonObject(receipt) || typeof receipt['deliveryId'] !== 'string') return undefined
+  return { deliveryId: receipt['deliveryId'], isPending: receipt['status'] === 'pending' }
 }

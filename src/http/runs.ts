@@ -2,7 +2,6 @@
 // for its runs. A caller sees no text that is for the operator: no recipient, no error of a provider.
 import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
-import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { hasEnded, type Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import { isRunsPath } from '../model/config/mapping-rules.ts'
@@ -16,7 +15,8 @@ import type { DeliveryRecord } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
 import type { Admission } from './admission.ts'
-import { askAgain, shownStates, toEventId, toRunAnswer } from './run-resource.ts'
+import type { Auditor } from './audit.ts'
+import { askAgain, readReceipt, shownStates, toEventId, toRunAnswer } from './run-resource.ts'
 import { createWaiters, readPreferredWait, type Waiter } from './waiters.ts'
 
 /** A request for a run, with a valid token. */
@@ -77,7 +77,8 @@ type WaitingHead = {
 }
 
 type RunsParts = {
-  readonly access: Pick<Access, 'mayUse'>
+  readonly access: Pick<Access, 'mayUse' | 'findNameById'>
+  readonly auditor: Pick<Auditor, 'perform'>
   readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'end' | 'waits' | 'nodes'>
   readonly clock: Clock
   readonly generation: () => Generation
@@ -105,7 +106,7 @@ const streamMs = 900_000
 /** After that, a stream that its client has not read is cut. */
 const graceMs = 10_000
 
-export function createRuns({ store, access, generation, lookForJobs, clock, log }: RunsParts): Runs {
+export function createRuns({ store, access, auditor, generation, lookForJobs, clock, log }: RunsParts): Runs {
   const waiters = createWaiters({ store, most: () => generation().config.hooks.maxWaiting, log })
 
   async function find({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
@@ -126,11 +127,22 @@ export function createRuns({ store, access, generation, lookForJobs, clock, log 
     return toRunAnswer(job, waits.get(job.id))
   }
 
-  async function answer(request: RunCall): Promise<Answer> {
+  async function findShown(request: RunCall): Promise<Job> {
     const job = await find(request)
     // one sentence for both: a caller must not learn which ids exist
     if (job === undefined) throw new Problem('not-found', 'No run that this token started has this id.')
-    if (request.method !== 'DELETE') return show(job)
+    return job
+  }
+
+  async function answer(request: RunCall): Promise<Answer> {
+    if (request.method !== 'DELETE') return show(await findShown(request))
+    const name = access.findNameById(request.tokenId, generation()) ?? 'a token'
+    const act = { by: { kind: 'token', name }, act: 'cancel', target: request.runId } as const
+    return auditor.perform(act, () => cancel(request))
+  }
+
+  async function cancel(request: RunCall): Promise<Answer> {
+    const job = await findShown(request)
     const ended = await store.end(job.id, { state: 'cancelled', reason: 'Cancelled by the caller that started it.' })
     if (ended === undefined) {
       const { state } = (await find(request)) ?? job
@@ -268,15 +280,6 @@ function isWaiting(progress: Progress | undefined): boolean {
 
 function formatChange(progress: Progress | undefined): string {
   return `${progress?.state} ${progress?.change}`
-}
-
-/** The delivery of an answer that accepts it: from the receipt, or from the header of an answer that a mapping sets. */
-function readReceipt({ status, body, headers }: Answer): { deliveryId: string; isPending: boolean } | undefined {
-  const custom = headers?.['x-delivery-id']
-  if (custom !== undefined) return { deliveryId: custom, isPending: false }
-  const receipt = status === 200 && body !== undefined ? tryParseJson(body) : undefined
-  if (!isJsonObject(receipt) || typeof receipt['deliveryId'] !== 'string') return undefined
-  return { deliveryId: receipt['deliveryId'], isPending: receipt['status'] === 'pending' }
 }
 
 /** The receipt of a delivery that was pending when it was answered first. */

@@ -18,6 +18,7 @@ type NodeActors = {
 }
 
 type Node = {
+  readonly id: string
   readonly leases: NamedLeases
   /**
    * Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries, the questions to
@@ -54,6 +55,7 @@ export function createNode(parts: {
   }
 
   return {
+    id,
     leases,
     duties: {
       heartbeats: leases.duty('heartbeats', () => actors?.effects.timekeeperChanged()),

@@ -48,6 +48,14 @@ export type ReloadReport = {
  * ended: deliveries that it parked until then may run again too.
  */
 type Swap = { readonly retryable: readonly string[]; readonly retired: Promise<void> }
+/** `why`: why a part of the save is not live. `held`: the save waits for `publish`. `files`: what was saved, as in `LiveStatus`. */
+export type ReloadListener = (
+  report: Pick<ReloadReport, 'generation' | 'swapped'> & {
+    readonly files: readonly string[]
+    readonly held: boolean
+    readonly why: string | undefined
+  },
+) => void
 export type SwapListener = (generation: Generation, swap: Swap) => void
 
 export type Live = {
@@ -67,6 +75,7 @@ export type Live = {
   publish(): Promise<{ readonly generation: string }>
   status(): LiveStatus
   onSwap(listener: SwapListener): void
+  onReload(listener: ReloadListener): void
   /** Marks the generation as used by a request until the returned function is called: `retired` waits for it. */
   acquire(generation: Generation): () => void
   close(): Promise<void>

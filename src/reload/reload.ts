@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
 import { type Candidate, isAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
-import type { Live, LiveOptions, LiveStatus, ReloadReport, SwapListener } from './live-types.ts'
+import type { Live, LiveOptions, LiveStatus, ReloadListener, ReloadReport, SwapListener } from './live-types.ts'
 import { compareRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
 import { buildStable, createSaveTracker, logLongBuild } from './stable-build.ts'
 import {
@@ -59,6 +59,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
   const saves = createSaveTracker()
   const assembler = createAssembler(options.dir)
   const listeners: SwapListener[] = []
+  const reloadListeners: ReloadListener[] = []
   const closing = new AbortController()
   const inOrder = createSerial()
   let state: State = { kind: 'empty' }
@@ -148,6 +149,9 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     // the swap does not wait for this comparison
     else void compare(serving, next, forLineMs).then((recent) => logReload(log, { ...line, recent }))
     const problem = built instanceof Problem ? toProblemRecord(built) : undefined
+    const fresh = problems.find(({ since }) => since === health.lastReloadAt)
+    const told = { files: saved.map(({ label }) => label), held: waits, why: fresh?.detail }
+    for (const listener of reloadListeners) listener({ generation: current().id, swapped, ...told })
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
 
@@ -240,6 +244,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
       ...health,
     }),
     onSwap: (listener) => void listeners.push(listener),
+    onReload: (listener) => void reloadListeners.push(listener),
     acquire: refcount.acquire,
     async close() {
       closing.abort()

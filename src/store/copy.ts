@@ -167,6 +167,7 @@ export const copiedTables: readonly CopiedTable[] = [
     },
   },
   { name: 'cursors', key: ['name'], columns: { name: 'text', value: 'text' } },
+  { name: 'audit', key: ['number'], columns: { number: 'integer', at: 'integer', hash: 'text', entry: 'text' } },
 ]
 
 /** A store to which no gateway writes until the end of the copy. */

@@ -1,4 +1,4 @@
-// Deletes old deliveries a minute after the start and then every hour. Of several gateways, one does it.
+// Deletes old deliveries, and old entries of the audit log, a minute after the start and then every hour. Of several gateways, one does it.
 import type { Log } from '../model/log.ts'
 import type { Duty } from './named-leases.ts'
 import type { Store } from './store.ts'
@@ -7,8 +7,14 @@ const everyMs = 3_600_000
 const firstAfterMs = 60_000
 const dayMs = 86_400_000
 
-export function createRetention(parts: { store: Store; days: () => number; duty: Duty; log: Log }) {
-  const { store, days, duty, log } = parts
+type RetentionParts = {
+  readonly store: Pick<Store, 'sweep' | 'pruneAudit'>
+  readonly days: () => { readonly retainDays: number; readonly retainAuditDays: number }
+  readonly duty: Duty
+  readonly log: Log
+}
+
+export function createRetention({ store, days, duty, log }: RetentionParts) {
   let running: Promise<void> | undefined
   const sweep = () => {
     if (!duty.isHeld()) return
@@ -21,10 +27,17 @@ export function createRetention(parts: { store: Store; days: () => number; duty:
 
   async function sweepOnce(): Promise<void> {
     try {
-      const deleted = await store.sweep(days() * dayMs)
+      const deleted = await store.sweep(days().retainDays * dayMs)
       if (deleted > 0) log.info({ deliveries: deleted }, 'deliveries past store.retainDays were deleted')
     } catch (error) {
       log.warn({ err: error }, 'old deliveries could not be deleted; the gateway tries again in an hour')
+    }
+    try {
+      const deleted = await store.pruneAudit(days().retainAuditDays * dayMs)
+      if (deleted > 0)
+        log.info({ entries: deleted }, 'entries of the audit log past store.retainAuditDays were deleted')
+    } catch (error) {
+      log.warn({ err: error }, 'old entries of the audit log could not be deleted; the gateway tries again in an hour')
     }
   }
 

@@ -19,6 +19,7 @@ import type { JobState } from '../model/api/answers.ts'
 import type { ClaimedJob, Ending, Job, Message, Session, SystemEvent } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { QuarantineBounds, QuarantinedRequest, QuarantineQuery, SealedRequest } from './quarantine.ts'
+import type { AuditKeeper, AuditReader } from './audit.ts'
 import type { AccountReader, BudgetKeeper } from './budgets.ts'
 import type { ProgressReader } from './progress.ts'
 import type { FailuresQuery, Lease, NodeInfo, NodeRecord, Signal } from './owners.ts'
@@ -46,7 +47,7 @@ import type {
 import type { CursorMoves } from './cursors.ts'
 
 /** The part of the store that a read-only process has. */
-export interface StoreReader extends AccountReader, ProgressReader, WaitReader {
+export interface StoreReader extends AccountReader, AuditReader, ProgressReader, WaitReader {
   /**
    * The newest `limit` deliveries, oldest first. `before` (the id of a delivery or of one of its jobs): only those that arrived before
    * it; none if the store has no such id. `from` (such an id): only this one and those that arrived after it. `text`: only those whose id begins with it, or that have it in their hook, source, event, mapping, stored body, problem, message or session key,
@@ -142,7 +143,7 @@ export interface StoreReader extends AccountReader, ProgressReader, WaitReader {
  * order" and "oldest first" are its order. Two deliveries that two owners store at the same moment have one order, the same for every
  * reader, but not necessarily that of their requests.
  */
-export interface Store extends StoreReader, BudgetKeeper {
+export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /**
    * Stores a delivery and its jobs. If another delivery of the hook already has the dedupe key, the call stores no delivery
    * and returns the first answer.

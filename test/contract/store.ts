@@ -1,6 +1,7 @@
 // Tests the promises of store.ts, each from both sides. A new engine calls this suite and adds no tests of these promises.
 import { afterEach, beforeEach, describe } from 'vitest'
 import type { Clock, Store } from '../../src/store/store.ts'
+import { describeAudit } from './audit.ts'
 import { describeBudgets } from './budgets.ts'
 import { describeCursors } from './cursors.ts'
 import { describeDeliveries } from './deliveries.ts'
@@ -58,6 +59,7 @@ export function storeContract(name: string, open: (clock: Clock) => Promise<Stor
       describeLeases,
       describeNodes,
       describeBudgets,
+      describeAudit,
       describeWaits,
     ]
     for (const part of parts) part(() => stage)

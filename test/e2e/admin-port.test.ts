@@ -39,6 +39,7 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/api/health'],
   ['GET', '/api/budgets'],
   ['GET', '/api/openapi.json'],
+  ['GET', '/api/audit'],
   ['GET', '/api/tokens'],
   ['POST', '/api/tokens'],
   ['POST', '/api/tokens/x/revoke'],

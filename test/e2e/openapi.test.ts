@@ -6,7 +6,9 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import openapiTS, { astToString } from 'openapi-typescript'
 import ts from 'typescript'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { acts, questions } from '../../src/http/api/acts.ts'
 import { calls } from '../../src/http/api/calls.ts'
+import type { AuditPage } from '../../src/model/api/audit.ts'
 import { gatewayToken, hookToken, makeFolder } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 
@@ -57,6 +59,12 @@ const ask = (path: string, method = 'GET', body?: object) =>
 beforeAll(async () => {
   gateway = await startInside({ config: sections, files, development: true })
   document = (await (await ask('/api/openapi.json')).json()) as Document
+})
+
+test('each call that is no GET is an act with a name of its own, or a question', () => {
+  const asked = calls.filter(({ port, method, right }) => port === 'admin' && method !== 'get' && right !== 'none')
+  const names = asked.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+  expect(names.toSorted()).toEqual([...Object.keys(acts), ...questions].toSorted())
 })
 
 test('a published validator accepts the document as OpenAPI 3.1', async () => {
@@ -133,6 +141,7 @@ describe('the answers of a real gateway', () => {
       'budgets',
       'state',
       'tokens',
+      'audit',
       'health',
       'senders',
       'attention',
@@ -197,6 +206,19 @@ describe('the answers of a real gateway', () => {
     // a stream has no end, and nothing is held back here
     const others = ['get /api/stream', 'post /api/publish']
     expect(calls.map(({ method, path }) => `${method} ${path}`).filter((name) => !checked.has(name))).toEqual(others)
+
+    expect((await ask('/api/publish', 'POST')).status).toBe(409)
+    const page = (await check('get /api/audit', {}, { query: '?limit=500' })) as AuditPage
+    const [token, cancelled] = [page.entries.find(({ act, began }) => act === 'token.new' && began === null), waiting]
+    expect([token?.target, token?.details]).toEqual(['ci', { may: 'send:plain runs' }])
+    const ends = page.entries.filter(({ began }) => began !== null)
+    const performed = new Set(ends.map(({ act }) => act))
+    expect(Object.values(acts).filter(({ name }) => name !== 'retry.refused' && !performed.has(name))).toEqual([])
+    expect(ends.filter(({ outcome }) => outcome !== 'done').map(({ act }) => act)).toEqual(['publish'])
+    expect(page.entries.filter(({ target }) => target === cancelled).map(({ by }) => by.name)).toEqual([
+      'hooks.token',
+      'hooks.token',
+    ])
   })
 })
 

@@ -35,8 +35,9 @@ export async function serve({ announce, ...options }: ServeOptions): Promise<num
   })
   const gateway = await createHookloom({ ...options, version: readVersion() })
   announce(gateway)
-  log.info({ signal: await stopping }, 'stopping')
-  await gateway.stop()
+  const signal = await stopping
+  log.info({ signal }, 'stopping')
+  await gateway.stop(signal)
   log.info({}, 'stopped')
   return 0
 }

@@ -1,9 +1,35 @@
-// The options and the help of `hookloom token`.
-import type { Command } from 'commander'
+// The options and the help of `hookloom token` and `hookloom audit`.
+import { type Command, Option } from 'commander'
+import type { AuditOptions } from '../audit.ts'
 import type { TokenOptions } from '../token.ts'
-import { type Act, jsonOption, renderExamples } from '../terminal/usage.ts'
+import { type Act, jsonOption, limitOption, parseSince, parseWhole, renderExamples } from '../terminal/usage.ts'
 
 export function addAccessCommands(program: Command, act: Act): void {
+  program
+    .command('audit')
+    .summary('show who changed what, or check that nobody changed the log')
+    .description(
+      'Shows who changed what, with the outcome, the newest last. An act that takes effect has two entries: one before it begins, and one with its outcome. ' +
+        'Each entry has the hash of the one before it; --verify checks all of them. Reads the store, with or without a running gateway.',
+    )
+    .option('--verify', 'check all entries, and name the first one that does not fit; the exit code is then 1')
+    .addOption(
+      new Option('--since <time>', 'only entries of this time or later, such as 7d or 2026-01-02T03:04:05Z').argParser(
+        parseSince,
+      ),
+    )
+    .addOption(limitOption())
+    .addOption(
+      new Option('--before <number>', 'only entries with a lower number').argParser(
+        parseWhole(1, Number.MAX_SAFE_INTEGER),
+      ),
+    )
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      renderExamples('hookloom audit', 'hookloom audit --since 7d --json', 'hookloom audit --verify'),
+    )
+    .action(act(async (context, options: AuditOptions) => (await import('../audit.ts')).audit(context, options)))
   const token = program
     .command('token')
     .summary('make, list or revoke tokens with few rights')

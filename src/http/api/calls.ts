@@ -2,6 +2,7 @@
 // tests check the answers by it.
 import { z } from 'zod'
 import * as answers from '../../model/api/answers.ts'
+import { AuditFields, AuditPage } from '../../model/api/audit.ts'
 import * as bench from '../../model/api/bench.ts'
 import { FindingFields, HealthFields, OutletsFields } from '../../model/api/health.ts'
 import * as operations from '../../model/api/operations.ts'
@@ -138,6 +139,7 @@ export const calls: readonly Call[] = [
   change('operate', '/api/state/drop', 'Deletes what a transform remembers.', object({ dropped: number() }), {
     query: state,
   }),
+  read('/api/audit', 'Lists who changed what, the newest first.', AuditPage, { ...older, ...since }),
   read('/api/tokens', 'Lists the tokens with few rights.', object({ tokens: list(operations.TokenFields) })),
   change('admin', '/api/tokens', 'Makes a token.', operations.TokenFields.extend({ token: string() }), {
     body: NewToken,
@@ -251,6 +253,7 @@ export const named: Readonly<Record<string, z.ZodType>> = {
   Event: sessions.EventFields,
   Pause: operations.PauseFields,
   Budget: operations.BudgetFields,
+  AuditEntry: AuditFields,
   Sender: operations.SenderFields,
   Token: operations.TokenFields,
   Cancelled: operations.CancelledFields,

@@ -94,6 +94,11 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
   }
 }
 
+/** A name for a key, which reveals nothing of it. */
+export function nameKey(key: string): string {
+  return `page ${toDigest(key).slice(0, 8)}`
+}
+
 /** Codes are remembered as digests: a look-up by digest takes the same time for every wrong text. */
 function toDigest(text: string): string {
   return createHash('sha256').update(text).digest('hex')

@@ -9,7 +9,8 @@ import { Problem } from '../../model/problem.ts'
 import { readToken } from '../admission.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { sendAnswer } from '../server.ts'
-import type { PageKeys } from './page-keys.ts'
+import type { Auditor } from '../audit.ts'
+import { nameKey, type PageKeys } from './page-keys.ts'
 import { readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
@@ -36,8 +37,10 @@ const files: Readonly<Record<string, readonly [file: string, type: string]>> = {
   '/inspector/icon-alert.svg': ['icon-alert.svg', 'image/svg+xml'],
 }
 
+type PageParts = { readonly keys: PageKeys; readonly auditor: Pick<Auditor, 'note'> }
+
 /** Only a token gets a code: if a key of the page could make further keys, access would never expire. */
-export function addPageRoutes(router: Router, guards: Guards, keys: PageKeys): void {
+export function addPageRoutes(router: Router, guards: Guards, { keys, auditor }: PageParts): void {
   for (const [path, [file, type]] of Object.entries(files)) {
     router.get(path, (ctx) => sendFile(ctx, file, type))
   }
@@ -54,6 +57,8 @@ export function addPageRoutes(router: Router, guards: Guards, keys: PageKeys): v
         'This link was used already, or is older than a minute. "hookloom open" makes another one.',
       )
     }
+    const by = { kind: 'code', name: 'hookloom open' } as const
+    auditor.note({ by, act: 'page.key', target: nameKey(issued.text), outcome: 'done' })
     reply(ctx, { key: issued.text, until: toIsoTime(issued.until) })
   })
   router.post('/api/page/proof', async (ctx) => {

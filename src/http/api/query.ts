@@ -1,9 +1,11 @@
 // Reads the parameters and the body of a request to the admin API. A wrong parameter is refused: a filter with a typo must not show
 // everything.
+import type { IncomingMessage } from 'node:http'
 import type { Context } from 'koa'
 import { readLimitedBody } from '../../base/http.ts'
 import { deliveryStates, type DeliveryState } from '../../model/delivery.ts'
 import { Problem } from '../../model/problem.ts'
+import { dropRest } from '../body.ts'
 
 export type RouteContext = Context & { readonly params: Record<string, string> }
 
@@ -44,7 +46,15 @@ export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undef
   throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead'].join(', ')}.`)
 }
 
+/** Bodies that were read: the audit log and the route read the same one. */
+const bodies = new WeakMap<IncomingMessage, Promise<string | undefined>>()
+
 /** The body; undefined if it is over the limit. The connection stays, so that the refusal can be sent. */
-export function readRequestText({ req }: Context, maxBytes: number): Promise<string | undefined> {
-  return readLimitedBody(req.iterator({ destroyOnReturn: false }), maxBytes)
+export async function readRequestText({ req, res }: Context, maxBytes: number): Promise<string | undefined> {
+  const reading = bodies.get(req) ?? readLimitedBody(req.iterator({ destroyOnReturn: false }), maxBytes)
+  bodies.set(req, reading)
+  const text = await reading
+  // at once: a tick later, Node no longer shows that a part was not read, and the audit log is written before the answer
+  if (text === undefined) dropRest(req, res)
+  return text !== undefined && Buffer.byteLength(text) > maxBytes ? undefined : text
 }

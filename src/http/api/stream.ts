@@ -27,13 +27,20 @@ type StreamParts = Pick<ApiParts, 'generation' | 'clock'> & {
 /** Ids of events are `<start of the gateway>.<changes>.<refusals>`: after a restart, both counts begin again. */
 const run = randomBytes(4).toString('hex')
 
+type StreamOptions = {
+  readonly lastId: string | undefined
+  readonly signal: AbortSignal
+  /** Whether the token, or the key of the page, that opened the stream is still valid. */
+  readonly isAllowed: () => boolean
+}
+
 /**
- * The frames until `signal` ends. `lastId` is the `Last-Event-ID` of a client that reconnects: it gets what it missed, or `reset`
+ * The frames until `signal` ends, or until the client is no longer allowed to read them. `lastId` is the `Last-Event-ID` of a client that reconnects: it gets what it missed, or `reset`
  * if that is no longer known. The first frame is always `status`.
  */
 export async function* streamFrames(
   parts: StreamParts,
-  { lastId, signal }: { lastId: string | undefined; signal: AbortSignal },
+  { lastId, signal, isAllowed }: StreamOptions,
 ): AsyncGenerator<string> {
   const { changes, refusals } = parts
   const from = readPosition(lastId)
@@ -42,7 +49,7 @@ export async function* streamFrames(
   let quietSince = performance.now()
   yield toFrame('status', sentStatus, position)
   if (lastId !== undefined && from === undefined) yield toFrame('reset', '{}', position)
-  while (!signal.aborted) {
+  while (!signal.aborted && isAllowed()) {
     const frames: string[] = []
     const latest = changes.latest()
     if (latest !== position.place) {
@@ -62,7 +69,8 @@ export async function* streamFrames(
     if (status !== sentStatus) frames.push(toFrame('status', status))
     sentStatus = status
     if (frames.length === 0 && performance.now() - quietSince > silenceMs) frames.push(': nothing changed\n\n')
-    if (frames.length > 0) {
+    // what was read meanwhile is not for a token that was revoked meanwhile
+    if (frames.length > 0 && isAllowed()) {
       quietSince = performance.now()
       yield frames.join('')
     }

@@ -4,16 +4,18 @@ import type Router from '@koa/router'
 import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
 import { toRefusalFields } from '../refusals.ts'
-import type { Guards } from '../operator.ts'
+import type { Guards, OperatorCheck } from '../operator.ts'
 import { streamFrames, toStatusFields } from './stream.ts'
 
 /** Each open stream reads the store five times a second while deliveries come in. */
 const mostStreams = 20
 
-type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation' | 'clock'>
+type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation' | 'clock'> & {
+  readonly operators: Pick<OperatorCheck, 'find'>
+}
 
 export function addStreamRoute(router: Router, guards: Guards, parts: StreamRouteParts): void {
-  const { store, changes, refusals, status, generation, clock } = parts
+  const { store, changes, refusals, status, generation, clock, operators } = parts
   let open = 0
 
   router.get('/api/stream', guards.read, (ctx) => {
@@ -44,7 +46,11 @@ export function addStreamRoute(router: Router, guards: Guards, parts: StreamRout
               .map((refusal) => toRefusalFields(refusal, generation())),
         },
       },
-      { lastId: ctx.get('last-event-id') || undefined, signal: ended.signal },
+      {
+        lastId: ctx.get('last-event-id') || undefined,
+        signal: ended.signal,
+        isAllowed: () => operators.find(ctx.req, 'read') !== undefined,
+      },
     )
     ctx.set({ 'cache-control': 'no-store', 'content-type': 'text/event-stream; charset=utf-8' })
     // a small buffer: a slow reader gets newer rows, not older ones

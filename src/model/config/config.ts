@@ -115,6 +115,13 @@ export const Config = z.strictObject({
         .describe(
           'Days until a finished or parked delivery is deleted. Repeated deliveries are recognised for the same time.',
         ),
+      retainAuditDays: z
+        .number()
+        .positive()
+        .default(366)
+        .describe(
+          'Days until an entry of the audit log is deleted. The default is the year that rules such as PCI DSS ask for. The newest entry stays.',
+        ),
     })
     .prefault({})
     .describe('Where deliveries are stored, and for how long.'),

@@ -1,4 +1,5 @@
 // The schema. Migrations only go forward, in one transaction under a lock: gateways that start at the same time migrate once.
+import { auditSchema } from './audit.ts'
 import { budgetsSchema } from './budgets.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Row } from '../rows.ts'
@@ -215,6 +216,7 @@ const migrations: readonly string[] = [
   'ALTER TABLE deliveries ADD COLUMN recovered smallint',
   budgetsSchema,
   deletionSchema,
+  auditSchema,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

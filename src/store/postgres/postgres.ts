@@ -1,4 +1,5 @@
 // The store of several gateways: Postgres, plain SQL. All of them may write at once; the database decides who has a job.
+import { createSerial } from '../../base/serial.ts'
 import { type Log, silentLog } from '../../model/log.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { Problem } from '../../model/problem.ts'
@@ -6,6 +7,7 @@ import { createCapacity } from '../room.ts'
 import type { Signal } from '../owners.ts'
 import type { JobReport, Settlement, StoreHealth } from '../records.ts'
 import type { OpenedStore, Store, StoreReader } from '../store.ts'
+import { audit, pruneAudit } from './audit.ts'
 import { appendBatch } from './append.ts'
 import { noteBudgetAlert, raiseBudget, reserve, wakeBudgets } from './budgets.ts'
 import { createBatches } from './batches.ts'
@@ -56,6 +58,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
   let unmeasured = 0
   let measuredAt = 0
   let node: string | undefined
+  const audits = createSerial()
 
   const batches = createBatches({
     maxQueued,
@@ -173,6 +176,9 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     raiseBudget: (account, by) => writeAndSignal(['jobs'], (own) => raiseBudget(own, { ...account, by, now: now() })),
     wakeBudgets: () => writeAndSignal(['jobs'], (own) => wakeBudgets(own, now())),
     noteBudgetAlert: (account, percent) => writeSilently((own) => noteBudgetAlert(own, account, percent)),
+    // one connection waits for the other gateways, not all of them
+    audit: (entry) => audits(() => writeSilently((own) => audit(own, entry, now()))),
+    pruneAudit: (olderThanMs) => writeSilently((own) => pruneAudit(own, olderThanMs, now())),
     addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writeAndSignal(['jobs'], (own) => requeue(own, id, now())),
     makeDue: (standsFor) => writeAndSignal(['jobs'], (own) => makeDue(own, standsFor, now())),

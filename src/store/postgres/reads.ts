@@ -30,6 +30,7 @@ import { selectAnswered } from './append.ts'
 import { gathered, selectNextFlow } from '../flow.ts'
 import { readHolds, selectEndings } from './holds.ts'
 import { countQueued, countWaits, readWaits } from '../waits.ts'
+import { readAudit } from './audit.ts'
 import { readAccounts } from './budgets.ts'
 import type { Query } from './pool.ts'
 import { findQuarantined, findSealed } from './quarantine.ts'
@@ -183,6 +184,7 @@ export function createReads(
       const value = (await one('SELECT value FROM cursors WHERE name = $1', name))?.['value']
       return typeof value === 'string' ? value : undefined
     },
+    auditLog: (given) => readAudit(query, given),
     quarantined: (given) => findQuarantined(query, given),
     sealed: (requestId) => findSealed(query, requestId),
     cursors: async (prefix) => {

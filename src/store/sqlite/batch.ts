@@ -1,5 +1,6 @@
 // Executes a batch in one transaction, so with one fsync. If the disk fails, the whole batch fails; if an operation is
 // invalid, only that operation fails.
+import { audit, pruneAudit } from './audit.ts'
 import { completeCatalog, extendCatalog, shortenCatalog } from './catalog.ts'
 import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
@@ -118,6 +119,10 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
       return wakeBudgets(db, operation)
     case 'noteBudgetAlert':
       return noteBudgetAlert(db, operation)
+    case 'audit':
+      return audit(db, operation)
+    case 'pruneAudit':
+      return pruneAudit(db, operation)
     case 'join':
       return join(db, operation)
     case 'leave':

@@ -24,7 +24,9 @@ const mostInARow = 256
 
 /** Always for the writer thread: a sweep takes long, no answer waits for repetitions or refusals, and a probe tests that thread. */
 const long: ReadonlySet<Operation['kind']> = new Set(
-  'sweep prune probe appendAll noteRepeats quarantine noteRefusals release'.split(' ') as Operation['kind'][],
+  'sweep prune pruneAudit probe appendAll noteRepeats quarantine noteRefusals release'.split(
+    ' ',
+  ) as Operation['kind'][],
 )
 
 /** `fastMs`: commits happen here only while they take less than this on average, because this thread must not wait for a slow disk. */

@@ -2,6 +2,7 @@
 // migrations than this code has is refused.
 import { Problem } from '../../model/problem.ts'
 import type { Database } from './driver.ts'
+import { auditSchema } from './audit.ts'
 import { flowSchema } from './flow.ts'
 import { budgetsSchema } from './budgets.ts'
 import { nodesSchema } from './nodes.ts'
@@ -202,6 +203,7 @@ const migrations: readonly string[] = [
   quarantineSchema,
   'ALTER TABLE deliveries ADD COLUMN recovered INTEGER',
   budgetsSchema,
+  auditSchema,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

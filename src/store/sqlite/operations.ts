@@ -3,6 +3,7 @@
 import type { Problem, ProblemCode } from '../../model/problem.ts'
 import type { QuarantineBounds } from '../quarantine.ts'
 import type { Spending } from '../../model/spending.ts'
+import type { AuditRow, NewAuditEntry } from '../audit.ts'
 import type { AccountName, Reservation, Reserved, SettledTurn } from '../budgets.ts'
 import { storeUnavailable } from '../rules.ts'
 import type { Row, SqlValue } from './driver.ts'
@@ -164,6 +165,8 @@ export type Operation =
   | ({ readonly kind: 'raiseBudget'; readonly at: number; readonly by: Spending } & AccountName)
   | { readonly kind: 'wakeBudgets'; readonly at: number }
   | ({ readonly kind: 'noteBudgetAlert'; readonly percent: number } & AccountName)
+  | { readonly kind: 'audit'; readonly at: number; readonly entry: NewAuditEntry }
+  | { readonly kind: 'pruneAudit'; readonly before: number }
   | { readonly kind: 'join'; readonly at: number; readonly node: NodeInfo }
   | { readonly kind: 'leave'; readonly id: string }
   | { readonly kind: 'requeue'; readonly at: number; readonly id: string }
@@ -202,6 +205,9 @@ export type Results = {
   raiseBudget: undefined
   wakeBudgets: boolean
   noteBudgetAlert: boolean
+  audit: AuditRow
+  /** The number of entries deleted. */
+  pruneAudit: number
   join: undefined
   leave: undefined
   requeue: boolean

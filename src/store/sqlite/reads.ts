@@ -10,6 +10,7 @@ import { dialect, runScript } from './flow.ts'
 import { readHolds } from './holds.ts'
 import { countQueued, countWaits, noWaits, readWaits } from '../waits.ts'
 import { selectJob, selectWake } from './jobs.ts'
+import { readAudit } from './audit.ts'
 import { readAccounts } from './budgets.ts'
 import { findNode, readNodes } from './nodes.ts'
 import { findQuarantined, findSealed } from './quarantine.ts'
@@ -64,6 +65,7 @@ const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 A
   UNION ALL SELECT wake_id, id FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
+const selectCursors = 'SELECT name, value FROM cursors WHERE name >= ? AND name < ? ORDER BY name'
 /** At least the `?2` newest rows before a moment, as whole moments: the rows of one moment stay together. */
 const selectEvents = `SELECT ${eventColumns} FROM ${eventTables}
   WHERE e.at < ?1 AND e.at >= (SELECT min(at) FROM (SELECT at FROM events WHERE at < ?1 ORDER BY at DESC LIMIT ?2))
@@ -220,12 +222,8 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
     },
     quarantined: async (query) => connection.use([], (db) => findQuarantined(db, query)),
     sealed: async (requestId) => connection.use(undefined, (db) => findSealed(db, requestId)),
-    cursors: async (prefix) =>
-      all(
-        'SELECT name, value FROM cursors WHERE name >= ? AND name < ? ORDER BY name',
-        prefix,
-        `${prefix}\u{10ffff}`,
-      ).map(toCursor),
+    auditLog: async (query) => connection.use([], (db) => readAudit(db, query)),
+    cursors: async (prefix) => all(selectCursors, prefix, `${prefix}\u{10ffff}`).map(toCursor),
     messages: async ({ agentId, sessionKey, limit, runId }) =>
       (runId === undefined
         ? all(selectMessages, agentId, sessionKey, limit)

@@ -174,6 +174,8 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     raiseBudget: async (account, by) => writer.run({ kind: 'raiseBudget', at: clock(), by, ...account }),
     wakeBudgets: async () => writer.run({ kind: 'wakeBudgets', at: clock() }),
     noteBudgetAlert: async (account, percent) => writer.run({ kind: 'noteBudgetAlert', percent, ...account }),
+    audit: async (entry) => writer.run({ kind: 'audit', at: clock(), entry }),
+    pruneAudit: async (olderThanMs) => writer.run({ kind: 'pruneAudit', before: clock() - olderThanMs }),
     extend: async (jobs, leaseMs) =>
       writer.run({ kind: 'extend', until: clock() + leaseMs, jobs: jobs.map(({ id, fence }) => ({ id, fence })) }),
     addTask: async (task) => writer.run(toAddTask(task, clock())),

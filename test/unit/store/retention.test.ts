@@ -17,13 +17,19 @@ test('old deliveries are deleted a minute after the start and every hour, by the
     return 0
   }
   let isHeld = false
-  const parts = { store: { ...store, sweep }, days: () => 30, log: silentLog }
+  const pruned: number[] = []
+  const pruneAudit = async (olderThanMs: number) => {
+    pruned.push(olderThanMs)
+    return 0
+  }
+  const days = () => ({ retainDays: 30, retainAuditDays: 400 })
+  const parts = { store: { ...store, sweep, pruneAudit }, days, log: silentLog }
   const retention = createRetention({ ...parts, duty: { isHeld: () => isHeld } })
   await vi.advanceTimersByTimeAsync(3 * 3_600_000 - 1)
   expect(swept).toEqual([])
   isHeld = true
   await vi.advanceTimersByTimeAsync(1)
-  expect(swept).toEqual([30 * day])
+  expect([swept, pruned]).toEqual([[30 * day], [400 * day]])
   await retention.stop()
   const another = createRetention({ ...parts, duty: { isHeld: () => true } })
   await vi.advanceTimersByTimeAsync(60_000)

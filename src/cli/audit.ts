@@ -1,0 +1,90 @@
+// The audit log: who changed what, and whether anybody changed the log.
+import { readAuditEntry } from '../http/audit.ts'
+import type { AuditFields } from '../model/api/audit.ts'
+import { type AuditRow, createChainCheck } from '../store/audit.ts'
+import type { StoreReader } from '../store/store.ts'
+import { readStore } from './gateway/stored.ts'
+import type { Context } from './terminal/context.ts'
+import { cutLine, formatTime, printOlder, renderTable } from './terminal/print.ts'
+
+export type AuditOptions = {
+  readonly limit: number
+  readonly before?: number
+  readonly since?: number
+  readonly verify?: true
+}
+
+/** The newest entries, the newest last; with `verify`, 1 if an entry does not fit. */
+export async function audit(context: Context, { verify, ...query }: AuditOptions): Promise<number> {
+  if (verify === true) return verifyAudit(context)
+  const rows = await readStore(context, [], (store) => store.auditLog(query))
+  const entries = rows.map(readAuditEntry)
+  if (context.json) for (const entry of entries) context.printJson(entry)
+  else if (entries.length === 0) context.print('The audit log has no such entry.')
+  else {
+    context.print(renderTable(['no.', 'at', 'by', 'act', 'target', 'outcome'], entries.map(toCells)))
+    const { since, limit } = query
+    const again = ['audit', ...(since === undefined ? [] : ['--since', new Date(since).toISOString()])]
+    printOlder(context, again, { found: entries, limit, cursor: ({ number }) => String(number) })
+  }
+  return 0
+}
+
+function toCells({ number, at, by, act, target, details, outcome, reason, began }: AuditFields): string[] {
+  const more = Object.entries(details).map(([name, text]) => `${name}: ${text}`)
+  const end = began === null ? outcome : `${outcome} (${began})`
+  return [
+    String(number),
+    formatTime(Date.parse(at)),
+    cutLine(by.name, 40),
+    cutLine(act, 40),
+    cutLine([target ?? '', ...more].filter((text) => text !== '').join(', '), 80),
+    reason === null ? end : `${end}: ${cutLine(reason, 80)}`,
+  ]
+}
+
+const rowsAtOnce = 500
+
+type Checked = {
+  readonly first: AuditRow | undefined
+  readonly last: AuditRow | undefined
+  readonly broken: { readonly number: number; readonly why: string } | undefined
+}
+
+/** Up to the first entry that does not fit. */
+async function check(store: StoreReader): Promise<Checked> {
+  const checkNext = createChainCheck()
+  let first: AuditRow | undefined
+  let last: AuditRow | undefined
+  for (;;) {
+    const rows = await store.auditLog({ limit: rowsAtOnce, after: last?.number ?? Number.MIN_SAFE_INTEGER })
+    for (const row of rows) {
+      const broken = checkNext(row)
+      if (broken !== undefined) return { first, last, broken }
+      first ??= row
+      last = row
+    }
+    if (rows.length < rowsAtOnce) return { first, last, broken: undefined }
+  }
+}
+
+async function verifyAudit(context: Context): Promise<number> {
+  const none: Checked = { first: undefined, last: undefined, broken: undefined }
+  const { first, last, broken } = await readStore(context, none, check)
+  if (context.json) {
+    const [from, to] = [first?.number ?? null, last?.number ?? null]
+    context.printJson({ ok: broken === undefined, from, to, hash: last?.hash ?? null, broken: broken ?? null })
+  } else if (broken !== undefined) {
+    context.print(`Entry ${broken.number} does not fit: ${broken.why}.`)
+    if (last !== undefined) context.print(`The entries ${first?.number} to ${last.number} fit.`)
+  } else if (first === undefined || last === undefined) context.print('The audit log has no entry.')
+  else {
+    context.print(`The entries ${first.number} to ${last.number} fit. The hash of the last one is ${last.hash}`)
+    if (first.number > 1) {
+      context.note(
+        `Retention deleted the entries before ${first.number}: store.retainAuditDays. Entry ${first.number} has the hash of the one before it.`,
+      )
+    }
+  }
+  return broken === undefined ? 0 : 1
+}

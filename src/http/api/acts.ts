@@ -1,0 +1,147 @@
+// The entries of the audit log for the admin API: one for each call that changes something, and one for each that is refused to its caller.
+import type { Context, Next } from 'koa'
+import { isJsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import type { NewAuditEntry } from '../../store/audit.ts'
+import type { AuditedAct, Auditor } from '../audit.ts'
+import { readRequestText } from './query.ts'
+
+type KnownAct = {
+  readonly name: string
+  /** What an entry shows of the parameters, and of the fields of the body: never a payload, and never a secret. */
+  readonly query?: readonly string[]
+  readonly body?: readonly string[]
+  /** The one of these that is the target, if the path has none. */
+  readonly target?: string
+}
+
+const asked = ['by', 'reason']
+const fixture = ['name', 'module']
+const range = ['hook', 'since', 'after']
+
+/** The acts by the calls of `calls.ts`. A call that is missing here is an act as well: its entry has its method and path. */
+export const acts: Readonly<Record<string, KnownAct>> = {
+  'POST /api/deliveries/{id}/retry': { name: 'retry' },
+  'POST /api/deliveries/{id}/drop': { name: 'drop' },
+  'POST /api/deliveries/{id}/again': { name: 'again' },
+  'POST /api/deliveries/{id}/capture': { name: 'capture', body: fixture },
+  'POST /api/parked/retry': { name: 'retry.parked', query: range, target: 'hook' },
+  'POST /api/parked/drop': { name: 'drop.parked', query: range, target: 'hook' },
+  'POST /api/refusals/retry': { name: 'retry.refused', query: [...range, 'dryRun'], target: 'hook' },
+  'POST /api/refusals/drop': { name: 'drop.refused', query: range, target: 'hook' },
+  'DELETE /api/runs/{id}': { name: 'cancel', body: asked },
+  'POST /api/cancel': { name: 'cancel', body: ['what', ...asked], target: 'what' },
+  'POST /api/pauses': { name: 'pause', body: ['what', 'until', ...asked], target: 'what' },
+  'POST /api/resume': { name: 'resume', body: ['what', ...asked], target: 'what' },
+  'POST /api/budgets/{name}/raise': { name: 'budget.raise', query: ['usd', 'tokens', 'turns'] },
+  'POST /api/state/drop': { name: 'state.drop', query: ['module', 'key'], target: 'module' },
+  'POST /api/tokens': { name: 'token.new', body: ['name', 'may', 'expiresAt'], target: 'name' },
+  'POST /api/tokens/{name}/revoke': { name: 'token.revoke' },
+  'POST /api/recover': { name: 'recover', query: ['name', 'since', 'dryRun'], target: 'name' },
+  'POST /api/alerts/test': { name: 'alert.test' },
+  'POST /api/publish': { name: 'publish' },
+  'POST /api/send': { name: 'send', body: ['hook'], target: 'hook' },
+  'POST /api/fixtures': { name: 'fixture', body: ['hook', ...fixture], target: 'hook' },
+  'POST /api/fixtures/update': { name: 'fixture.update', body: fixture, target: 'module' },
+  'POST /api/mappings': { name: 'mapping', body: ['hook', 'mappingId'], target: 'mappingId' },
+  'POST /api/mappings/{id}/arm': { name: 'secret.arm' },
+  'POST /api/page/code': { name: 'page.code' },
+}
+
+/** The calls that change nothing, although they are no GET. */
+export const questions: ReadonlySet<string> = new Set([
+  'POST /api/doctor',
+  'POST /api/replay',
+  'POST /api/replay/live',
+  'POST /api/try',
+])
+
+type Actor = NewAuditEntry['by']
+
+export type ActRecorder = {
+  /** Goes on with the request, between the entries of its act. */
+  perform(ctx: Context, by: Actor, next: Next): Promise<void>
+  /** Notes that a caller may not do this. */
+  refuse(ctx: Context, by: Actor, reason: string): void
+}
+
+type ActParts = {
+  readonly auditor: Pick<Auditor, 'perform' | 'note'>
+  readonly generation: () => Generation
+}
+
+export function createActRecorder({ auditor, generation }: ActParts): ActRecorder {
+  async function readFields(ctx: Context, names: readonly string[] = []): Promise<Record<string, string>> {
+    if (names.length === 0) return {}
+    const text = await readRequestText(ctx, 2 * generation().config.server.maxBodyBytes + maxOtherBytes)
+    const body = tryParseJson(text ?? '')
+    return isJsonObject(body) ? pickTexts(body, names) : {}
+  }
+
+  return {
+    async perform(ctx, by, next) {
+      const found = findAct(ctx)
+      if (found === undefined) return void (await next())
+      const fields = await readFields(ctx, found.body)
+      await auditor.perform({ by, ...toAct(ctx, found, fields) }, next)
+    },
+    refuse(ctx, by, reason) {
+      // the body of a caller without the right is not read
+      const found = findAct(ctx)
+      if (found !== undefined) auditor.note({ by, ...toAct(ctx, found, {}), outcome: 'refused', reason })
+    },
+  }
+}
+
+/** As much as any route reads beside a request of a sender. */
+const maxOtherBytes = 500_000
+
+type FoundAct = KnownAct & { readonly param: string | undefined }
+
+/** Undefined: the request changes nothing. */
+function findAct(ctx: Context): FoundAct | undefined {
+  const { method, path, query } = ctx
+  if (method === 'GET' || method === 'HEAD') return undefined
+  const call = `${method} ${path}`
+  if (questions.has(call) || String(query['dryRun'] ?? '').trim() !== '') return undefined
+  const given = call.split('/')
+  for (const [pattern, act] of Object.entries(acts)) {
+    const parts = pattern.split('/')
+    if (parts.length !== given.length) continue
+    if (!parts.every((part, index) => part.startsWith('{') || part === given[index])) continue
+    const place = parts.findIndex((part) => part.startsWith('{'))
+    return { ...act, param: place < 0 ? undefined : decode(given[place] ?? '') }
+  }
+  return { name: call, param: undefined }
+}
+
+function toAct(ctx: Context, found: FoundAct, fields: Readonly<Record<string, string>>): Omit<AuditedAct, 'by'> {
+  const { name: act, param, query = [], target: named } = found
+  const { [param === undefined ? (named ?? '') : '']: target, ...details } = {
+    ...pickTexts(ctx.query, query),
+    ...fields,
+  }
+  return { act, target: param ?? target ?? null, details }
+}
+
+/** Texts, and lists of texts: an entry needs no other value. */
+function pickTexts(
+  from: Readonly<Record<string, JsonValue | undefined>>,
+  names: readonly string[],
+): Record<string, string> {
+  const picked: Record<string, string> = {}
+  for (const name of names) {
+    const value = Object.hasOwn(from, name) ? from[name] : undefined
+    if (typeof value === 'string') picked[name] = value
+    else if (Array.isArray(value)) picked[name] = value.filter((each) => typeof each === 'string').join(' ')
+  }
+  return picked
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,164 @@
+// Writes the audit log. An act has an entry before it begins, and another one with its outcome: so no act is missing, whenever the process dies.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isJsonObject, tryParseJson } from '../base/json.ts'
+import { AuditFields } from '../model/api/audit.ts'
+import type { Log } from '../model/log.ts'
+import { toProblem } from '../model/problem.ts'
+import type { AuditRow, NewAuditEntry } from '../store/audit.ts'
+import { storeUnavailable } from '../store/rules.ts'
+import type { Store } from '../store/store.ts'
+
+/** What somebody asked for. */
+export type AuditedAct = Pick<NewAuditEntry, 'by' | 'act' | 'target' | 'details'>
+
+export type Auditor = {
+  /**
+   * Performs an act. Throws what the act throws, which is its outcome, and `store-unavailable` if the act cannot be recorded: then it does
+   * not begin.
+   */
+  perform<Result>(act: AuditedAct, work: () => Promise<Result>): Promise<Result>
+  /** Records something that happened already, or was refused. Tries again until the store takes it. Never throws. */
+  note(entry: NewAuditEntry): void
+  /** Tries once more to store what `note` has not stored yet. */
+  stop(): Promise<void>
+}
+
+const againMs = 1_000
+/** What can be refused or saved during an outage of the store. Without a limit, it would fill the memory. */
+const mostWaiting = 1_000
+
+type AuditorParts = {
+  readonly store: Pick<Store, 'audit'>
+  /** The id of this gateway. */
+  readonly gateway: string
+  /** Whether each entry has a line in the log. An author's terminal shows what the author does anyway. */
+  readonly isLogged: boolean
+  readonly log: Log
+}
+
+export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): Auditor {
+  const waiting: NewAuditEntry[] = []
+  const stopping = new AbortController()
+  let writing: Promise<void> | undefined
+
+  /** The line has the hash: whoever keeps the log elsewhere can prove later that the newest entries were not removed. */
+  async function write(entry: NewAuditEntry): Promise<AuditRow> {
+    const row = await store.audit({ ...entry, gateway })
+    const { act, outcome, by } = entry
+    log[isLogged ? 'info' : 'debug'](
+      { audit: row.number, hash: row.hash, act, outcome, by: by.name },
+      `audit log: ${act}, ${outcome}`,
+    )
+    return row
+  }
+
+  async function writeWaiting(): Promise<void> {
+    for (;;) {
+      const [entry] = waiting
+      if (entry === undefined) return
+      try {
+        await write(entry)
+        waiting.shift()
+      } catch {
+        if (stopping.signal.aborted) return
+        await sleep(againMs, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined)
+      }
+    }
+  }
+
+  function note(entry: NewAuditEntry): void {
+    if (waiting.length >= mostWaiting) {
+      const { act, outcome } = entry
+      log.error({ act, outcome }, 'an entry of the audit log is lost: the store has not taken any for too long')
+      return
+    }
+    waiting.push(entry)
+    writing ??= writeWaiting().finally(() => (writing = undefined))
+  }
+
+  return {
+    async perform(act, work) {
+      const { number: began } = await write({ ...act, outcome: 'begun' })
+      const end = async (outcome: Pick<NewAuditEntry, 'outcome' | 'reason'>) => {
+        const { by, act: name, target } = act
+        const entry = { by, act: name, ...(target !== undefined && { target }), ...outcome, began }
+        // the answer waits for the entry, but does not fail with it: the act is done
+        await write(entry).catch(() => note(entry))
+      }
+      try {
+        const result = await work()
+        await end({ outcome: 'done' })
+        return result
+      } catch (error) {
+        await end(describeFailure(error))
+        throw error
+      }
+    },
+    note,
+    async stop() {
+      stopping.abort()
+      await writing
+      if (waiting.length > 0) await writeWaiting()
+      if (waiting.length > 0)
+        log.error({ entries: waiting.length }, 'entries of the audit log are lost: the store does not take them')
+    },
+  }
+}
+
+/** A Problem has texts for people only; the message of another error may quote anything. */
+function describeFailure(error: unknown): Pick<NewAuditEntry, 'outcome' | 'reason'> {
+  const { status, message } = toProblem(error)
+  return { outcome: status < 500 ? 'refused' : 'failed', reason: message }
+}
+
+/** A row as it is shown. Throws `store-unavailable` for a row that no gateway wrote. */
+export function readAuditEntry({ number, entry, hash }: AuditRow): AuditFields {
+  const fields = tryParseJson(entry)
+  const shown = AuditFields.safeParse(isJsonObject(fields) ? { ...fields, hash } : undefined)
+  if (shown.success && shown.data.number === number) return shown.data
+  throw storeUnavailable(
+    `Entry ${number} of the audit log cannot be read: somebody changed it in the store. "hookloom audit --verify" checks the whole log.`,
+    5,
+  )
+}
+
+/** What a reload shows of itself: `ReloadReport` with the saved files. */
+type Reload = {
+  readonly generation: string
+  readonly swapped: boolean
+  readonly held: boolean
+  readonly files: readonly string[]
+  /** Why a part of the save is not live. */
+  readonly why: string | undefined
+}
+
+/** Notes a save, unless it changed nothing and nothing was wrong with it. */
+function noteReload({ note }: Pick<Auditor, 'note'>, { generation, swapped, held, files, why }: Reload): void {
+  if (!swapped && why === undefined && !held) return
+  const by = { kind: 'save', name: files.length === 0 ? 'the config directory' : files.join(', ') } as const
+  const reason = held ? 'The save is held back until somebody publishes it.' : (why ?? null)
+  note({ by, act: 'reload', target: generation, outcome: swapped ? 'done' : 'refused', reason })
+}
+
+type Noting = Pick<Auditor, 'note'>
+
+/** The program itself: who started it is not known. */
+const program = { kind: 'command', name: `process ${process.pid}` } as const
+
+type Started = { readonly generation: string; readonly version: string }
+
+/** Notes that the program started, and from then on each save. */
+export function noteStart(
+  { note }: Noting,
+  { generation, version }: Started,
+  { onReload }: { onReload(listener: (reload: Reload) => void): void },
+): void {
+  note({ by: program, act: 'start', target: generation, details: { version }, outcome: 'done' })
+  onReload((reload) => noteReload({ note }, reload))
+}
+
+/** Notes who ended the program, before `run` ends it. */
+export function noteStop<Ended>({ note }: Noting, signal: string | undefined, run: () => Ended): Ended {
+  note({ by: signal === undefined ? program : { kind: 'signal', name: signal }, act: 'stop', outcome: 'done' })
+  return run()
+}

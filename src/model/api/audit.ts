@@ -1,0 +1,50 @@
+// An entry of the audit log, as it is stored and shown.
+import { z } from 'zod'
+
+const { object, string } = z
+
+/**
+ * token: of the configuration or of the store; gateway.token is one. page: a key of the page, with the first digits of its SHA-256. code: of
+ * `hookloom open`. command: `hookloom` on the machine of the store. signal: to the process. save: of a file in the config directory.
+ * sender: a sender that gave its secret.
+ */
+const actorKinds = ['token', 'page', 'code', 'command', 'signal', 'save', 'sender'] as const
+
+/**
+ * begun: the act was allowed and begins. A later entry has how it ended, with the number of this one in `began`. If none has, the gateway
+ * was killed, or lost its store, in between: then the act may have happened. refused: nothing was done. failed: the gateway is at fault, and a
+ * part may be done.
+ */
+const auditOutcomes = ['begun', 'done', 'refused', 'failed'] as const
+
+/** Texts are single printable lines, of 500 characters at most. */
+export const AuditFields = object({
+  /** 1, 2, 3 and so on, without a gap. */
+  number: z.int().positive(),
+  /** By the clock of the store, in ISO 8601. */
+  at: string(),
+  /** The gateway that wrote it; null for a command. */
+  gateway: string().nullable(),
+  by: object({ kind: z.enum(actorKinds), name: string() }),
+  act: string(),
+  /** Such as the id of a delivery, the name of a token, or what was paused. */
+  target: string().nullable(),
+  /** What else was asked for. Never a payload, and never a secret. */
+  details: z.record(string(), string()),
+  outcome: z.enum(auditOutcomes),
+  /** Why it was refused, or failed. */
+  reason: string().nullable(),
+  began: z.int().nullable(),
+  /** The hash of the entry before it; null for number 1. */
+  previous: string().nullable(),
+  /** SHA-256 of this entry without `hash`, in the canonical form of RFC 8785, in hex. */
+  hash: string(),
+})
+export type AuditFields = z.infer<typeof AuditFields>
+
+export const AuditPage = object({
+  entries: z.array(AuditFields).readonly(),
+  /** `before` of the next older page; null if there is none. */
+  next: z.int().nullable(),
+})
+export type AuditPage = z.infer<typeof AuditPage>

@@ -1,0 +1,137 @@
+// The audit log: entries that are only added, each with the hash of the one before it. So a change of an entry shows in it or in the next one.
+import { hash } from 'node:crypto'
+import type { JsonObject, JsonValue } from '../base/json.ts'
+import { cut, toPrintableLine } from '../base/text.ts'
+import type { AuditFields } from '../model/api/audit.ts'
+import type { Row } from './rows.ts'
+
+/** What the writer of an entry knows. The store gives it its number, its time and its hashes. */
+export type NewAuditEntry = Pick<AuditFields, 'by' | 'act' | 'outcome'> &
+  Partial<Pick<AuditFields, 'gateway' | 'target' | 'details' | 'reason' | 'began'>>
+
+/** A row. `at`: milliseconds since the epoch. `entry`: `AuditFields` without `hash`, in canonical form. */
+export type AuditRow = {
+  readonly number: number
+  readonly at: number
+  readonly entry: string
+  readonly hash: string
+}
+
+/** Oldest first: those that follow `after`, or without it the newest `limit`, if `before` is given of those before it. */
+export type AuditQuery = {
+  readonly limit: number
+  readonly after?: number | undefined
+  readonly before?: number | undefined
+  /** Only those of this moment and later, in milliseconds since the epoch. */
+  readonly since?: number | undefined
+}
+
+export type AuditReader = {
+  auditLog(query: AuditQuery): Promise<AuditRow[]>
+}
+
+/** All owners of a store add to one chain. */
+export type AuditKeeper = {
+  /** Adds an entry. No two entries have the same number, and none is missing. */
+  audit(entry: NewAuditEntry): Promise<AuditRow>
+  /** Deletes the oldest entries, up to the first one that is not older. The newest one stays. Returns how many were deleted. */
+  pruneAudit(olderThanMs: number): Promise<number>
+}
+
+const maxChars = 500
+
+export function toAuditRow({ number, at, entry, hash: given }: Row): AuditRow {
+  return { number: Number(number), at: Number(at), entry: String(entry), hash: String(given) }
+}
+
+/** `last`: the newest row of the log. */
+export function chainEntry(
+  given: NewAuditEntry,
+  at: number,
+  last: Pick<AuditRow, 'number' | 'hash'> | undefined,
+): AuditRow {
+  const { by, act, outcome, gateway = null, target = null, details = {}, reason = null, began = null } = given
+  const number = (last?.number ?? 0) + 1
+  const entry = toCanonicalJson({
+    number,
+    at: new Date(at).toISOString(),
+    gateway: gateway && toLine(gateway),
+    by: { kind: by.kind, name: toLine(by.name) },
+    act: toLine(act),
+    target: target && toLine(target),
+    details: Object.fromEntries(Object.entries(details).map(([name, text]) => [toLine(name), toLine(text)])),
+    outcome,
+    reason: reason && toLine(reason),
+    began,
+    previous: last?.hash ?? null,
+  } satisfies Omit<AuditFields, 'hash'>)
+  return { number, at, entry, hash: hashEntry(entry) }
+}
+
+/** SHA-256 of the canonical form in UTF-8, in hex. */
+function hashEntry(entry: string): string {
+  return hash('sha256', entry, 'hex')
+}
+
+/** One line that a terminal can show. A half of a surrogate pair has no UTF-8, and RFC 8785 refuses it. */
+function toLine(text: string): string {
+  return cut(toPrintableLine(text.slice(0, 4 * maxChars)).replaceAll(/\p{Surrogate}/gu, '\uFFFD'), maxChars)
+}
+
+/** RFC 8785: names in the order of their UTF-16 units, without space; texts and whole numbers as `JSON.stringify` writes them. */
+function toCanonicalJson(value: JsonValue): string {
+  return JSON.stringify(value, (_name, each: JsonValue) =>
+    typeof each === 'object' && each !== null && !Array.isArray(each) ? sortNames(each) : each,
+  )
+}
+
+function sortNames(value: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(value).toSorted(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+/** An entry that does not fit. */
+export type AuditBreak = { readonly number: number; readonly why: string }
+
+/**
+ * Checks rows in the order of their numbers. The first row of a log need not be number 1, because retention deletes the oldest entries; it has the
+ * hash of the entry that was deleted last. Only the newest entries can be removed so that nothing shows: compare the last hash with one
+ * that is kept elsewhere, such as that of the log line of the entry.
+ */
+export function createChainCheck(): (row: AuditRow) => AuditBreak | undefined {
+  let last: AuditRow | undefined
+  return (row) => {
+    const why = findBreak(row, last)
+    last = row
+    return why === undefined ? undefined : { number: row.number, why }
+  }
+}
+
+function findBreak({ number, at, entry, hash: given }: AuditRow, last: AuditRow | undefined): string | undefined {
+  if (last !== undefined && number !== last.number + 1) {
+    const missing = number - last.number - 1
+    return `${missing === 1 ? 'the entry' : `${missing} entries`} before it ${missing === 1 ? 'is' : 'are'} missing: ${last.number} is followed by ${number}`
+  }
+  if (hashEntry(entry) !== given) return 'it was changed: its hash is that of another text'
+  const fields = parseFields(entry)
+  if (fields?.['number'] !== number) return 'it was moved: its text has another number'
+  if (fields['at'] !== new Date(at).toISOString()) return 'its time was changed'
+  const { previous } = fields
+  if (last === undefined) {
+    if ((number === 1) === (previous === null)) return undefined
+    return number === 1
+      ? 'it is the first entry, and has the hash of an entry before it'
+      : 'it has no hash of the entry before it'
+  }
+  return previous === last.hash
+    ? undefined
+    : `it has another hash of the entry before it: ${last.number} was changed, or replaced, with its hash`
+}
+
+function parseFields(entry: string): JsonObject | undefined {
+  try {
+    // as: a text with this hash was written by `chainEntry`, or by somebody whose entry is then refused
+    return JSON.parse(entry) as JsonObject
+  } catch {
+    return undefined
+  }
+}
