@@ -260,6 +260,7 @@ export type OpenDelivery = {
 /** A delivery whose request is stored. Undefined: the request was too large. */
 export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
 
+/** `onEnded` gets the ids of queued jobs that the claim ended: replaced, cancelled, expired, dropped or skipped. */
 export type ClaimQuery = {
   readonly limit: number
   readonly leaseMs: number

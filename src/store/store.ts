@@ -204,7 +204,6 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    *
    * Jobs with a flow start in the order of flow.ts instead, when they are due and have room in `limits` and in their own settings. A claim
    * with the limit 0 starts nothing, and only ends what newer requests replace or cancel. `only: 'tasks'`: leases jobs that no delivery caused.
-   * `onEnded` gets the ids of queued jobs that the claim ended: replaced, cancelled, expired, dropped or skipped.
    */
   claim(query: ClaimQuery): Promise<ClaimedJob[]>
   /**
