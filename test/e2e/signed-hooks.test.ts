@@ -189,8 +189,9 @@ describe('signed mappings of the pages', () => {
         ['x-acme-time', at],
         ['x-acme-signature', `sha256=${hmac(secret, `${at}.{}`)}`],
       ],
+      shop: (secret) => [['x-shop-signature', `sha256=${hmac(secret, '{}')}`]],
     }
-    expect(mappings.map(({ match }) => match?.path)).toEqual(['github', 'github', ...Object.keys(proofs)])
+    expect(new Set(mappings.map(({ match }) => match?.path))).toEqual(new Set(Object.keys(proofs)))
     for (const [path, proof] of Object.entries(proofs)) {
       const post = async (secret: string) =>
         toVerdict(await gateway.ask({ target: `/hooks/${path}`, headers: [...json, ...proof(secret)], body: '{}' }))
