@@ -17,7 +17,7 @@ export const signedOptions = {
 }
 const SignedOptions = z.strictObject(signedOptions)
 
-/** Those of a sender with a channel of its own, on which an agent can answer where the event happened. */
+/** The further options of a sender that is also a channel: an agent can answer there, where the event happened. */
 const replyOptions = {
   ...signedOptions,
   /** The channel of the replies. On the channel of the sender, a reply goes to the issue or pull request of the event. */
@@ -109,12 +109,12 @@ export function defineSignedPreset(preset: SignedPreset): Preset<SignedOptions> 
   return define(preset, SignedOptions)
 }
 
-/** The same for a sender with a channel of its own, and without commits. */
+/** The same for a sender that is also a channel, but has no commits. */
 export function defineReplyPreset(preset: SignedPreset): Preset<ReplyOptions> {
   return define(preset, ReplyOptions)
 }
 
-/** The same for a sender with a channel of its own, and with commits. */
+/** The same for a sender that is also a channel, and has commits. */
 export function defineForgePreset(preset: SignedPreset): Preset<ForgeOptions> {
   return define(preset, ForgeOptions)
 }

@@ -41,7 +41,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   const stopping = new AbortController()
   let writing: Promise<void> | undefined
 
-  /** The line has the hash: whoever keeps the log elsewhere can prove later that the newest entries were not removed. */
+  /** The line has the hash. Who keeps the log elsewhere can use it to prove that no newest entry was removed. */
   async function write(entry: NewAuditEntry): Promise<AuditRow> {
     const row = await store.audit({ ...entry, gateway })
     const { act, outcome, by } = entry

@@ -125,9 +125,9 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
 type Watched = { readonly mappingId: string; readonly read: MappingRead }
 type Change = Watched & { readonly record: PathRecord }
 
-/** Tells few changes an hour, and each cause once an hour. A change that could not be told waits before it is tried again. */
+/** Sends alerts about few changes an hour, and about each cause once an hour. After an alert that could not be queued, it waits. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
-  /** `isLogged`: the log has the change already. `until`: nothing is told of the cause before. */
+  /** `isLogged`: the change is already in the log. `until`: no alert about this cause is sent before this time. */
   const causes = new Map<string, { until: number; isLogged: boolean }>()
   /** The notices of the last hour. */
   let sent: { readonly at: number }[] = []

@@ -106,7 +106,7 @@ const Finding = z.object({
   detail: z.string(),
 })
 
-/** In a process of its own, as an operator runs it: its checks load all modules, and read the whole store. Throws `conflict`. */
+/** Runs `doctor` in its own process, as an operator does, because its checks load all modules and read the whole store. Throws `conflict`. */
 async function runDoctor(dir: string): Promise<FindingFields[]> {
   const file = createRequire(import.meta.url).resolve('#main')
   const { error, stdout } = await new Promise<{ error: Error | null; stdout: string }>((resolve) => {
