@@ -1,10 +1,11 @@
 // What the gateway has learnt about the payloads of each event, and what changed.
-import { toIsoTime } from '../deliveries/records.ts'
 import { readShapes } from '../deliveries/shapes/stored.ts'
 import { listShapeChanges } from '../shapes/changes.ts'
 import { type EventShape, readRequests } from '../shapes/event-shape.ts'
 import { listPlaces } from '../shapes/places.ts'
+import { listShapeRows } from '../replay/shape-rows.ts'
 import { readStore } from './gateway/stored.ts'
+import { loadGeneration } from './types.ts'
 import type { Context } from './terminal/context.ts'
 import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
 
@@ -14,28 +15,17 @@ type ShapesOptions = { readonly hook: string | undefined; readonly since: number
 const mostShown = 50
 
 export async function shapes(context: Context, { hook, since }: ShapesOptions): Promise<number> {
+  if (context.json) {
+    const generation = await loadGeneration(context)
+    const rows = await readStore(context, [], (store) => listShapeRows({ store, generation }, { hook, since }))
+    for (const row of rows) context.printJson(row)
+    return 0
+  }
   const found = await readStore(context, [], (store) => readShapes(store, hook))
-  if (context.json) for (const each of found) context.printJson(toFields(each, since))
-  else if (found.length === 0) context.print(hook === undefined ? 'No request yet.' : 'No request of this hook yet.')
+  if (found.length === 0) context.print(hook === undefined ? 'No request yet.' : 'No request of this hook yet.')
   else if (since === undefined) context.print(renderEvents(found))
   else context.print(renderChanges(found, since))
   return 0
-}
-
-function toFields(found: EventShape, since: number | undefined) {
-  const { hook, source, event, shape } = found
-  const { count, first, last } = readRequests(found)
-  const changes = listShapeChanges(shape, since ?? first + 1)
-  return {
-    hook,
-    source: source || null,
-    event: event || null,
-    requests: count,
-    firstAt: toIsoTime(first),
-    lastAt: toIsoTime(last),
-    fields: listPlaces(shape),
-    changes: changes.map(({ at, ...change }) => ({ at: toIsoTime(at), ...change })),
-  }
 }
 
 function renderEvents(found: readonly EventShape[]): string {

@@ -26,6 +26,7 @@ import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
 import { addRefusalRoutes } from './api/refusals.ts'
 import { reply } from './api/reply.ts'
 import { addSessionRoutes } from './api/sessions.ts'
+import { addShapeRoutes } from './api/shapes.ts'
 import { createPageKeys } from './api/page-keys.ts'
 import { addPageRoutes } from './api/page.ts'
 import { addTokenRoutes } from './api/tokens.ts'
@@ -115,6 +116,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addAuditRoute(router, guards, parts)
   addReplayRoutes(router, guards, parts)
   addBenchRoutes(router, guards, parts)
+  addShapeRoutes(router, guards, parts)
   addRecoverRoutes(router, guards, parts)
   router.post('/api/mappings/:id/arm', guards.admin, async (ctx) => {
     const { id: mappingId, identity } = findHandoverMapping(generation(), ctx.params['id'] ?? '')

@@ -19,6 +19,9 @@ import { withTransforms } from './replay.ts'
 import type { Replayer } from './replayer.ts'
 import { findPathWarnings, type PathWarning } from './path-warnings.ts'
 import { buildTypedHead, listSamples } from './samples.ts'
+import { listLearntPaths } from './learnt-paths.ts'
+import { listShapeRows } from './shape-rows.ts'
+import type { LearntPaths, ShapeFields } from '../model/api/shapes.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { StoreReader } from '../store/store.ts'
 
@@ -39,6 +42,10 @@ export type HookBench = {
   samples(hook: string): Promise<SampleFields[]>
   /** Of the live generation. */
   pathWarnings(): Promise<readonly PathWarning[]>
+  /** What the gateway has learnt about payloads; see `listShapeRows`. */
+  shapes(query: Parameters<typeof listShapeRows>[1]): Promise<ShapeFields[]>
+  /** What templates of the live generation can read; see `listLearntPaths`. */
+  paths(query: Parameters<typeof listLearntPaths>[1]): Promise<LearntPaths>
   /** Writes a fixture; see `capture` of the replayer. */
   capture(request: TypedRequest, asked: Parameters<Replayer['capture']>[1]): Promise<CapturedFields>
   /** Undefined: the configuration is not changed from outside. */
@@ -127,6 +134,8 @@ export function createHookBench(parts: {
     tryKept: (draft, query) => inOrder(() => tryDraft(draft, { edited: edited(), store, query, newId })),
     checkDraft: (hook, draft) => void withDraft(edited(), hook, draft),
     pathWarnings: () => findPathWarnings({ dir, store, generation: current(), mostKept: 0 }),
+    shapes: (query) => listShapeRows({ store, generation: current() }, query),
+    paths: (query) => listLearntPaths({ dir, store, generation: current() }, query),
     samples: (hook) => listSamples({ dir, generation: current(), store }, normalizeHookName(hook)),
     capture: (request, asked) => parts.capture(buildStored(request), asked),
     saveTemplate: parts.savesTemplates ? (template) => inOrder(() => saveTemplate({ dir, env }, template)) : undefined,

@@ -1,12 +1,13 @@
 // What changed in the payloads of an event, and when: fields that are new, kinds that are new, and fields that do not come any more.
 import { walk } from './places.ts'
-import { countSeen, type Shape } from './shape.ts'
+import { countSeen, type Kind, type Shape } from './shape.ts'
 
-/** `at`: milliseconds since the epoch. */
+/** `at`: milliseconds since the epoch. `kind`: the one that is new. */
 export type ShapeChange = {
   readonly at: number
   readonly what: 'new-field' | 'new-kind' | 'gone'
   readonly path: string
+  readonly kind?: Kind
   readonly text: string
 }
 
@@ -28,7 +29,7 @@ export function listShapeChanges(root: Shape, since: number): ShapeChange[] {
       return
     }
     for (const [kind, { first: at }] of shape.kinds) {
-      if (at >= since) changes.push({ at, what: 'new-kind', path, text: `${path} is now sometimes ${kind}` })
+      if (at >= since) changes.push({ at, what: 'new-kind', path, kind, text: `${path} is now sometimes ${kind}` })
     }
     const lastAt = readLast(shape)
     if (lastAt >= since && isGone(shape, last)) {

@@ -47,6 +47,8 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/api/attention'],
   ['GET', '/api/hooks'],
   ['GET', '/api/samples'],
+  ['GET', '/api/shapes'],
+  ['GET', '/api/paths'],
   ['POST', '/api/try'],
   ['POST', '/api/send'],
   ['POST', '/api/fixtures'],

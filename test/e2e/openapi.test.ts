@@ -152,6 +152,8 @@ describe('the answers of a real gateway', () => {
     ])
       await check(`get /api/${path}`)
     await check('get /api/samples', {}, { query: '?hook=plain' })
+    await expect.poll(async () => (await check('get /api/shapes'))['shapes']).not.toEqual([])
+    await check('get /api/paths', {}, { query: '?hook=plain' })
     const { sessions } = (await check('get /api/sessions')) as { sessions: { sessionKey: string }[] }
     expect(sessions).not.toEqual([])
     await check('get /api/sessions/{key}', { key: sessions[0]?.sessionKey ?? '' })

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
+import type { ShapeFields } from '../../src/model/api/shapes.ts'
 import { silentLog } from '../../src/model/log.ts'
 import { runCommand } from './command.ts'
 import { gatewayToken, hookToken, startGateway, writeConfig } from './gateway.ts'
@@ -166,5 +167,58 @@ test(
     expect(listAlerts()).toHaveLength(1)
     expect(listAlerts()[0]).toContain('the hook "orders": "customer.name" is missing in the last')
     expect(listAlerts()[0]).not.toContain('Ada')
+  },
+)
+
+test(
+  'the API shows what was learnt, and for each change a kept request of which one call makes a fixture',
+  { timeout: 120_000 },
+  async () => {
+    const files = { 'hooks/transforms/orders.ts': 'export default () => ({ message: "An order" })' }
+    const mappings = [{ id: 'orders', match: { path: 'orders' }, transform: { module: 'orders.ts' }, deliver: false }]
+    let now = Date.UTC(2026, 0, 2)
+    const config = { hooks: { retain: 100, mappings } }
+    const gateway = await startInside({ config, files, development: true, clock: () => now })
+    const headers = { authorization: `Bearer ${gatewayToken}` }
+    const ask = async (path: string, method = 'GET') =>
+      (await (await fetch(`${gateway.adminUrl}${path}`, { method, headers })).json()) as Record<string, unknown>
+    const list = async (query = '') => (await ask(`/api/shapes?hook=orders${query}`))['shapes'] as ShapeFields[]
+    const until = (requests: number) => expect.poll(async () => (await list())[0]?.requests ?? 0).toBe(requests)
+    for (let id = 0; id < 10; id += 1) await send(gateway, { id, total: 1, note: 'Ada' })
+    await until(10)
+    now += 60_000
+    const changedAt = new Date(now).toISOString()
+    await send(gateway, { id: 11, total: '1 EUR', note: 'Ada' })
+    await send(gateway, { id: 12, total: 2, note: 'Ada', lines: [{ title: 'Lamp' }] })
+    await send(gateway, { id: 13, total: 3, note: 'Ada' })
+    await until(13)
+
+    const [shape] = await list(`&since=${changedAt}`)
+    const read = async (id: string | null | undefined) =>
+      JSON.parse(String((await ask(`/api/deliveries/${id}/request`))['body'])) as { id: number }
+    expect(shape?.changes.map(({ text }) => text)).toEqual(['total is now sometimes string', 'lines is new: array'])
+    expect((await read(shape?.changes[0]?.example)).id).toBe(11)
+    expect((await read(shape?.changes[1]?.example)).id).toBe(12)
+    expect((await read(shape?.example)).id).toBe(13)
+    expect(JSON.stringify(shape)).not.toContain('Ada')
+    expect(await ask(`/api/deliveries/${shape?.changes[0]?.example}/capture`, 'POST')).toMatchObject({
+      ok: true,
+      module: 'orders.ts',
+      decision: 'accept',
+    })
+
+    expect(await ask('/api/paths?hook=orders')).toMatchObject({
+      requests: 14,
+      paths: expect.arrayContaining([
+        { path: 'total', kinds: ['number', 'string'], count: 14 },
+        { path: 'lines[0].title', kinds: ['string'], count: 1 },
+      ]),
+    })
+    expect(await ask('/api/paths?hook=nothing')).toEqual({ ok: true, requests: 0, paths: [] })
+    expect(await ask('/api/paths')).toMatchObject({ ok: false, code: 'usage-invalid' })
+    expect(await ask('/api/shapes?since=yesterday')).toMatchObject({ ok: false, code: 'usage-invalid' })
+    await gateway.stop()
+    const rows = (await runCommand(['shapes', 'orders', '--since', changedAt, '--json'], { dir: gateway.dir })).json()
+    expect(rows).toEqual([shape])
   },
 )

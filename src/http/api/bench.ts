@@ -26,6 +26,7 @@ import { signAsSender } from '../../deliveries/own-signature.ts'
 import { toIsoTime } from '../../deliveries/records.ts'
 import { resolveTransformsRoot } from '../../transforms/root.ts'
 import type { CapturedFields, ShadowFields } from '../../model/api/replay.ts'
+import type { LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
 import type { AdminReplayer } from './replays.ts'
 import { maxReplays } from '../../model/replay.ts'
 import type { KeptQuery } from '../../store/queries.ts'
@@ -45,6 +46,9 @@ export type AdminBench = {
   samples(hook: string): Promise<SampleFields[]>
   /** Paths in templates and conditions that no known request has; see `path-warnings.ts` of `replay/`. */
   pathWarnings(): Promise<readonly { readonly mappingId: string; readonly text: string }[]>
+  /** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
+  shapes(query: { readonly hook: string | undefined; readonly since: number | undefined }): Promise<ShapeFields[]>
+  paths(query: { readonly hook: string; readonly mappingId: string | undefined }): Promise<LearntPaths>
   /** Writes a fixture; see `capture` of the replayer. */
   capture(
     request: TypedRequest,

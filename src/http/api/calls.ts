@@ -9,6 +9,7 @@ import * as operations from '../../model/api/operations.ts'
 import { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import { RunResource } from '../../model/api/run.ts'
 import * as sessions from '../../model/api/sessions.ts'
+import { LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
 import type { AdminRight } from '../../model/config/tokens.ts'
 import { AnyTryBody, FixtureBody, TemplateBody, TypedBody } from './bench.ts'
 import { EditedBody } from './deliveries.ts'
@@ -204,6 +205,19 @@ export const calls: readonly Call[] = [
       hook: 'The hook.',
     },
   ),
+  read(
+    '/api/shapes',
+    'Lists the events that came in, and what changed in their payloads.',
+    object({ shapes: list(ShapeFields) }),
+    {
+      ...hook,
+      since: 'Only changes since then, in ISO 8601.',
+    },
+  ),
+  read('/api/paths', 'Lists the paths that templates of a hook can read.', LearntPaths, {
+    hook: 'The hook.',
+    mappingId: 'Only of the requests that the mapping with this id may get.',
+  }),
   change(
     'operate',
     '/api/try',

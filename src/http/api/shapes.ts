@@ -1,0 +1,24 @@
+// Routes of the admin API for the payloads of hooks: what was learnt about them, and what templates can read.
+import type Router from '@koa/router'
+import { normalizeHookName } from '../../model/config/mapping-rules.ts'
+import { Problem } from '../../model/problem.ts'
+import type { Guards } from '../operator.ts'
+import type { AdminBench } from './bench.ts'
+import { readMoment, readParameter } from './query.ts'
+import { reply } from './reply.ts'
+
+export function addShapeRoutes(
+  router: Router,
+  guards: Guards,
+  { bench }: { readonly bench: Pick<AdminBench, 'shapes' | 'paths'> },
+): void {
+  router.get('/api/shapes', guards.read, async (ctx) => {
+    const hook = readParameter(ctx, 'hook')
+    reply(ctx, { shapes: await bench.shapes({ hook, since: readMoment(ctx, 'since') }) })
+  })
+  router.get('/api/paths', guards.read, async (ctx) => {
+    const hook = readParameter(ctx, 'hook')
+    if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
+    reply(ctx, await bench.paths({ hook: normalizeHookName(hook), mappingId: readParameter(ctx, 'mappingId') }))
+  })
+}

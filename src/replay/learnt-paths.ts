@@ -1,0 +1,72 @@
+// The paths that the templates of a hook can read, as the known requests show them: to complete what an author types.
+import type { LearntPaths } from '../model/api/shapes.ts'
+import type { CompiledMapping } from '../pipeline/compile.ts'
+import { mayMatch } from '../pipeline/reads.ts'
+import { listReadPaths } from '../pipeline/template.ts'
+import { type NamedShape, readRequests } from '../shapes/event-shape.ts'
+import { renderPath } from '../shapes/places.ts'
+import { countSeen, type Kind, type Shape } from '../shapes/shape.ts'
+import { collectShapes, type ShapeParts } from './payload-shapes.ts'
+
+const mostPaths = 5_000
+
+type Steps = readonly (string | number)[]
+type Known = { readonly kinds: Set<Kind>; count: number }
+
+/** `mappingId`: only of the requests that this mapping may get. An unknown one gets those of the hook. */
+export async function listLearntPaths(
+  parts: ShapeParts,
+  { hook, mappingId }: { readonly hook: string; readonly mappingId: string | undefined },
+): Promise<LearntPaths> {
+  const mapping = parts.generation.mappings.find(({ id }) => id === mappingId)
+  return mergePaths(chooseShapes(await collectShapes({ ...parts, mostKept: 0 }, hook), mapping))
+}
+
+function chooseShapes(shapes: readonly NamedShape[], mapping: CompiledMapping | undefined): readonly NamedShape[] {
+  return mapping === undefined ? shapes : shapes.filter((shape) => mayMatch(mapping.mapping, shape))
+}
+
+function mergePaths(shapes: readonly NamedShape[]): LearntPaths {
+  const known = new Map<string, Known>()
+  for (const { shape } of shapes) {
+    visit(shape, [], (steps, field) => {
+      const path = renderExpression(steps)
+      if (path === undefined || (known.size >= mostPaths && !known.has(path))) return
+      const found = known.get(path) ?? { kinds: new Set(), count: 0 }
+      known.set(path, found)
+      for (const kind of field.kinds.keys()) found.kinds.add(kind)
+      found.count += countSeen(field)
+    })
+  }
+  return {
+    requests: shapes.reduce((sum, shape) => sum + readRequests(shape).count, 0),
+    paths: [...known].map(([path, { kinds, count }]) => ({ path, kinds: [...kinds], count })),
+  }
+}
+
+/** Calls `take` for each place that a path can name: the keys of a map are not known. Of a list, the path of its first item. */
+function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shape: Shape) => void): void {
+  const below = (step: string | number, shape: Shape) => {
+    const inner = [...steps, step]
+    take(inner, shape)
+    visit(shape, inner, take)
+  }
+  for (const [key, field] of fields) below(key, field)
+  if (items !== undefined) below(0, items)
+}
+
+/** The path in a placeholder; undefined if a template cannot name it. `{{event}}` is not the field `event`, which is `{{payload.event}}`. */
+function renderExpression(steps: Steps): string | undefined {
+  const plain = renderPath(steps)
+  return [plain, `payload.${plain}`].find((text) => readsOnly(text, steps))
+}
+
+function readsOnly(text: string, steps: Steps): boolean {
+  if (text === 'body') return false
+  try {
+    const [read, ...others] = listReadPaths(`{{${text}}}`)
+    return read !== undefined && others.length === 0 && JSON.stringify(read.path) === JSON.stringify(steps)
+  } catch {
+    return false
+  }
+}

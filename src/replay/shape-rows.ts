@@ -1,0 +1,106 @@
+// What the gateway has learnt about the payloads of each event, what changed in them, and a kept request that shows each change.
+import { buildDelivery } from '../deliveries/delivery.ts'
+import { toIsoTime } from '../deliveries/records.ts'
+import { readShapes } from '../deliveries/shapes/stored.ts'
+import type { ShapeFields } from '../model/api/shapes.ts'
+import { readPayload } from '../model/parse-body.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { toHookLabel } from '../pipeline/hook.ts'
+import { listShapeChanges, type ShapeChange } from '../shapes/changes.ts'
+import { createEventShape, type EventKey, type EventShape, learnPayload, readRequests } from '../shapes/event-shape.ts'
+import { listPlaces } from '../shapes/places.ts'
+import type { Kind } from '../shapes/shape.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import type { StoreReader } from '../store/store.ts'
+
+const pageSize = 25
+/** Of the newest kept requests, for examples. */
+const mostRead = 200
+const mostReadBytes = 16_000_000
+
+type RowParts = {
+  readonly generation: Generation
+  readonly store: Pick<StoreReader, 'cursors' | 'kept'>
+}
+
+/** `hook`: undefined for all. `since`: milliseconds since the epoch; undefined for all changes. */
+type RowQuery = { readonly hook: string | undefined; readonly since: number | undefined }
+
+export async function listShapeRows(parts: RowParts, { hook, since }: RowQuery): Promise<ShapeFields[]> {
+  const found = await readShapes(parts.store, hook)
+  const examples = found.length === 0 ? [] : await readExamples(parts, hook)
+  return found.map((each) => {
+    const own = examples.filter(({ key }) => key === toKey(each))
+    const { count, first, last } = readRequests(each)
+    const changes = listShapeChanges(each.shape, since ?? first + 1)
+    return {
+      hook: each.hook,
+      source: each.source || null,
+      event: each.event || null,
+      requests: count,
+      firstAt: toIsoTime(first),
+      lastAt: toIsoTime(last),
+      example: own[0]?.deliveryId ?? null,
+      fields: listPlaces(each.shape),
+      changes: changes.map((change) => ({
+        at: toIsoTime(change.at),
+        what: change.what,
+        path: change.path,
+        text: change.text,
+        example: own.find(({ places }) => isShownBy(change, places))?.deliveryId ?? null,
+      })),
+    }
+  })
+}
+
+type Example = {
+  readonly deliveryId: string
+  readonly key: string
+  readonly places: ReadonlyMap<string, readonly Kind[]>
+}
+
+/** The newest first. */
+async function readExamples({ generation, store }: RowParts, hook: string | undefined): Promise<Example[]> {
+  const examples: Example[] = []
+  const among = hook === undefined || hook === '*' ? {} : { hook }
+  let before: string | undefined
+  let bytes = 0
+  for (let left = mostRead; left > 0 && bytes < mostReadBytes; left -= pageSize) {
+    const page = await store.kept({ ...among, before, limit: pageSize })
+    for (const kept of page) {
+      bytes += kept.request?.body.byteLength ?? 0
+      examples.push(...readExample(generation, kept))
+    }
+    if (page.length < pageSize) break
+    before = page.at(-1)?.deliveryId
+  }
+  return examples
+}
+
+function readExample(generation: Generation, { deliveryId, receivedAt, request }: KeptDelivery): Example[] {
+  if (request === undefined) return []
+  try {
+    const { head, body } = request
+    const hook = generation.hook(head.path)
+    const delivery = buildDelivery(head, body, { hook, id: deliveryId, receivedAt })
+    const { source, event } = delivery
+    const label = toHookLabel(hook, head.path)
+    const learnt = createEventShape({ hook: label, ...(source && { source }), ...(event && { event }) })
+    learnPayload(learnt, readPayload(delivery.body), receivedAt)
+    const places = new Map(listPlaces(learnt.shape).map(({ path, kinds }) => [path, kinds]))
+    return [{ deliveryId, key: toKey(learnt), places }]
+  } catch {
+    // a body that the mappings do not accept any more
+    return []
+  }
+}
+
+function isShownBy({ what, path, kind }: ShapeChange, places: Example['places']): boolean {
+  const kinds = places.get(path)
+  if (what === 'gone') return kinds === undefined
+  return kinds !== undefined && (kind === undefined || kinds.includes(kind))
+}
+
+function toKey({ hook, source, event }: EventKey | EventShape): string {
+  return JSON.stringify([hook, source, event])
+}
