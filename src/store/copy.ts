@@ -70,6 +70,7 @@ export const copiedTables: readonly CopiedTable[] = [
       ended_by: 'text',
       labels: 'text',
       flow: 'integer',
+      queued_again: 'integer',
       budget: 'text',
       steps: 'text',
       posts: 'text',

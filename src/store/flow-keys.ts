@@ -9,7 +9,7 @@ export type NewFlowJob = {
   readonly id: string
   readonly createdAt: number
   readonly isQueued: boolean
-  /** True: the job was dead and was queued again. */
+  /** True: the job was dead, and an operator queued it again. */
   readonly isQueuedAgain: boolean
   readonly ring: string
   readonly key: string
@@ -26,7 +26,7 @@ export type Known = {
   readonly firstAt: number
   /** Of the first job that waits: its seq, and whether it was queued again. */
   readonly head: number | undefined
-  readonly isTried: boolean
+  readonly isQueuedAgain: boolean
   /** Whether it has a job that waits or runs. */
   readonly isBusy: boolean
 }
@@ -45,9 +45,9 @@ export type KeyGroup = {
 export const toName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JSON.stringify([ring, key])
 
 /** Whether the first job that waits is a retry, which waits for its own time. */
-const waitsForRetry = ({ known, newest }: KeyGroup) => known?.isTried === true && newest.settings.onNew !== 'replace'
-/** Whether a job of the key waits that was not tried. */
-const isWaiting = (group: KeyGroup) => waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isTried)
+const waitsForRetry = ({ known, newest }: KeyGroup) => known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
+/** Whether a job of the key waits that was not queued again. */
+const isWaiting = (group: KeyGroup) => waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isQueuedAgain)
 /** Whether the key stays as it is: one whose turn is due already does not wait again. */
 const isUnmoved = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
 
@@ -64,8 +64,7 @@ export function isReviewed(group: KeyGroup): boolean {
 /** With `gather`, the newest job may start before the time of a retry: the claim looks again at which one is next. */
 export const toReviewed = ({ known, newest, kept }: KeyGroup): Row => ({
   flow: known?.id ?? null,
-  run_at: 0,
-  created_at: newest.settings.onNew === 'gather' || kept[0]?.isQueuedAgain === true ? 1 : 0,
+  queued_again: newest.settings.onNew === 'gather' || kept[0]?.isQueuedAgain === true ? 1 : 0,
 })
 
 /** Writes the rows of keys that got jobs. Returns the ids of new ones by name. */

@@ -64,7 +64,7 @@ export function readFlowSettings(row: Row): FlowSettings {
 }
 
 /** What `reviewKeys` needs of the ended jobs. */
-export const reviewed = 'flow, run_at, created_at'
+export const reviewed = 'flow, queued_again'
 
 /**
  * After queued jobs were ended: the next job of their key may have another session. If the ended one was queued again before, its key may
@@ -72,9 +72,9 @@ export const reviewed = 'flow, run_at, created_at'
  */
 export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
   const keys = new Map<number, number>()
-  for (const { flow, run_at: runAt, created_at: createdAt } of ended) {
+  for (const { flow, queued_again: again } of ended) {
     const id = Number(flow ?? 0)
-    if (id !== 0) keys.set(id, keys.get(id) === 1 || runAt !== createdAt ? 1 : 0)
+    if (id !== 0) keys.set(id, keys.get(id) === 1 || again === 1 ? 1 : 0)
   }
   if (keys.size === 0) return
   const sql = `UPDATE flow_keys SET state = 'ready', blocker = NULL FROM (${rows('$1', { key_id: 'bigint', was_tried: 'bigint' })}) r

@@ -27,9 +27,8 @@ const sortedAtOnce = 100
 
 /** With the keys of the jobs, so that the number of statements does not depend on the number of keys. */
 const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line, k.due_at, k.first_at, h.seq AS head,
-    CASE WHEN h.run_at <> h.created_at THEN 1 ELSE 0 END AS tried,
-    CASE WHEN EXISTS (SELECT 1 FROM jobs b WHERE b.flow = k.id AND b.ended_at IS NULL) THEN 1 ELSE 0 END AS busy
-  FROM (SELECT j.seq, j.id, j.delivery_seq, j.created_at, j.run_at, j.state, j.labels, f.ring, f.key, f.settings
+    h.queued_again AS head_again, CASE WHEN EXISTS (SELECT 1 FROM jobs b WHERE b.flow = k.id AND b.ended_at IS NULL) THEN 1 ELSE 0 END AS busy
+  FROM (SELECT j.seq, j.id, j.delivery_seq, j.created_at, j.queued_again, j.state, j.labels, f.ring, f.key, f.settings
       FROM jobs j JOIN job_flow f ON f.job_seq = j.seq WHERE j.flow = 0 AND j.ended_at IS NULL ORDER BY j.seq LIMIT ${sortedAtOnce}) u
     LEFT JOIN flow_keys k ON k.ring = u.ring AND k.key = u.key
     LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM jobs q
@@ -80,7 +79,7 @@ function toNewJob(row: Row): NewFlowJob {
     id: String(row['id']),
     createdAt: Number(row['created_at']),
     isQueued: row['state'] === 'queued',
-    isQueuedAgain: row['run_at'] !== row['created_at'],
+    isQueuedAgain: row['queued_again'] === 1,
     ring: String(row['ring']),
     key: String(row['key']),
     labels: String(row['labels'] ?? '[]'),
@@ -97,7 +96,7 @@ function readKnown(row: Row): Known | undefined {
     dueAt: Number(row['due_at']),
     firstAt: Number(row['first_at']),
     head: row['head'] === null ? undefined : Number(row['head']),
-    isTried: row['tried'] === 1,
+    isQueuedAgain: row['head_again'] === 1,
     isBusy: row['busy'] === 1,
   }
 }
@@ -169,7 +168,7 @@ function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowCla
     supersededReason,
   )
   // those that had to wait for a retry have given the key their quiet period already
-  return ended.map((job) => ({ ...job, run_at: job['created_at'] ?? null }))
+  return ended.map((job) => ({ ...job, queued_again: 0 }))
 }
 
 /** Writes the keys of new jobs that become turns, and of those that run already. `find`: the key of a group, if it has one. */

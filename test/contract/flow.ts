@@ -62,6 +62,31 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([a])
     })
 
+    test('a dead job that is queued again in the millisecond of its creation does not wait for the retry of a newer one', async () => {
+      const { store, clock } = stage()
+      const [a, b] = [flowJob({}), flowJob({})]
+      for (const job of [a, b]) await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'dead', error: 'broken' } })
+      const [second] = await claim()
+      await store.report(sure(second), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
+      expect([first?.id, second?.id]).toEqual([a.id, b.id])
+      expect(await store.requeue(a.id)).toBe(true)
+      expect(await due()).toEqual([a.id])
+    })
+
+    test('replace: the quiet period begins anew after a turn that was queued again in the millisecond of its creation', async () => {
+      const { store, clock } = stage()
+      await store.append(newDelivery({ at: clock(), jobs: [flowJob({ onNew: 'replace' })] }))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'release' } })
+      const newest = flowJob({ onNew: 'replace', delay: '10s' })
+      await store.append(newDelivery({ at: clock(), jobs: [newest] }))
+      expect(await due()).toEqual([])
+      clock.advance(10_000)
+      expect(await due()).toEqual([newest.id])
+    })
+
     test('a turn that gathers is not tried again before its time, even if an operator retries an older one', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ onNew: 'gather' }))

@@ -61,6 +61,7 @@ type Work = {
   end: { state: JobState; by?: string | undefined } | undefined
   attempts: number
   runAt: number
+  isQueuedAgain: boolean
   /** The end of the period of the budget that it waits for. */
   budgetUntil: number | undefined
   hasStep: boolean
@@ -158,7 +159,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
 
   /** Its key looks again when it is due, and then the later jobs of the key do not wait for a quiet period any more. */
   function queueAgain(work: Work, runAt: number): void {
-    Object.assign(work, { state: 'queued', runAt, until: 0 })
+    Object.assign(work, { state: 'queued', runAt, isQueuedAgain: true, until: 0 })
     const wait = waits.get(work.name)
     if (wait !== undefined) wait.isOver = true
   }
@@ -208,8 +209,8 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   function wait(first: Work, group: readonly Work[], newest: Work, head: Work | undefined): void {
     const { delayMs, maxDelayMs, onNew } = newest.ring?.settings ?? ({} as FlowSettings)
     const known = waits.get(newest.name)
-    const isRetry = head !== undefined && head.runAt !== head.createdAt && onNew !== 'replace'
-    const isNew = head !== undefined && head.runAt === head.createdAt
+    const isRetry = head !== undefined && head.isQueuedAgain && onNew !== 'replace'
+    const isNew = head !== undefined && !head.isQueuedAgain
     if (isRetry || (isNew && known?.isOver === true)) return
     const firstAt = isNew && known !== undefined ? known.firstAt : first.createdAt
     let dueAt = isNew && known !== undefined ? known.dueAt : Infinity
@@ -424,6 +425,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       end: undefined,
       attempts: 0,
       runAt: createdAt,
+      isQueuedAgain: false,
       budgetUntil: undefined,
     } as const
     const rest = { hasStep: false, isCounted: false, fence: 0, until: 0, mustEnd: undefined, gathered: [] }
@@ -639,7 +641,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     if (work === undefined) return
     expect(await pick(stores).requeue(work.id)).toBe(true)
     const state = work.ring === undefined ? 'queued' : 'new'
-    Object.assign(work, { state, end: undefined, attempts: 0, runAt: clock(), fence: 0 })
+    Object.assign(work, { state, end: undefined, attempts: 0, runAt: clock(), isQueuedAgain: true, fence: 0 })
     unfinished.push(work)
   }
 
@@ -698,7 +700,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
       if (isHeld(work) || work.budgetUntil !== undefined) return []
       const wait = waits.get(work.name)
       if (work.runAt > clock()) return [work.runAt]
-      return wait !== undefined && !wait.isOver && work.runAt === work.createdAt ? [wait.dueAt] : []
+      return wait !== undefined && !wait.isOver && !work.isQueuedAgain ? [wait.dueAt] : []
     })
     if (moments.length === 0) return
     expect(await stores[0].nextDueInMs(), 'the next look').toBeLessThanOrEqual(Math.min(...moments) - clock())

@@ -123,8 +123,8 @@ async function hold(query: Query, seq: number, { afterMs, reason, budget, now }:
   const [ending] = await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)
   if (ending !== undefined) return void (await query(endAsAsked(now, 'j.seq = $1'), seq))
   await query(
-    `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, last_error = $2, run_at = ${now} + $3::bigint, budget = $4,
-      ${leaveLane} WHERE seq = $1`,
+    `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, last_error = $2, run_at = ${now} + $3::bigint,
+      budget = $4, ${leaveLane} WHERE seq = $1`,
     seq,
     reason,
     afterMs,

@@ -105,7 +105,8 @@ async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): P
 /** A job whose lease expired waits for its turn again. Returns whether there was one. */
 async function requeueExpired(query: Query, now: string): Promise<boolean> {
   const sql = `WITH lost AS (SELECT seq FROM jobs j WHERE ${isLapsed(now)} FOR UPDATE SKIP LOCKED)
-    UPDATE jobs SET state = 'queued', gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1, run_at = ${now}
+    UPDATE jobs SET state = 'queued', queued_again = 1, gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1,
+      run_at = ${now}
     FROM lost WHERE jobs.seq = lost.seq RETURNING jobs.flow, jobs.run_at`
   const requeued = await query(sql, leaseLost)
   await reopenFlows(query, requeued)
@@ -192,7 +193,7 @@ export async function makeDue(query: Query, standsFor: string, now: string): Pro
 
 export async function requeue(query: Query, id: string, now: string): Promise<boolean> {
   const [job] = await query(
-    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, run_at = ${now},
+    `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, run_at = ${now},
       gate = CASE WHEN flow IS NULL THEN 0 ELSE 3 END, lane = CASE WHEN flow IS NULL THEN lane END, flow = CASE WHEN flow IS NULL THEN NULL ELSE 0 END
       WHERE id = $1 AND state = 'dead' RETURNING seq`,
     id,

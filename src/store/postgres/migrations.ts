@@ -217,6 +217,8 @@ const migrations: readonly string[] = [
   budgetsSchema,
   deletionSchema,
   auditSchema,
+  `ALTER TABLE jobs ADD COLUMN queued_again smallint NOT NULL DEFAULT 0;
+    UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

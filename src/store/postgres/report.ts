@@ -139,14 +139,14 @@ async function endAttempt(query: Query, { held, what, now, isNewStep }: Ending):
       return
     case 'release':
       await query(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, run_at = ${now}, ${leaveLane} WHERE seq = $1`,
+        `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, run_at = ${now}, ${leaveLane} WHERE seq = $1`,
         seq,
       )
       return await returnToFlow(query, seq)
     case 'retry':
       await query(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + $2::int, last_error = $3,
-          run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}), ${leaveLane} WHERE seq = $1`,
+        `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + $2::int,
+          last_error = $3, run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}), ${leaveLane} WHERE seq = $1`,
         seq,
         outcome.counted === false ? 0 : 1,
         outcome.error,

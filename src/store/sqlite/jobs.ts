@@ -18,7 +18,7 @@ const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
 /** The columns of `jobs` that outlive an owner, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
     j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
-    j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.budget, d.id AS delivery_id
+    j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
 /** As a job, a wake in the row of its delivery precedes all jobs that have a row, in the order of the deliveries. */
@@ -26,8 +26,8 @@ export const wakeOffset = 2 ** 52
 /** Such wakes, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
     settled_at AS run_at, settled_at AS ended_at, NULL AS locked_until, NULL AS last_error, NULL AS failing_since,
-    NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, NULL AS budget, wake_steps AS steps,
-    '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
+    NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, 0 AS queued_again, NULL AS budget,
+    wake_steps AS steps, '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
     seq AS delivery_seq, id AS delivery_id
   FROM deliveries`
 
@@ -132,8 +132,8 @@ function requeueRunning(db: Database, expired: readonly Row[], at: number): void
   for (const job of expired) if (job['must_end'] === 1) endAsAsked(db, job, at)
   for (const { seq = null, lane = null } of running) {
     db.run(
-      `UPDATE jobs SET state = 'queued', locked_until = NULL, attempts = attempts + 1, last_error = ?, run_at = ?, gate = ?
-        WHERE seq = ?`,
+      `UPDATE jobs SET state = 'queued', queued_again = 1, locked_until = NULL, attempts = attempts + 1, last_error = ?, run_at = ?,
+        gate = ? WHERE seq = ?`,
       leaseLost,
       at,
       toGate(lane),
@@ -226,7 +226,7 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
       return
     case 'release':
       db.run(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, run_at = ?, gate = ? WHERE seq = ?`,
+        `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, run_at = ?, gate = ? WHERE seq = ?`,
         at,
         toGate(lane),
         seq,
@@ -235,8 +235,8 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
       break
     case 'retry':
       db.run(
-        `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + ?, last_error = ?, run_at = ?, gate = ?,
-          failing_since = coalesce(failing_since, ?) WHERE seq = ?`,
+        `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + ?, last_error = ?,
+          run_at = ?, gate = ?, failing_since = coalesce(failing_since, ?) WHERE seq = ?`,
         outcome.counted ? 1 : 0,
         outcome.error,
         at + outcome.afterMs,

@@ -16,7 +16,7 @@ import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
  *
  * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was given back.
  * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at. At most one unfinished
- * job of a lane has a gate other than 1. jobs.stands_for is set for tasks only.
+ * job of a lane has a gate other than 1. jobs.stands_for is set for tasks only. jobs.queued_again: 1 after it ran, or died, and was queued.
  *
  * events_waiting contains consumed_at, which is always NULL there, because SQLite otherwise reads every row of the table.
  * Wide columns come last, because SQLite reads a row only up to the last column that a statement needs.
@@ -204,6 +204,8 @@ const migrations: readonly string[] = [
   'ALTER TABLE deliveries ADD COLUMN recovered INTEGER',
   budgetsSchema,
   auditSchema,
+  `ALTER TABLE jobs ADD COLUMN queued_again INTEGER NOT NULL DEFAULT 0;
+    UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

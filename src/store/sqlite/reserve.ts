@@ -40,7 +40,7 @@ function queueAgain(
 ): void {
   if (db.get('SELECT 1 FROM endings WHERE job_seq = ?', seq) !== undefined) return endAsAsked(db, { seq, lane }, at)
   db.run(
-    `UPDATE jobs SET state = 'queued', fence = 0, locked_until = NULL, last_error = ?, run_at = ?, gate = ?, budget = ? WHERE seq = ?`,
+    `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, last_error = ?, run_at = ?, gate = ?, budget = ? WHERE seq = ?`,
     reason,
     at + afterMs,
     lane === null ? 2 : 1,

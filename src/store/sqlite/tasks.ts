@@ -31,7 +31,8 @@ export function requeue(db: Database, { id, at }: OperationOf<'requeue'>): boole
   const lane = job['flow'] === null ? (job['lane'] ?? null) : null
   closeLane(db, lane)
   db.run(
-    `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, posts = ${sentPosts}, run_at = ?, gate = CASE WHEN flow IS NULL THEN ? ELSE 3 END WHERE seq = ?`,
+    `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, attempts = 0, failing_since = NULL, ended_at = NULL, posts = ${sentPosts},
+      run_at = ?, gate = CASE WHEN flow IS NULL THEN ? ELSE 3 END WHERE seq = ?`,
     at,
     toGate(lane),
     seq,
