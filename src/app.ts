@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { createEffects, type EffectsOptions } from './jobs/jobs.ts'
 import { buildPrompt } from './jobs/prompt.ts'
 import { createHookBench } from './replay/bench.ts'
-import { createPathWarner } from './replay/path-warnings.ts'
+import { createMappingWarner } from './replay/path-warnings.ts'
 import { createReplayer } from './replay/replayer.ts'
 import { createShadows } from './replay/shadow.ts'
 import { createLive } from './reload/reload.ts'
@@ -220,7 +220,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. What follows a new generation, and a module that may be called again.
-  live.onSwap(createPathWarner({ dir, store, log }))
+  live.onSwap(createMappingWarner({ dir, store, log }))
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { retryable, retired }) => {
     level = next.config.server.log

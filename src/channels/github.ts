@@ -2,9 +2,8 @@
 // https://docs.github.com/en/rest/issues/comments and https://docs.github.com/en/rest/commits/statuses
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
-import { toMarker } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
+import { type CommentPage, clocksDifferMs, findMarked, pageSize, Posted, splitComment, toCommentBody } from './forge.ts'
 import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
 import { createGitHubCredential } from './github-token.ts'
 import {
@@ -15,23 +14,13 @@ import {
   sendJson,
   toFailureBeforePost,
 } from './http.ts'
-import { render } from './markdown.ts'
-import { forgeMarkdown } from './markup.ts'
 
-/** GitHub takes 65,536 characters. */
-const limit = 60_000
-const pageSize = 100
-/** The maximum number of pages of comments that are searched for a marker: only those since the first attempt. */
-const maxPages = 20
-/** The clock of GitHub may be behind that of this machine. */
-const clocksDifferMs = 600_000
 const maxDescriptionChars = 140
 
 /** The owner `..` or the repository `.` would be resolved as a part of the path of the URL, so that another endpoint is called. */
 const recipient = /^((?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}#)[\w.-]+)#(\d{1,18})$/
 const commitName = /^((?!\.{1,2}\/)[\w.-]+\/(?!\.{1,2}@)[\w.-]+)@([\da-f]{7,64})$/i
 
-const Id = z.object({ id: z.int() })
 const Comments = z.array(z.object({ id: z.int(), body: z.string().nullish() }))
 const Statuses = z.array(
   z.object({ id: z.int(), context: z.string(), state: z.string(), description: z.string().nullable() }),
@@ -79,16 +68,20 @@ export function createGitHubChannel(
     dedupes: true,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
+    split: splitComment,
     async send({ to = config.to, text, nonce, maybeSince, signal }) {
       const [, repository, number] = recipient.exec(to ?? '') ?? []
       if (repository === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const path = `/issues/${number}/comments`
       return await withCall(repository, signal, async (call) => {
-        const before = maybeSince === undefined ? undefined : await findComment(call, path, { nonce, maybeSince })
-        if (before !== undefined) return before
-        const outcome = await call('POST', path, { body: `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}` })
-        const posted = readSuccess(outcome, Id)
+        if (maybeSince !== undefined) {
+          // only those since the first attempt
+          const recent = `${path}?since=${new Date(maybeSince - clocksDifferMs).toISOString()}`
+          const before = await findMarked(nonce, (page) => readComments(call, recent, page))
+          if (before !== undefined) return before
+        }
+        const outcome = await call('POST', path, { body: toCommentBody(text, nonce) })
+        const posted = readSuccess(outcome, Posted)
         return posted === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(posted.id) }
       })
     },
@@ -107,7 +100,7 @@ export function createGitHubChannel(
         if (last?.state === wanted.state && last.description === wanted.description)
           return { kind: 'sent', id: String(last.id) }
         const outcome = await call('POST', `/statuses/${sha}`, wanted)
-        const set = readSuccess(outcome, Id)
+        const set = readSuccess(outcome, Posted)
         return set === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(set.id) }
       })
     },
@@ -132,22 +125,11 @@ export function createGitHubChannel(
   }
 }
 
-/** The comment that has the marker, or why it cannot be looked up; undefined if there is none. */
-async function findComment(
-  call: Call,
-  path: string,
-  { nonce, maybeSince }: { nonce: string; maybeSince: number },
-): Promise<SendResult | undefined> {
-  const since = new Date(maybeSince - clocksDifferMs).toISOString()
-  for (let page = 1; page <= maxPages; page += 1) {
-    const outcome = await call('GET', `${path}?since=${since}&per_page=${pageSize}&page=${page}`)
-    const comments = readSuccess(outcome, Comments)
-    if (comments === undefined) return toFailureBeforePost(readGitHubFailure(outcome))
-    const found = comments.find(({ body }) => body?.includes(toMarker(nonce)) === true)
-    if (found !== undefined) return { kind: 'sent', id: String(found.id) }
-    if (comments.length < pageSize) return undefined
-  }
-  return undefined
+async function readComments(call: Call, path: string, page: number): Promise<CommentPage> {
+  const outcome = await call('GET', `${path}&per_page=${pageSize}&page=${page}`)
+  const comments = readSuccess(outcome, Comments)
+  if (comments === undefined) return { kind: 'failed', failed: toFailureBeforePost(readGitHubFailure(outcome)) }
+  return { kind: 'page', comments }
 }
 
 function explainRecipient(to: string | undefined): string {

@@ -3,9 +3,8 @@
 import { z } from 'zod'
 import { readRateLimitMs } from '../base/http.ts'
 import type { Channel, CommitStatus, SendResult } from '../model/channel.ts'
-import { toMarker } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
-import { splitMarkdown } from './chunks.ts'
+import { type CommentPage, clocksDifferMs, findMarked, pageSize, Posted, splitComment, toCommentBody } from './forge.ts'
 import {
   type ChannelTools,
   createFailureReader,
@@ -16,16 +15,7 @@ import {
   sendJson,
   toFailureBeforePost,
 } from './http.ts'
-import { render } from './markdown.ts'
-import { forgeMarkdown } from './markup.ts'
 
-/** GitLab takes a million characters. */
-const limit = 60_000
-const pageSize = 100
-/** The maximum number of pages of notes that are searched for a marker, the newest first. */
-const maxPages = 20
-/** The clock of GitLab may be behind that of this machine. */
-const clocksDifferMs = 600_000
 const maxDescriptionChars = 255
 
 /** A part `..` of the path of a project could lead to another endpoint. */
@@ -33,7 +23,6 @@ const project = '((?:(?!\\.{1,2}[/#!@])[\\w.-]+/)+(?!\\.{1,2}[#!@])[\\w.-]+)'
 const recipient = new RegExp(`^${project}([#!])(\\d{1,18})$`)
 const commitName = new RegExp(`^${project}@([\\da-f]{7,64})$`, 'i')
 
-const Id = z.object({ id: z.int() })
 const Notes = z.array(z.object({ id: z.int(), body: z.string(), created_at: z.iso.datetime({ offset: true }) }))
 const Statuses = z.array(
   z.object({ id: z.int(), name: z.string(), status: z.string(), description: z.string().nullish() }),
@@ -89,17 +78,20 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
     dedupes: true,
     to: config.to,
     whyNot: (to = config.to) => (recipient.test(to ?? '') ? undefined : explainRecipient(to)),
-    split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
+    split: splitComment,
     async send({ to = config.to, text, nonce, maybeSince, signal }) {
       const [, path, sign, number] = recipient.exec(to ?? '') ?? []
       if (path === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const call = createCall(signal)
       const kind = sign === '!' ? 'merge_requests' : 'issues'
       const notes = `/projects/${encodeURIComponent(path)}/${kind}/${number}/notes`
-      const before = maybeSince === undefined ? undefined : await findNote(call, notes, { nonce, maybeSince })
-      if (before !== undefined) return before
-      const outcome = await call('POST', notes, { body: `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}` })
-      const posted = readSuccess(outcome, Id)
+      if (maybeSince !== undefined) {
+        const since = maybeSince - clocksDifferMs
+        const before = await findMarked(nonce, (page) => readNotes(call, notes, { page, since }))
+        if (before !== undefined) return before
+      }
+      const outcome = await call('POST', notes, { body: toCommentBody(text, nonce) })
+      const posted = readSuccess(outcome, Posted)
       return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(posted.id) }
     },
     async setStatus({ commit, name, state, description, signal }) {
@@ -115,7 +107,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       if (last.kind === 'failed') return last.failed
       if (last.status === wanted.state && last.description === wanted.description) return { kind: 'sent', id: last.id }
       const outcome = await call('POST', `${api}/statuses/${sha}`, wanted)
-      const set = readSuccess(outcome, Id)
+      const set = readSuccess(outcome, Posted)
       if (set !== undefined) return { kind: 'sent', id: String(set.id) }
       if (!isRefusedTransition(outcome)) return readFailure(outcome)
       // of another run, or of an attempt whose answer was lost: the commit has this state
@@ -125,29 +117,19 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
     },
     async probe(signal) {
       const outcome = await createCall(signal)('GET', '/user')
-      if (readSuccess(outcome, Id) !== undefined) return { ok: true, detail: 'GitLab accepts the token.' }
+      if (readSuccess(outcome, Posted) !== undefined) return { ok: true, detail: 'GitLab accepts the token.' }
       return { ok: false, detail: readFailure(outcome).detail }
     },
   }
 }
 
-/** The note that has the marker, or why it cannot be looked up; undefined if there is none. The list has no start time. */
-async function findNote(
-  call: Call,
-  path: string,
-  { nonce, maybeSince }: { nonce: string; maybeSince: number },
-): Promise<SendResult | undefined> {
-  for (let page = 1; page <= maxPages; page += 1) {
-    const outcome = await call('GET', `${path}?order_by=created_at&sort=desc&per_page=${pageSize}&page=${page}`)
-    const notes = readSuccess(outcome, Notes)
-    if (notes === undefined) return toFailureBeforePost(readFailure(outcome))
-    const found = notes.find(({ body }) => body.includes(toMarker(nonce)))
-    if (found !== undefined) return { kind: 'sent', id: String(found.id) }
-    const oldest = notes.at(-1)
-    if (oldest === undefined || notes.length < pageSize) return undefined
-    if (Date.parse(oldest.created_at) < maybeSince - clocksDifferMs) return undefined
-  }
-  return undefined
+/** Notes, the newest first: the list has no start time. */
+async function readNotes(call: Call, path: string, { page, since }: { page: number; since: number }): Promise<CommentPage> {
+  const outcome = await call('GET', `${path}?order_by=created_at&sort=desc&per_page=${pageSize}&page=${page}`)
+  const notes = readSuccess(outcome, Notes)
+  if (notes === undefined) return { kind: 'failed', failed: toFailureBeforePost(readFailure(outcome)) }
+  const oldest = notes.at(-1)
+  return { kind: 'page', comments: notes, isLast: oldest === undefined || Date.parse(oldest.created_at) < since }
 }
 
 type FoundStatus =

@@ -4,6 +4,7 @@ import { exitCodes, Problem } from '../model/problem.ts'
 import { createBench } from './checks/bench.ts'
 import { readStore } from './gateway/stored.ts'
 import { loadGeneration } from './types.ts'
+import { findPlaceWarnings } from '../pipeline/place-warnings.ts'
 import { findPathWarnings } from '../replay/path-warnings.ts'
 import {
   buildFailure,
@@ -19,17 +20,17 @@ export async function check(context: Context, { types = false }: { readonly type
   if (loaded === undefined) return printFindings(context, findings)
   const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded))
   const typed = types ? [await checkTransformTypes(context)] : []
-  const paths = await checkPaths(context)
-  return printFindings(context, [...findings, ...mappings, ...paths, ...typed, ...checkWarnings(loaded)])
+  const used = await checkMappingUse(context)
+  return printFindings(context, [...findings, ...mappings, ...used, ...typed, ...checkWarnings(loaded)])
 }
 
-/** Paths that no known request has. Templates that do not parse were reported before. */
-async function checkPaths(context: Context): Promise<CheckFinding[]> {
+/** Paths that no known request has, and statuses and replies without a place. Templates that do not parse were reported before. */
+async function checkMappingUse(context: Context): Promise<CheckFinding[]> {
   try {
     const parts = { dir: context.dir, generation: await loadGeneration(context) }
     const found = await readStore(context, undefined, (store) => findPathWarnings({ ...parts, store }))
     const warnings = found ?? (await findPathWarnings({ ...parts, store: undefined }))
-    return warnings.map(({ mappingId, text }) => ({
+    return [...findPlaceWarnings(parts.generation), ...warnings].map(({ mappingId, text }) => ({
       name: `mapping ${mappingId}`,
       ok: false,
       severity: 'warning',

@@ -2,28 +2,6 @@ import type { ChannelName, Planned } from './action.ts'
 import type { JobState } from './api/answers.ts'
 
 /**
- * ```
- * queued ──claim──▶ running ──▶ done
- *   ▲                 │
- *   └── retry, lease ─┴──────▶ dead ──`hookloom retry`──▶ queued
- *
- * queued, dead ──`hookloom drop`, or retention──▶ dropped
- * queued, running ──its flow, or an operator──▶ superseded · cancelled · expired · skipped
- * ```
- */
-export const jobStates = [
-  'queued',
-  'running',
-  'done',
-  'dead',
-  'dropped',
-  'superseded',
-  'cancelled',
-  'expired',
-  'skipped',
-] as const satisfies readonly JobState[]
-
-/**
  * The ends of a job that will have no further effect. `superseded`: a newer request of its key replaced it, or another job reads its
  * message. `cancelled`: a request or an operator ended it. `expired`: it did not start in time. `skipped`: its flow admits no turn for it.
  */

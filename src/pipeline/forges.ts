@@ -106,7 +106,7 @@ function findForge(sender: Delivery['sender']): EventPlace['channel'] | undefine
   return isForge(source) ? source : undefined
 }
 
-function isForge(source: string): source is EventPlace['channel'] {
+export function isForge(source: string): source is EventPlace['channel'] {
   return Object.hasOwn(forges, source)
 }
 

@@ -4,6 +4,7 @@ import { toErrorName } from '../base/exceptions.ts'
 import type { Log } from '../model/log.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
+import { findPlaceWarnings } from '../pipeline/place-warnings.ts'
 import { listReads, mayMatch } from '../pipeline/reads.ts'
 import { type NamedShape, readRequests } from '../shapes/event-shape.ts'
 import { findPath } from '../shapes/places.ts'
@@ -49,12 +50,15 @@ function isEvidence(shape: NamedShape, { match, mapping, provenSender }: Compile
   return [match.source, mapping.verify?.scheme, provenSender?.source].includes(shape.source)
 }
 
-/** Logs the warnings that it has not logged yet. Never rejects. */
-export function createPathWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> & { readonly log: Log }) {
+/** Logs the warnings of mappings that it has not logged yet. Never rejects. */
+export function createMappingWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> & { readonly log: Log }) {
   let told: ReadonlySet<string> = new Set()
   const warn = async (generation: Generation): Promise<void> => {
     try {
-      const warnings = await findPathWarnings({ ...parts, generation, mostKept: 0 })
+      const warnings = [
+        ...findPlaceWarnings(generation),
+        ...(await findPathWarnings({ ...parts, generation, mostKept: 0 })),
+      ]
       const lines = warnings.map(({ mappingId, text }) => `mapping "${mappingId}": ${text}`)
       for (const line of lines) if (!told.has(line)) log.warn({}, line)
       told = new Set(lines)

@@ -1,8 +1,8 @@
 // Rows as records. All engines name their columns alike: texts, numbers (0 and 1 for false and true), bytes, and JSON as text.
 import type { JobState } from '../model/api/answers.ts'
+import { jobStates } from '../model/api/job-states.ts'
 import { deliveryStates, type DeliveryHead, type DeliveryState } from '../model/delivery.ts'
 import {
-  jobStates,
   type ClaimedJob,
   type Job,
   type Message,

@@ -1,7 +1,7 @@
 // The clock and the records that the store suite uses. The clock moves only when a test moves it.
 import { newId } from '../../src/base/id.ts'
 import type { PlannedAction } from '../../src/model/action.ts'
-import { jobStates } from '../../src/model/job.ts'
+import { jobStates } from '../../src/model/api/job-states.ts'
 import type { KeptRequest, NewDelivery, NewEvent, NewJob, Settlement } from '../../src/store/records.ts'
 
 export type Moved = { (): number; advance(ms: number): void }

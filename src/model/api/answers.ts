@@ -1,5 +1,6 @@
 // The answers of the admin API: the page in src/inspector and other clients read exactly these. Times are ISO 8601.
 import { z } from 'zod'
+import { jobStates } from './job-states.ts'
 
 /** A list that nobody changes. */
 export function list<Item extends z.ZodType>(item: Item) {
@@ -12,17 +13,7 @@ export const AnyObject: z.ZodType<object> = z.looseObject({})
 export const State = z.enum(['pending', 'parked', 'accepted', 'skipped', 'dropped'])
 export type State = z.infer<typeof State>
 
-export const JobState = z.enum([
-  'queued',
-  'running',
-  'done',
-  'dead',
-  'dropped',
-  'superseded',
-  'cancelled',
-  'expired',
-  'skipped',
-])
+export const JobState = z.enum(jobStates)
 export type JobState = z.infer<typeof JobState>
 
 const Fault = z.object({

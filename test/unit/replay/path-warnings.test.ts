@@ -4,7 +4,7 @@ import type { JsonValue } from '../../../src/base/json.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { createShapeLearner } from '../../../src/deliveries/shapes/learner.ts'
 import { silentLog } from '../../../src/model/log.ts'
-import { createPathWarner, findPathWarnings } from '../../../src/replay/path-warnings.ts'
+import { createMappingWarner, findPathWarnings } from '../../../src/replay/path-warnings.ts'
 import { createMemoryStore } from '../../../src/store/sqlite/sqlite.ts'
 import { makeFolder } from '../../e2e/gateway.ts'
 import { toGeneration, toTestDelivery } from '../pipeline/decide.ts'
@@ -87,7 +87,7 @@ test('a reload logs each warning once, and again if its path was fixed and then 
   const lines: string[] = []
   const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
   const { store, dir } = await createStage([{ payload }])
-  const reloaded = createPathWarner({ store, dir, log })
+  const reloaded = createMappingWarner({ store, dir, log })
   const [wrong, right] = ['titel', 'title'].map((field) =>
     toGeneration([{ id: 'pr', match: { path: 'pr' }, messageTemplate: `{{pull_request.${field}}}` }]),
   )

@@ -1,0 +1,50 @@
+// What the comments of GitHub and GitLab have in common: their text, its hidden marker, and the search for the marker before a second post.
+import { z } from 'zod'
+import type { SendResult } from '../model/channel.ts'
+import { toMarker } from '../model/comment.ts'
+import { splitMarkdown } from './chunks.ts'
+import { render } from './markdown.ts'
+import { forgeMarkdown } from './markup.ts'
+
+/** GitHub takes 65,536 characters, GitLab a million. */
+const limit = 60_000
+export const pageSize = 100
+/** The maximum number of pages of comments that are searched for a marker. */
+const maxPages = 20
+/** The clock of the forge may be behind that of this machine. */
+export const clocksDifferMs = 600_000
+
+/** What was posted or set. */
+export const Posted = z.object({ id: z.int() })
+
+export function splitComment(markdown: string): string[] {
+  return splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length })
+}
+
+export function toCommentBody(text: string, nonce: string): string {
+  return `${render(text, forgeMarkdown)}\n\n${toMarker(nonce)}`
+}
+
+/** `isLast`: no later page can have the comment. */
+export type CommentPage =
+  | {
+      readonly kind: 'page'
+      readonly comments: readonly { readonly id: number; readonly body?: string | null | undefined }[]
+      readonly isLast?: boolean
+    }
+  | { readonly kind: 'failed'; readonly failed: SendResult }
+
+/** The comment that has the marker, or why it cannot be looked up; undefined if there is none. Pages begin with 1. */
+export async function findMarked(
+  nonce: string,
+  readPage: (page: number) => Promise<CommentPage>,
+): Promise<SendResult | undefined> {
+  for (let page = 1; page <= maxPages; page += 1) {
+    const read = await readPage(page)
+    if (read.kind === 'failed') return read.failed
+    const found = read.comments.find(({ body }) => body?.includes(toMarker(nonce)) === true)
+    if (found !== undefined) return { kind: 'sent', id: String(found.id) }
+    if (read.isLast === true || read.comments.length < pageSize) return undefined
+  }
+  return undefined
+}

@@ -1,0 +1,71 @@
+// Mappings whose commit status is never set, or whose reply has nowhere to go.
+import { expect, test } from 'vitest'
+import type { MappingInput } from '../../../src/model/config/mapping.ts'
+import { findPlaceWarnings } from '../../../src/pipeline/place-warnings.ts'
+import { toGeneration } from './decide.ts'
+
+const github = { token: 'ghp_token' }
+const gitlab = { token: 'glpat-token' }
+const proved = (scheme: string): MappingInput['verify'] => ({ scheme, secret: 'a-secret-of-more-than-16-bytes' })
+const warn = (mapping: MappingInput, channels: object = { github, gitlab }) =>
+  findPlaceWarnings(toGeneration([{ messageTemplate: 'x', ...mapping }], { config: { channels } })).map(
+    ({ mappingId, text }) => `${mappingId}: ${text}`,
+  )
+
+test.each<[string, MappingInput, object, RegExp]>([
+  ['status without verify', { status: 'review' }, { github }, /^mapping-1: status is never set: .* no verify\. Set verify/],
+  [
+    'status of another sender',
+    { status: 'review', verify: proved('stripe') },
+    { github },
+    /status is never set: verify has the scheme "stripe"/,
+  ],
+  [
+    'status of a forge whose channel is missing',
+    { status: 'review', verify: proved('gitlab-token') },
+    { github },
+    /channels\.gitlab is not configured/,
+  ],
+  ['channel without verify', { channel: 'github' }, { github }, /^mapping-1: channel "github" has no recipient: .* no verify/],
+  [
+    'channel of another forge',
+    { channel: 'gitlab', verify: proved('github') },
+    { github, gitlab },
+    /channel "gitlab" has no recipient: .* the scheme "github"/,
+  ],
+  [
+    'message without an agent',
+    { action: 'deliver', channel: 'github' },
+    { github },
+    /channel "github" has no recipient/,
+  ],
+  [
+    'recipient of a list',
+    { action: 'deliver', to: [{ channel: 'console' }, { channel: 'github' }] },
+    { github },
+    /channel "github" has no recipient/,
+  ],
+])('a %s is named', (_, mapping, channels, expected) => {
+  expect(warn(mapping, channels)).toEqual([expect.stringMatching(expected)])
+})
+
+test.each<[string, MappingInput, object]>([
+  ['of its own sender', { status: 'review', channel: 'github', verify: proved('github') }, { github }],
+  ['of the signing token of GitLab', { status: 'review', channel: 'gitlab', verify: proved('gitlab-token') }, { gitlab }],
+  [
+    'of a sender that signs in a general way',
+    { status: 'review', verify: { ...proved('generic-hmac'), scheme: 'generic-hmac', header: 'x-sig' }, match: { source: 'github' } },
+    { github },
+  ],
+  ['with a recipient', { channel: 'github', to: 'acme/app#17' }, { github }],
+  ['with a recipient in the section of the channel', { channel: 'github' }, { github: { ...github, to: 'acme/app#1' } }],
+  [
+    'with a default recipient',
+    { channel: 'github' },
+    { github, default: { channel: 'github', to: 'acme/app#1' } },
+  ],
+  ['whose transform can name one', { channel: 'github', transform: { module: 'x.ts' } }, { github }],
+  ['that sends no reply', { channel: 'github', deliver: false }, { github }],
+])('a mapping %s gets no warning', (_, mapping, channels) => {
+  expect(warn(mapping, channels)).toEqual([])
+})
