@@ -1,5 +1,5 @@
 // Ends jobs of flows that wait: a request cancels them, or they expire.
-import { endedId, type FlowClaim, reviewed, reviewKeys, run, type Script } from './flow-script.ts'
+import { endedId, type FlowClaim, ofKey, reviewed, reviewKeys, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'
 
 const cancelledAtOnce = 50
@@ -11,7 +11,7 @@ export type Cancelled = { readonly ended: readonly Row[]; readonly isDone: boole
 
 /** Those that arrived before all jobs without a key; none while there are many of these. */
 const selectCancels = `SELECT c.delivery_seq FROM flow_cancels c, (SELECT min(n.delivery_seq) AS first, count(*) AS count
-    FROM (SELECT delivery_seq FROM jobs WHERE flow = 0 AND ended_at IS NULL ORDER BY seq LIMIT ${mostUnsorted + 1}) n) u
+    FROM (SELECT j.delivery_seq FROM ${ofKey('j', '0')} LIMIT ${mostUnsorted + 1}) n) u
   WHERE u.count <= ${mostUnsorted} AND (u.first IS NULL OR c.delivery_seq < u.first) ORDER BY c.delivery_seq LIMIT ${cancelledAtOnce}`
 
 /**

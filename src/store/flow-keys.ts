@@ -45,9 +45,11 @@ export type KeyGroup = {
 export const toName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JSON.stringify([ring, key])
 
 /** Whether the first job that waits is a retry, which waits for its own time. */
-const waitsForRetry = ({ known, newest }: KeyGroup) => known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
+const waitsForRetry = ({ known, newest }: KeyGroup) =>
+  known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
 /** Whether a job of the key waits that was not queued again. */
-const isWaiting = (group: KeyGroup) => waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isQueuedAgain)
+const isWaiting = (group: KeyGroup) =>
+  waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isQueuedAgain)
 /** Whether the key stays as it is: one whose turn is due already does not wait again. */
 const isUnmoved = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
 

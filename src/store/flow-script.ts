@@ -63,6 +63,13 @@ export function readFlowSettings(row: Row): FlowSettings {
   return JSON.parse(String(row['settings'])) as FlowSettings
 }
 
+/**
+ * The unfinished jobs `alias` of a key, in order of arrival. BETWEEN, and not =, with the order of the index: where Postgres expects that many
+ * jobs are of the key, it would read the jobs of all keys until one of them comes.
+ */
+export const ofKey = (alias: string, key: string, also = 'true') =>
+  `jobs ${alias} WHERE ${alias}.flow BETWEEN ${key} AND ${key} AND ${alias}.ended_at IS NULL AND ${also} ORDER BY ${alias}.flow, ${alias}.seq`
+
 /** What `reviewKeys` needs of the ended jobs. */
 export const reviewed = 'flow, queued_again'
 

@@ -14,6 +14,7 @@ import {
   type Dialect,
   endedId,
   type FlowClaim,
+  ofKey,
   readFlowSettings,
   reviewed,
   reviewKeys,
@@ -27,12 +28,11 @@ const sortedAtOnce = 100
 
 /** With the keys of the jobs, so that the number of statements does not depend on the number of keys. */
 const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line, k.due_at, k.first_at, h.seq AS head,
-    h.queued_again AS head_again, CASE WHEN EXISTS (SELECT 1 FROM jobs b WHERE b.flow = k.id AND b.ended_at IS NULL) THEN 1 ELSE 0 END AS busy
-  FROM (SELECT j.seq, j.id, j.delivery_seq, j.created_at, j.queued_again, j.state, j.labels, f.ring, f.key, f.settings
-      FROM jobs j JOIN job_flow f ON f.job_seq = j.seq WHERE j.flow = 0 AND j.ended_at IS NULL ORDER BY j.seq LIMIT ${sortedAtOnce}) u
+    h.queued_again AS head_again, CASE WHEN (SELECT b.seq FROM ${ofKey('b', 'k.id')} LIMIT 1) IS NOT NULL THEN 1 ELSE 0 END AS busy
+  FROM (SELECT j.*, f.ring, f.key, f.settings FROM (SELECT n.seq, n.id, n.delivery_seq, n.created_at, n.queued_again, n.state, n.labels
+      FROM ${ofKey('n', '0')} LIMIT ${sortedAtOnce}) j JOIN job_flow f ON f.job_seq = j.seq) u
     LEFT JOIN flow_keys k ON k.ring = u.ring AND k.key = u.key
-    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM jobs q
-      WHERE q.flow = k.id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq LIMIT 1)
+    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', `q.state = 'queued'`)} LIMIT 1)
   ORDER BY u.seq`
 
 /**

@@ -25,25 +25,30 @@ const noTurns: Omit<FlowClaimed, 'ended'> = { started: new Map(), isSorted: true
 
 const has = (rows: string, name: string) => `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
 
-// not EXISTS: while its statistics are old, Postgres would read the table in place of the index
+// not EXISTS: Postgres reads the table in place of the index where its statistics promise that a row comes soon
 const isDue = (first: string, now: string, name: string) =>
   `CASE WHEN (SELECT ${first}) <= ${now} THEN 1 ELSE 0 END AS ${name}`
+
+const isFound = (first: string, name: string) => `CASE WHEN (SELECT ${first}) IS NULL THEN 0 ELSE 1 END AS ${name}`
+
+/** 0 if a job has no key yet; null if no unfinished job has a flow. */
+export const firstFlow = 'min(flow) FROM jobs WHERE flow IS NOT NULL AND ended_at IS NULL'
 
 /** What there is to do for a claim, as columns with 0 or 1. Each reads the first row of an index. `now`: an SQL expression. */
 export const hintColumns = (now: string) =>
   [
-    has('jobs WHERE flow = 0 AND ended_at IS NULL', 'unsorted'),
+    isDue(firstFlow, '0', 'unsorted'),
     has('flow_cancels', 'cancels'),
     isDue('min(expires_at) FROM job_flow WHERE expires_at IS NOT NULL', now, 'expired'),
     isDue(`min(due_at) FROM flow_keys WHERE state = 'later'`, now, 'due'),
-    has(`flow_keys WHERE state = 'ready'`, 'ready'),
+    isFound(`min(line) FROM flow_keys WHERE state = 'ready'`, 'ready'),
     has(`flow_keys WHERE state = 'blocked'`, 'blocked'),
     has(`flow_keys WHERE state = 'idle'`, 'idle'),
   ].join(', ')
 
 /** The milliseconds since the epoch when a claim may find something to do; null if it will not. */
 export const selectNextFlow = `SELECT min(at) AS at FROM (
-  SELECT 0 AS at WHERE EXISTS (SELECT 1 FROM jobs WHERE flow = 0 AND ended_at IS NULL) OR EXISTS (SELECT 1 FROM flow_cancels)
+  SELECT 0 AS at WHERE (SELECT ${firstFlow}) <= 0 OR EXISTS (SELECT 1 FROM flow_cancels)
     OR EXISTS (SELECT 1 FROM flow_keys WHERE state = 'ready') OR EXISTS (SELECT 1 FROM flow_keys WHERE state = 'blocked')
   UNION ALL SELECT * FROM (SELECT due_at FROM flow_keys WHERE state = 'later' ORDER BY due_at LIMIT 1) l
   UNION ALL SELECT * FROM (SELECT expires_at FROM job_flow WHERE expires_at IS NOT NULL ORDER BY expires_at LIMIT 1) e) n`

@@ -1,7 +1,7 @@
 // Why queued jobs wait: the facts, read by one script for all engines. deliveries/waits.ts makes a sentence of them.
 import type { SharedLimits } from '../model/config/flow.ts'
 import { countRunning, findBlocker, type Place, type Rooms } from './flow-rooms.ts'
-import { type LineFacts, readFlowSettings, run, type Script } from './flow-script.ts'
+import { type LineFacts, ofKey, readFlowSettings, run, type Script } from './flow-script.ts'
 import type { Hold } from './records.ts'
 import { type Row, toHold } from './rows.ts'
 
@@ -220,13 +220,25 @@ function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue
   return { place: before >= mostCounted ? undefined : before + 1, oldestForMs: now - since }
 }
 
+/** New jobs at which `countQueued` looks first. */
+const mostNew = 1_000
+
+/**
+ * One read for each new job of the first ones, whichever key it has: a join may read the flow of every job that is stored. The usual claim
+ * leaves no more of them.
+ */
 export function* countQueued({ ring, key, most }: FlowQueue): Script<number> {
-  const queued = (rows: string) =>
-    `(SELECT count(*) FROM (SELECT 1 FROM jobs j JOIN ${rows} AND j.ended_at IS NULL AND j.state = 'queued' LIMIT $3) q)`
-  const sorted = queued('flow_keys k ON k.id = j.flow WHERE k.ring = $1 AND k.key = $2')
-  const unsorted = queued('job_flow f ON f.job_seq = j.seq WHERE j.flow = 0 AND f.ring = $1 AND f.key = $2')
-  const [row] = yield* run(`SELECT ${sorted} + ${unsorted} AS count`, ring, key, most)
-  return Math.min(most, Number(row?.['count']))
+  const isQueued = `j.state = 'queued'`
+  const keyId = '(SELECT k.id FROM flow_keys k WHERE k.ring = $1 AND k.key = $2)'
+  const sorted = `(SELECT count(*) FROM (SELECT 1 FROM ${ofKey('j', keyId, isQueued)} LIMIT $3) s)`
+  const isOfKey = '(SELECT 1 FROM job_flow f WHERE f.job_seq = n.seq AND f.ring = $1 AND f.key = $2)'
+  const first = `SELECT j.seq FROM ${ofKey('j', '0', isQueued)} LIMIT ${mostNew}`
+  const sql = `SELECT ${sorted} AS sorted, count(*) AS looked, count(${isOfKey}) AS unsorted FROM (${first}) n`
+  const [row] = yield* run(sql, ring, key, most)
+  const all = `SELECT count(*) AS unsorted FROM (SELECT 1 FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
+    WHERE j.flow = 0 AND j.ended_at IS NULL AND ${isQueued} AND f.ring = $1 AND f.key = $2 LIMIT $3) u`
+  const [rest] = Number(row?.['looked']) < mostNew ? [row] : yield* run(all, ring, key, most)
+  return Math.min(most, Number(row?.['sorted']) + Number(rest?.['unsorted']))
 }
 
 export const noWaits: WaitCounts = { quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 }

@@ -1,4 +1,5 @@
 // The tables of flows, how Postgres runs their scripts, and the lock that orders what changes them.
+import { firstFlow } from '../flow.ts'
 import type { Dialect, Script } from '../flow-script.ts'
 import type { Param, Query } from './pool.ts'
 
@@ -117,6 +118,6 @@ export async function lockFlows(query: Query, which: string, ...params: readonly
   await query(`SELECT CASE WHEN EXISTS (${jobs}) THEN ${lock} END AS locked`, ...params)
 }
 
-const hasFlows = 'EXISTS (SELECT 1 FROM jobs WHERE flow IS NOT NULL AND ended_at IS NULL)'
+const hasFlows = `(SELECT ${firstFlow}) IS NOT NULL`
 /** Takes the lock if there are jobs of flows. `flows`: whether there are. */
 export const lockIfFlows = `(${hasFlows})::int AS flows, CASE WHEN ${hasFlows} THEN ${lock} END AS locked`

@@ -1,0 +1,72 @@
+// Claims must not become slower as the store grows. The tests read the query plans of Postgres.
+import type { Client } from 'pg'
+import { expect, onTestFinished, test } from 'vitest'
+import { claim } from '../../../../src/store/postgres/jobs.ts'
+import { runScript } from '../../../../src/store/postgres/flow.ts'
+import type { Query } from '../../../../src/store/postgres/pool.ts'
+import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
+import { countQueued } from '../../../../src/store/waits.ts'
+import { flowJob } from '../../../contract/flow.ts'
+import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
+import { newDelivery } from '../../../contract/stage.ts'
+
+type Plan = {
+  'Node Type': string
+  'Relation Name'?: string
+  'Index Name'?: string
+  'Index Cond'?: string
+  Plans?: Plan[]
+}
+
+const list = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(list)]
+const tables = ['jobs', 'job_flow', 'job_parts']
+/** Indexes that have each row of their table. The others have those of unfinished jobs. */
+const wholeIndex = /_(?:pkey|key)$/
+/** Scans of jobs that read each row of the table. */
+const isWhole = (plan: Plan) =>
+  tables.includes(plan['Relation Name'] ?? '') &&
+  (plan['Node Type'] === 'Seq Scan' || (wholeIndex.test(plan['Index Name'] ?? '') && plan['Index Cond'] === undefined))
+
+/** Runs statements, and gathers those whose plan reads a table of jobs from its first row to its last. */
+function createQuery(client: Client, slow: string[]): Query {
+  return async (sql, ...params) => {
+    const { rows } = await client.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`EXPLAIN (FORMAT JSON) ${sql}`, [...params])
+    const whole = rows.flatMap(({ 'QUERY PLAN': [{ Plan: plan }] }) => list(plan)).filter(isWhole)
+    for (const scan of whole) slow.push(`${scan['Node Type']} of ${scan['Relation Name']} in ${sql}`)
+    return (await client.query(sql, [...params])).rows
+  }
+}
+
+/**
+ * Jobs that wait, and some that ended before a claim gave them a key, as skipped ones do. Postgres counts both apart, and expects to find a
+ * job that waits without a key soon.
+ */
+const fill = `WITH filled AS (INSERT INTO jobs (id, state, agent_id, session_key, bytes, labels, flow, gate, created_at, run_at, ended_at)
+    SELECT 'old' || n, CASE WHEN n % 10 = 0 THEN 'skipped' ELSE 'queued' END, 'main', 'x', 9, '[]', CASE WHEN n % 10 = 0 THEN 0 ELSE 1000 + n % 20 END, 3,
+      1, 1, CASE WHEN n % 10 = 0 THEN 2 END FROM generate_series(1, 100000) n RETURNING seq),
+  parts AS (INSERT INTO job_parts (job_seq, planned, steps) SELECT seq, '{}', '[]' FROM filled)
+  INSERT INTO job_flow (job_seq, delivery_seq, ring, key, settings) SELECT seq, 1, 'pr', 'k', '{}' FROM filled`
+
+test.skipIf(whyNoPostgres)(
+  'a claim reads no whole table, however many jobs ended before a claim saw them',
+  async () => {
+    const { url, drop } = await newSchema()
+    onTestFinished(drop)
+    const store = createPostgresStore({ url })
+    await store.append(newDelivery({ at: Date.now(), jobs: [flowJob({})] }))
+    const slow: string[] = []
+    await withDatabase(async (client) => {
+      await client.query(fill)
+      await client.query('ANALYZE')
+      const query = createQuery(client, slow)
+      const now = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
+      expect(await runScript(query, countQueued({ ring: 'pr', key: 'k', most: 100 }))).toBe(1)
+      await client.query('BEGIN')
+      const { jobs } = await claim(query, { limit: 3, leaseMs: 9_000, limits: {}, only: undefined, now })
+      await client.query('COMMIT')
+      expect(jobs).toHaveLength(1)
+    }, url)
+    await store.close()
+    expect(slow).toEqual([])
+  },
+)
