@@ -53,6 +53,9 @@ const isWaiting = (group: KeyGroup) =>
 /** Whether the key stays as it is: one whose turn is due already does not wait again. */
 const isUnmoved = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
 
+/** Whether a quiet period of the key begins, or goes on. */
+export const isMoved = (group: KeyGroup) => group.known !== undefined && group.kept.length > 0 && !isUnmoved(group)
+
 /** Whether another job of the key than before starts next: the newest one, or an older one that was dead. */
 export function isReviewed(group: KeyGroup): boolean {
   const { known, newest, kept } = group
@@ -82,7 +85,7 @@ export function* writeKeys(
     const line = toLine(newest)
     if (known === undefined) added.push([newest.ring, newest.key, line, ...toMoments(group, now)])
     else if (kept.length === 0) continue
-    else if (!isUnmoved(group)) moved.push([known.id, line, ...toMoments(group, now)])
+    else if (isMoved(group)) moved.push([known.id, line, ...toMoments(group, now)])
     else if (line !== known.line) renamed.push([known.id, line])
   }
   const moments = { new_state: 'text', new_rank: 'bigint', due: 'bigint', since: 'bigint' } as const

@@ -3,6 +3,7 @@ import { cancelJobs } from './flow-ends.ts'
 import {
   type EndedRow,
   type KeyGroup,
+  isMoved,
   isReviewed,
   type Known,
   type NewFlowJob,
@@ -55,7 +56,10 @@ export function* sortJobs(claim: FlowClaim, hasCancels: boolean): Script<boolean
   ended.push(...(yield* dropOldest(groups, claim)))
   const ids = yield* writeKeys(groups, claim)
   yield* setKeys(groups, ({ known, newest }) => (known === undefined ? ids.get(toName(newest)) : undefined), claim)
-  yield* reviewKeys([...ended, ...groups.filter(isReviewed).map(toReviewed)], claim.dialect)
+  // a key whose quiet period has just begun does not end it
+  const moved = new Set(groups.filter(isMoved).map(({ known }) => known?.id))
+  const left = ended.filter(({ flow }) => !moved.has(Number(flow)))
+  yield* reviewKeys([...left, ...groups.filter(isReviewed).map(toReviewed)], claim.dialect)
   return rows.length < sortedAtOnce && cancelled.isDone
 }
 
@@ -160,15 +164,13 @@ function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowCla
   )
   if (known.length === 0) return []
   const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
-  const ended = yield* run(
+  return yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = r.by_id FROM (${rows}) r
       WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${endedId}, ${reviewed}`,
     JSON.stringify(known),
     now,
     supersededReason,
   )
-  // those that had to wait for a retry have given the key their quiet period already
-  return ended.map((job) => ({ ...job, queued_again: 0 }))
 }
 
 /** Writes the keys of new jobs that become turns, and of those that run already. `find`: the key of a group, if it has one. */

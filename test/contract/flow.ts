@@ -388,6 +388,14 @@ export function describeFlow(stage: () => Stage): void {
       expect(await count('k')).toBe(2)
     })
 
+    test('queued turns of a key are counted behind a thousand new ones of others', async () => {
+      const { store, clock } = stage()
+      const jobs = [...Array.from({ length: 1_000 }, () => flowJob({ key: 'other' })), flowJob({})]
+      await Promise.all(jobs.map((job) => store.append(newDelivery({ at: clock(), jobs: [job] }))))
+      const count = (key: string) => store.queuedOf({ ring: 'pr', key, most: 2_000 })
+      expect([await count('other'), await count('k')]).toEqual([1_000, 1])
+    })
+
     test('a full key drops its oldest turn', async () => {
       const flow = { maxQueued: 2 }
       const ids = await add(flowJob(flow), flowJob(flow), flowJob(flow))
@@ -543,6 +551,20 @@ export function describeFlow(stage: () => Stage): void {
       const [b] = await add(flowJob(flow, { ring: 'other' }))
       expect((await due()).includes(sure(b))).toBe(true)
       expect(await states([a])).toEqual(['cancelled'])
+    })
+
+    test('delay: a request after one that cancelled a retry of its key begins a new quiet period', async () => {
+      const { store, clock } = stage()
+      await add(flowJob({}))
+      const [first] = await claim()
+      await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 20_000, error: 'busy' } })
+      const cancel = { ring: 'pr', key: 'k', reason: 'It was closed.' }
+      await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
+      const [next] = await add(flowJob({ delay: '10s' }))
+      expect(await due()).toEqual([])
+      expect(await states([first?.id, next])).toEqual(['cancelled', 'queued'])
+      clock.advance(10_000)
+      expect(await due()).toEqual([next])
     })
 
     test('a request that cancels comes before the moment at which a turn expires, also while new ones are not sorted yet', async () => {
