@@ -116,6 +116,7 @@ function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn:
       ...describeCost(step),
     ].join(', '),
   ])
+  const failures = job.failures.map(({ at, error }) => [formatTime(at), cutLine(error, 200)])
   const posts = job.posts.map((post) => [
     `${post.part + 1} of ${job.posts.length}`,
     toShownPostState(post, job),
@@ -146,6 +147,7 @@ function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn:
       ['callback', describeTask(planned, 'callbackJobId', 'it was posted')],
       ['text', cutLine(describeSettings(planned), 200)],
     ]),
+    ...(failures.length === 0 ? [] : [renderTable(['failed at', 'error'], failures)]),
     ...(recorded.length === 0 ? [] : [renderTable(['step', 'state', 'at', ''], recorded)]),
     ...(posts.length === 0 ? [] : [renderTable(['message', 'state', 'to', ''], posts)]),
     ...(reply === undefined ? [] : [`Reply\n${indent(cut(reply, maxReplyChars))}`]),

@@ -118,6 +118,7 @@ export function toJobFields(job: Job, waits: string | undefined): JobFields {
     endedBy: endedBy ?? null,
     ...(waits === undefined ? {} : { waits }),
     ...toVerdictFields(job),
+    failures: job.failures.map(({ at, error }) => ({ at: toIsoTime(at), error })),
     steps: job.steps.map(({ name, state: stepState, startedAt, at, detail, model, usage }) => ({
       name,
       state: stepState,

@@ -5,7 +5,7 @@ import { go } from './place.ts'
 import { formatDuration, formatTimes } from './format.ts'
 import { Line, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
-import { findSpan, listTimes, type Span } from './waterfall.ts'
+import { findSpan, listTimes, type Span, type StepTime } from './waterfall.ts'
 
 /** `forEach` can make two hundred actions. */
 const mostStages = 5
@@ -128,7 +128,7 @@ function Session({ job: { kind, agentId, sessionKey } }: { job: JobFields }): JS
 type JobStageProps = { readonly job: JobFields; readonly span: Span; readonly showsError: boolean }
 
 function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
-  const { times, running } = listTimes(job, span)
+  const { times, rest } = listTimes(job, span)
   const mark = job.state === 'dead' ? 'bad' : job.state === 'done' ? 'done' : 'idle'
   return (
     <Stage name={job.kind === 'wake' ? 'event' : job.kind} mark={mark}>
@@ -142,12 +142,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
             {job.verdictRepaired === true && <span class="dim">, after a second question</span>}
           </span>
         )}
-        {job.attempts > 1 && (
-          <span class="dim">
-            {' '}
-            <span aria-hidden="true">{'▮'.repeat(Math.min(job.attempts, 12))}</span> {job.attempts} attempts
-          </span>
-        )}
+        {job.attempts > 1 && <span class="dim"> {job.attempts} attempts</span>}
       </p>
       {job.waits !== undefined && (
         <p class="warn">
@@ -186,10 +181,14 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
             <Line text={step.detail ?? ''} most={300} />
           </li>
         ))}
-        {running !== undefined && (
+        {rest !== undefined && (
           <li>
-            <Bar span={span} time={running} isRunning />
-            <b>runs</b> <span class="dim">for {formatDuration(running.end - running.start)}</span>
+            <Bar span={span} time={rest} isRunning={job.state === 'running'} />
+            {job.state === 'running' && (
+              <>
+                <b>runs</b> <span class="dim">for {formatDuration(rest.end - rest.start)}</span>
+              </>
+            )}
           </li>
         )}
         {job.posts.map((post) => (
@@ -204,17 +203,25 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
           </li>
         ))}
       </ul>
+      {job.failures.length > 0 && (
+        <details class="failures">
+          <summary>{job.failures.length} failed</summary>
+          <ol>
+            {job.failures.map(({ at, error }, place) => (
+              <li key={place}>
+                <span class="dim">at +{formatDuration(Date.parse(at) - span.from)}</span> <Line text={error} most={200} />
+              </li>
+            ))}
+          </ol>
+        </details>
+      )}
     </Stage>
   )
 }
 
-type BarProps = {
-  readonly span: Span
-  readonly time: { readonly waitedFrom: number; readonly start: number; readonly end: number }
-  readonly isRunning?: boolean
-}
+type BarProps = { readonly span: Span; readonly time: StepTime; readonly isRunning?: boolean }
 
-function Bar({ span, time: { waitedFrom, start, end }, isRunning = false }: BarProps): JSX.Element {
+function Bar({ span, time: { waitedFrom, start, end, failed }, isRunning = false }: BarProps): JSX.Element {
   const length = span.until - span.from
   const percent = (at: number) => Math.max(0, Math.min(100, ((at - span.from) / length) * 100))
   const place = (from: number, until: number) => ({
@@ -222,11 +229,18 @@ function Bar({ span, time: { waitedFrom, start, end }, isRunning = false }: BarP
     width: `${percent(until) - percent(from)}%`,
   })
   const waited = start - waitedFrom
-  const words = `${waited > 0 ? `waited ${formatDuration(waited)}, ` : ''}${isRunning ? 'runs for' : 'ran'} ${formatDuration(end - start)}`
+  const words = [
+    ...(waited > 0 ? [`waited ${formatDuration(waited)}`] : []),
+    ...(failed.length > 0 ? [`failed at ${failed.map((at) => `+${formatDuration(at - span.from)}`).join(', ')}`] : []),
+    ...(end > start || failed.length === 0 ? [`${isRunning ? 'runs for' : 'ran'} ${formatDuration(end - start)}`] : []),
+  ].join(', ')
   return (
     <span class="bar" role="img" aria-label={words} title={words}>
       <i class="waited" style={place(waitedFrom, start)} />
-      <i class={isRunning ? 'ran running' : 'ran'} style={place(start, end)} />
+      {(end > start || failed.length === 0) && <i class={isRunning ? 'ran running' : 'ran'} style={place(start, end)} />}
+      {failed.map((at) => (
+        <i key={at} class="tick" style={{ left: `min(${percent(at)}%, 100% - 2px)` }} />
+      ))}
     </span>
   )
 }

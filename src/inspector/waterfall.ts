@@ -1,26 +1,47 @@
-// The times of the steps of a run on one time line: how long each waited, and how long it ran.
+// The times of the steps of a run on one time line: how long each waited, how long it ran, and when attempts failed.
 import type { JobFields, ShownDelivery } from '../model/api/answers.ts'
 
 /** Milliseconds since the epoch. */
 export type Span = { readonly from: number; readonly until: number }
 
-/** From the arrival until the last step, or until now while something runs. */
+/** `failed`: the moments at which attempts failed. */
+export type StepTime = {
+  readonly waitedFrom: number
+  readonly start: number
+  readonly end: number
+  readonly failed: readonly number[]
+}
+
+/** From the arrival until the last step or failure, or until now while something runs. */
 export function findSpan({ receivedAt, jobs }: Pick<ShownDelivery, 'receivedAt' | 'jobs'>, now: number): Span {
   const from = Date.parse(receivedAt)
-  const ends = jobs.flatMap(({ steps }) => steps.map(({ at }) => Date.parse(at)))
+  const ends = jobs.flatMap(({ steps, failures }) => [...steps, ...failures].map(({ at }) => Date.parse(at)))
   const isActive = jobs.some(({ state }) => state === 'running' || state === 'queued')
   return { from, until: Math.max(from + 1, ...ends, isActive ? now : from) }
 }
 
-/** The times of the steps of a job, in order. A step waits from the end of the one before it. */
-export function listTimes({ steps, state }: JobFields, { from, until }: Span) {
+/**
+ * The times of the steps of a job, in order. A step waits from the end of the one before it. `rest`: of the step that is not recorded yet, if
+ * the job runs or attempts of it failed.
+ */
+export function listTimes(
+  { steps, state, failures }: Pick<JobFields, 'steps' | 'state' | 'failures'>,
+  { from, until }: Span,
+): { readonly times: readonly StepTime[]; readonly rest: StepTime | undefined } {
+  const moments = failures.map(({ at }) => Date.parse(at))
   let before = from
-  const times = steps.map(({ name, startedAt, at }) => {
+  const times = steps.map(({ startedAt, at }) => {
     const end = Date.parse(at)
     const start = startedAt === undefined ? end : Date.parse(startedAt)
     const waitedFrom = Math.min(before, start)
+    const failed = moments.filter((moment) => moment > before && moment <= end)
     before = end
-    return { name, waitedFrom, start, end }
+    return { waitedFrom, start, end, failed }
   })
-  return { times, running: state === 'running' ? { waitedFrom: before, start: before, end: until } : undefined }
+  const failed = moments.filter((moment) => moment > before)
+  const last = failed.at(-1)
+  if (state !== 'running' && last === undefined) return { times, rest: undefined }
+  const end = state === 'running' || state === 'queued' ? until : (last ?? until)
+  const start = state === 'running' ? (last ?? before) : end
+  return { times, rest: { waitedFrom: before, start, end, failed } }
 }

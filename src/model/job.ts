@@ -124,6 +124,9 @@ export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'st
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }
 
+/** An attempt that failed at that time. `error`: cut to 200 characters. */
+export type FailedAttempt = { readonly at: number; readonly error: string }
+
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
@@ -141,6 +144,8 @@ export type Job = {
   readonly endedBy: string | undefined
   /** When the failures of the present step began; undefined if its last attempt did not fail. */
   readonly failingSince: number | undefined
+  /** The newest failed attempts, in order. */
+  readonly failures: readonly FailedAttempt[]
   readonly steps: readonly Step[]
   /** Empty until the step `deliver` begins. */
   readonly posts: readonly Post[]

@@ -62,6 +62,7 @@ export const copiedTables: readonly CopiedTable[] = [
       run_at: 'integer',
       locked_until: 'integer',
       failing_since: 'integer',
+      failures: 'text',
       ended_at: 'integer',
       fence: 'integer',
       attempts: 'integer',

@@ -173,7 +173,7 @@ export type JobReport = {
    *
    * - `done` ends the job and counts the attempt.
    * - `retry` queues the job for `afterMs` and counts the attempt, unless `counted` is false, for example after a
-   *   rate limit. A job that would be due more than two days ahead is due at once: the clock was set back.
+   *   rate limit. If `isDelay`, nothing failed, and no failed attempt is kept. A job that would be due more than two days ahead is due at once: the clock was set back.
    * - `release` queues the job, due at once, without counting the attempt. A shutdown releases its jobs.
    * - `dead` ends the job as failed and counts the attempt, unless `counted` is false because nothing was tried.
    *
@@ -181,7 +181,13 @@ export type JobReport = {
    */
   readonly outcome?:
     | { readonly kind: 'done' }
-    | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted?: boolean }
+    | {
+        readonly kind: 'retry'
+        readonly afterMs: number
+        readonly error: string
+        readonly counted?: boolean
+        readonly isDelay?: boolean
+      }
     | { readonly kind: 'release' }
     | { readonly kind: 'dead'; readonly error: string; readonly counted?: boolean }
 }

@@ -14,6 +14,7 @@ import {
 } from '../model/job.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { Spending } from '../model/spending.ts'
+import { readAnswerText } from './answer-text.ts'
 import type { Account } from './budgets.ts'
 import type { NodeRecord } from './owners.ts'
 import type {
@@ -56,27 +57,15 @@ function optionalJson<T>(row: Row, name: string): T | undefined {
   return row[name] === null ? undefined : json<T>(row, name)
 }
 
-/** Begins the stored text of an answer that has a content type, as a header of HTTP. A receipt is JSON, so it begins with `{`. */
-const typeLine = 'content-type: '
-
-/** The text of the column `answer_body`. */
-export function toAnswerText({ body, contentType }: StoredAnswer): string {
-  return contentType === undefined ? body : `${typeLine}${contentType}\n\n${body}`
-}
-
-function readAnswer(row: Row): StoredAnswer {
-  const status = column<number>(row, 'answer_status')
-  const text = column<string>(row, 'answer_body')
-  const end = text.startsWith(typeLine) ? text.indexOf('\n\n') : -1
-  if (end < 0) return { status, body: text }
-  return { status, body: text.slice(end + 2), contentType: text.slice(typeLine.length, end) }
+function toStoredAnswer(row: Row): StoredAnswer {
+  return { status: column(row, 'answer_status'), ...readAnswerText(column(row, 'answer_body')) }
 }
 
 export function toAnswered(row: Row): Answered {
   return {
     deliveryId: column(row, 'id'),
     state: column<DeliveryState>(row, 'state'),
-    ...readAnswer(row),
+    ...toStoredAnswer(row),
     bodyHash: column(row, 'body_hash'),
   }
 }
@@ -95,6 +84,7 @@ export function toJob(row: Row): Job {
     lastError: optional<string>(row, 'last_error'),
     endedBy: optional<string>(row, 'ended_by'),
     failingSince: optional<number>(row, 'failing_since'),
+    failures: optionalJson(row, 'failures') ?? [],
     steps,
     posts: toPosts(json(row, 'posts'), steps),
   }
@@ -141,7 +131,7 @@ export function toDeliveryRecord(row: Row, jobs: readonly Job[], node = optional
     bodyDiffered: row['body_differed'] === 1,
     recovered: row['recovered'] === 1,
     settledAt: optional<number>(row, 'settled_at'),
-    answer: readAnswer(row),
+    answer: toStoredAnswer(row),
     problem: optionalJson(row, 'problem'),
     trace: json(row, 'trace'),
     log: json(row, 'log'),

@@ -28,6 +28,11 @@ export const selectWaitedFor = `WITH RECURSIVE waited (name) AS (
 /** The last error of a job whose lease expired without a report. */
 export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
 
+/** The failed attempts of a job that are kept: a provider that is away for a day is asked about a hundred times. */
+export const mostFailures = 12
+/** Characters of the error of such an attempt. */
+export const longestFailure = 200
+
 /** The last error of a job that ended because its row cannot be read. */
 export const rowDamaged =
   'The row of this job in the store is damaged. Run "hookloom doctor". If it finds more damage, restore the store from a backup.'

@@ -230,6 +230,48 @@ export function describeJobs(stage: () => Stage): void {
       expect(ended[2]).toMatchObject({ state: 'dead', lastError: 'given up' })
     })
 
+    test('a job keeps its newest failed attempts with their times, and a delay or a release is none', async () => {
+      const { store, clock } = stage()
+      const job = newJob({ lane: 'a' })
+      await store.append(newDelivery({ at: clock(), jobs: [job] }))
+      const retry = { kind: 'retry', afterMs: 0 } as const
+      const began = clock()
+      await store.report(await claimOne(store), { outcome: { ...retry, error: 'not yet', isDelay: true } })
+      await store.report(await claimOne(store), { outcome: { kind: 'release' } })
+      expect(await store.job(job.id)).toMatchObject({ failures: [] })
+      await claimOne(store)
+      clock.advance(leaseMs)
+      for (let n = 1; n <= 12; n += 1) {
+        // the first claim also counts the lost lease
+        await store.report(await claimOne(store), { outcome: { ...retry, error: `"${n}" ${'ü\n\u0001'.repeat(200)}` } })
+        clock.advance(1)
+      }
+      const { failures } = (await store.job(job.id)) ?? { failures: [] }
+      expect(failures).toHaveLength(12)
+      // the lost lease was the oldest
+      expect(failures[0]).toEqual({ at: began + leaseMs, error: `"1" ${'ü\n\u0001'.repeat(200)}`.slice(0, 200) })
+      expect(failures.at(-1)).toMatchObject({ at: began + leaseMs + 11, error: expect.stringMatching(/^"12" ü\n/) })
+      await store.report(await claimOne(store), { steps: [ran(1)], outcome: { kind: 'dead', error: 'no route' } })
+      const dead = await store.job(job.id)
+      expect(dead?.failures).toHaveLength(12)
+      expect(dead?.failures.at(-1)).toEqual({ at: began + leaseMs + 12, error: 'no route' })
+      // what failed before stays visible when the job is queued again, and when it is done
+      await store.requeue(job.id)
+      await store.report(await claimOne(store), { outcome: { kind: 'done' } })
+      expect(await store.job(job.id)).toMatchObject({ state: 'done', failures: dead?.failures })
+    })
+
+    test('an expired lease is a failed attempt', async () => {
+      const { store, clock } = stage()
+      const jobs = [newJob({ lane: 'a' }), newJob()]
+      await store.append(newDelivery({ at: clock(), jobs }))
+      await store.claim({ limit: 2, leaseMs })
+      clock.advance(leaseMs)
+      const again = await store.claim({ limit: 2, leaseMs })
+      const lost = [{ at: clock(), error: expect.stringMatching(/died, or lost its lease/) }]
+      expect(again.map(({ failures }) => failures)).toEqual([lost, lost])
+    })
+
     test('jobs that are queued again keep their place before later ones', async () => {
       const { store, clock } = stage()
       const [early, late] = [newJob(), newJob()]

@@ -25,6 +25,7 @@ export function describeTasks(stage: () => Stage): void {
         createdAt: clock(),
         runAt: clock(),
         lastError: undefined,
+        failures: [],
         steps: [],
         posts: [],
       }

@@ -23,6 +23,7 @@ export function describeWakes(stage: () => Stage): void {
         lockedUntil: undefined,
         lastError: undefined,
         failingSince: undefined,
+        failures: [],
         steps: wake.steps,
         posts: [],
       }

@@ -1,6 +1,7 @@
 // New deliveries: one statement stores a batch with its requests, jobs and events.
 import type { Appended, FlowCancel, NewDelivery, NewEvent, NewJob } from '../records.ts'
-import { toAnswered, toAnswerText } from '../rows.ts'
+import { toAnswerText } from '../answer-text.ts'
+import { toAnswered } from '../rows.ts'
 import { channel } from './listener.ts'
 import type { Param, Query } from './pool.ts'
 import { setDurable } from './settings.ts'

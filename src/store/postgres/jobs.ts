@@ -6,13 +6,14 @@ import { claimFlows, hintColumns } from '../flow.ts'
 import type { FlowClaimed } from '../flow-script.ts'
 import type { NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
+import { addFailure } from './failures.ts'
 import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
 import { endAsAsked, endHolds, isHeld, isLapsed, reopenFlows, selectHints } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
 const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until, j.last_error, j.ended_by,
-  j.failing_since, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, j.flow, d.id AS delivery_id`
+  j.failing_since, j.failures, p.steps, p.posts, j.fence, j.seq, j.delivery_seq, j.flow, d.id AS delivery_id`
 const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq'
 export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 
@@ -59,7 +60,8 @@ const claimFrom = (candidates: string, now: string) => `
   claimed AS (UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ${now} + $2::bigint,
       attempts = attempts + CASE WHEN was = 'running' THEN 1 ELSE 0 END,
       run_at = CASE WHEN was = 'running' THEN ${now} ELSE run_at END,
-      last_error = CASE WHEN was = 'running' THEN $3 ELSE last_error END
+      last_error = CASE WHEN was = 'running' THEN $3 ELSE last_error END,
+      failures = CASE WHEN was = 'running' THEN ${addFailure(now, '$3')} ELSE failures END
     FROM picked WHERE jobs.seq = picked.seq RETURNING jobs.*, nullif(picked.was_fence, 0) AS lapsed)
   SELECT ${jobColumns}, j.lapsed, ${now} AS now FROM claimed j JOIN ${jobTables} ORDER BY j.seq`
 
@@ -106,7 +108,7 @@ async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): P
 async function requeueExpired(query: Query, now: string): Promise<boolean> {
   const sql = `WITH lost AS (SELECT seq FROM jobs j WHERE ${isLapsed(now)} FOR UPDATE SKIP LOCKED)
     UPDATE jobs SET state = 'queued', queued_again = 1, gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1,
-      run_at = ${now}
+      run_at = ${now}, failures = ${addFailure(now, '$1')}
     FROM lost WHERE jobs.seq = lost.seq RETURNING jobs.flow, jobs.run_at`
   const requeued = await query(sql, leaseLost)
   await reopenFlows(query, requeued)
@@ -208,7 +210,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   // the fence of a task is not that of its last claim, so a report of that claim is refused
   const restarted = await query(
     `UPDATE jobs SET state = 'queued', fence = 0, attempts = 0, lane = NULL, gate = 0, created_at = ${now}, run_at = ${now},
-      locked_until = NULL, failing_since = NULL, last_error = NULL, ended_at = NULL WHERE stands_for = ANY ($1::text[]) RETURNING seq`,
+      locked_until = NULL, failing_since = NULL, failures = NULL, last_error = NULL, ended_at = NULL WHERE stands_for = ANY ($1::text[]) RETURNING seq`,
     names,
   )
   const seqs = restarted.map((task) => Number(task['seq']))

@@ -219,6 +219,7 @@ const migrations: readonly string[] = [
   auditSchema,
   `ALTER TABLE jobs ADD COLUMN queued_again smallint NOT NULL DEFAULT 0;
     UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
+  'ALTER TABLE jobs ADD COLUMN failures text',
 ]
 
 type MigrationQuery = (sql: string, ...params: number[]) => Promise<Row[]>

@@ -2,6 +2,7 @@
 import type { JobReport } from '../records.ts'
 import { lockWaiting, settleSpending } from './budgets.ts'
 import { toEventParams } from './append.ts'
+import { addFailure } from './failures.ts'
 import { endAsAsked, leaveLane, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
 
@@ -146,7 +147,8 @@ async function endAttempt(query: Query, { held, what, now, isNewStep }: Ending):
     case 'retry':
       await query(
         `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + $2::int,
-          last_error = $3, run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}), ${leaveLane} WHERE seq = $1`,
+          last_error = $3, run_at = ${now} + $4::bigint, failing_since = coalesce(failing_since, ${now}),
+          ${outcome.isDelay === true ? '' : `failures = ${addFailure(now, '$3')}, `}${leaveLane} WHERE seq = $1`,
         seq,
         outcome.counted === false ? 0 : 1,
         outcome.error,
@@ -157,7 +159,7 @@ async function endAttempt(query: Query, { held, what, now, isNewStep }: Ending):
     case 'dead':
       await query(
         `UPDATE jobs SET state = $2, locked_until = NULL, attempts = attempts + $3::int, ended_at = ${now},
-          last_error = coalesce($4, last_error) WHERE seq = $1`,
+          last_error = coalesce($4, last_error)${outcome.kind === 'dead' ? `, failures = ${addFailure(now, '$4')}` : ''} WHERE seq = $1`,
         seq,
         outcome.kind,
         outcome.kind === 'dead' && outcome.counted === false ? 0 : 1,

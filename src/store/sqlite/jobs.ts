@@ -3,6 +3,7 @@ import type { Ending } from '../../model/job.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
 import { clockSetBackMs, leaseLost, rowDamaged } from '../rules.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
+import { addFailure } from './failures.ts'
 import type { JobValues, OperationOf, Results } from './operations.ts'
 import { dialect, insertFlow, newFence, returnToFlow, runScript, selectPlain } from './flow.ts'
 import { endHolds, findHeldLabels, holdBack } from './holds.ts'
@@ -17,7 +18,7 @@ const insertJob = `INSERT INTO jobs (id, delivery_seq, planned, lane, state, ste
 const planOf = `CASE j.planned WHEN '' THEN d.plan ELSE j.planned END`
 /** The columns of `jobs` that outlive an owner, with the id of the job's delivery. */
 export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts, j.created_at, j.run_at, j.locked_until,
-    j.last_error, j.failing_since, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
+    j.last_error, j.failing_since, j.failures, j.steps, j.posts, j.fence, j.seq, j.delivery_seq,
     j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
@@ -26,7 +27,7 @@ export const wakeOffset = 2 ** 52
 /** Such wakes, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
     settled_at AS run_at, settled_at AS ended_at, NULL AS locked_until, NULL AS last_error, NULL AS failing_since,
-    NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, 0 AS queued_again, NULL AS budget,
+    NULL AS failures, NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, 0 AS queued_again, NULL AS budget,
     wake_steps AS steps, '[]' AS posts, 0 AS fence, seq - ${wakeOffset} AS seq,
     seq AS delivery_seq, id AS delivery_id
   FROM deliveries`
@@ -34,7 +35,8 @@ export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS stat
 /** A damaged row must not prevent the claim of the other jobs. */
 const buildSelectDue = (
   condition: string,
-) => `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts) AS readable
+) => `SELECT j.seq, j.lane, j.fence, json_valid(${planOf}) AND json_valid(j.steps) AND json_valid(j.posts)
+    AND json_valid(coalesce(j.failures, '[]')) AS readable
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq
   WHERE j.state = 'queued' AND j.gate = 0 AND j.ended_at IS NULL ${condition} ORDER BY j.seq LIMIT ?`
 const selectDue = buildSelectDue('')
@@ -132,8 +134,8 @@ function requeueRunning(db: Database, expired: readonly Row[], at: number): void
   for (const job of expired) if (job['must_end'] === 1) endAsAsked(db, job, at)
   for (const { seq = null, lane = null } of running) {
     db.run(
-      `UPDATE jobs SET state = 'queued', queued_again = 1, locked_until = NULL, attempts = attempts + 1, last_error = ?, run_at = ?,
-        gate = ? WHERE seq = ?`,
+      `UPDATE jobs SET state = 'queued', queued_again = 1, locked_until = NULL, attempts = attempts + 1, last_error = ?1, run_at = ?2,
+        gate = ?3, ${addFailure('?2', '?1')} WHERE seq = ?4`,
       leaseLost,
       at,
       toGate(lane),
@@ -235,8 +237,9 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
       break
     case 'retry':
       db.run(
-        `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + ?, last_error = ?,
-          run_at = ?, gate = ?, failing_since = coalesce(failing_since, ?) WHERE seq = ?`,
+        `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, budget = NULL, attempts = attempts + ?1, last_error = ?2,
+          run_at = ?3, gate = ?4, failing_since = coalesce(failing_since, ?5)${outcome.isDelay ? '' : `, ${addFailure('?5', '?2')}`}
+          WHERE seq = ?6`,
         outcome.counted ? 1 : 0,
         outcome.error,
         at + outcome.afterMs,
@@ -249,8 +252,8 @@ function endAttempt(db: Database, { outcome, leaseMs }: OperationOf<'report'>, {
     case 'done':
     case 'dead':
       db.run(
-        `UPDATE jobs SET state = ?, locked_until = NULL, attempts = attempts + ?, ended_at = ?, last_error = coalesce(?, last_error)
-          WHERE seq = ?`,
+        `UPDATE jobs SET state = ?1, locked_until = NULL, attempts = attempts + ?2, ended_at = ?3, last_error = coalesce(?4, last_error)
+          ${outcome.kind === 'dead' ? `, ${addFailure('?3', '?4')}` : ''} WHERE seq = ?5`,
         outcome.kind,
         outcome.kind === 'dead' && !outcome.counted ? 0 : 1,
         at,

@@ -206,6 +206,7 @@ const migrations: readonly string[] = [
   auditSchema,
   `ALTER TABLE jobs ADD COLUMN queued_again INTEGER NOT NULL DEFAULT 0;
     UPDATE jobs SET queued_again = 1 WHERE ended_at IS NULL AND run_at <> created_at`,
+  'ALTER TABLE jobs ADD COLUMN failures TEXT',
 ]
 
 /** The number of migrations applied to a file. Throws `config-invalid` if a newer hookloom wrote the file. */

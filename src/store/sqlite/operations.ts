@@ -151,7 +151,13 @@ export type Operation =
       readonly posts: string | undefined
       readonly outcome:
         | { readonly kind: 'done' | 'release' | 'goes on' }
-        | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted: boolean }
+        | {
+            readonly kind: 'retry'
+            readonly afterMs: number
+            readonly error: string
+            readonly counted: boolean
+            readonly isDelay: boolean
+          }
         | { readonly kind: 'dead'; readonly error: string; readonly counted: boolean }
     }
   | { readonly kind: 'extend'; readonly until: number; readonly jobs: readonly { id: string; fence: number }[] }

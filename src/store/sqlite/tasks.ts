@@ -48,7 +48,7 @@ function restartTask(db: Database, standsFor: string, at: number): void {
     db.run('DELETE FROM endings WHERE job_seq = ?', seq)
     db.run(
       `UPDATE jobs SET state = 'queued', steps = '[]', fence = 0, attempts = 0, lane = NULL, gate = 0, created_at = ?1, run_at = ?1,
-        locked_until = NULL, failing_since = NULL, last_error = NULL, ended_at = NULL, ended_by = NULL WHERE seq = ?2`,
+        locked_until = NULL, failing_since = NULL, failures = NULL, last_error = NULL, ended_at = NULL, ended_by = NULL WHERE seq = ?2`,
       at,
       seq,
     )

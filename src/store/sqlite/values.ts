@@ -1,5 +1,5 @@
 // Records as values for the writer. The main thread makes the JSON, so that a batch is cloned as plain text.
-import { toAnswerText } from '../rows.ts'
+import { toAnswerText } from '../answer-text.ts'
 import type { SqlValue } from './driver.ts'
 import {
   deliveryColumns,
@@ -209,8 +209,15 @@ export function toReport(job: { id: string; fence: number }, report: JobReport, 
     runnerState: runnerState === undefined || runnerState === null ? runnerState : JSON.stringify(runnerState),
     recipient: recipient && { channel: recipient.channel, to: recipient.to ?? null },
     posts: posts && JSON.stringify(posts),
-    outcome: outcome.kind === 'retry' || outcome.kind === 'dead' ? { counted: true, ...outcome } : outcome,
+    outcome: toCountedOutcome(outcome),
   }
+}
+
+function toCountedOutcome(
+  outcome: NonNullable<JobReport['outcome']> | { readonly kind: 'goes on' },
+): OperationOf<'report'>['outcome'] {
+  if (outcome.kind === 'retry') return { counted: true, isDelay: false, ...outcome }
+  return outcome.kind === 'dead' ? { counted: true, ...outcome } : outcome
 }
 
 /** The bytes that an operation takes while it waits for the writer: head and body of its request, and its jobs. */

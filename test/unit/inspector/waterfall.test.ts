@@ -3,7 +3,7 @@ import type { JobFields } from '../../../src/model/api/answers.ts'
 import { findSpan, listTimes } from '../../../src/inspector/waterfall.ts'
 
 const at = (ms: number) => new Date(1_000_000 + ms).toISOString()
-const job = (fields: Pick<JobFields, 'state' | 'steps'>): JobFields => ({
+const job = (fields: Partial<JobFields> & Pick<JobFields, 'state' | 'steps'>): JobFields => ({
   jobId: 'j',
   runId: 'j',
   deliveryId: 'd',
@@ -13,6 +13,7 @@ const job = (fields: Pick<JobFields, 'state' | 'steps'>): JobFields => ({
   attempts: 1,
   lastError: null,
   endedBy: null,
+  failures: [],
   posts: [],
   ...fields,
 })
@@ -33,10 +34,10 @@ test('a step waits from the end of the step before it, and its bar ends when it 
   expect(span).toEqual({ from: 1_000_000, until: 1_000_910 })
   expect(listTimes(done, span)).toEqual({
     times: [
-      { name: 'run', waitedFrom: 1_000_000, start: 1_000_200, end: 1_000_900 },
-      { name: 'summary', waitedFrom: 1_000_900, start: 1_000_905, end: 1_000_910 },
+      { waitedFrom: 1_000_000, start: 1_000_200, end: 1_000_900, failed: [] },
+      { waitedFrom: 1_000_900, start: 1_000_905, end: 1_000_910, failed: [] },
     ],
-    running: undefined,
+    rest: undefined,
   })
 })
 
@@ -46,7 +47,24 @@ test('a run that is not over grows until now, and a step without a start ended w
   const span = findSpan({ receivedAt: at(0), jobs: [running] }, 1_004_000)
   expect(span.until).toBe(1_004_000)
   expect(listTimes(running, span)).toEqual({
-    times: [{ name: 'event', waitedFrom: 1_000_000, start: 1_000_100, end: 1_000_100 }],
-    running: { waitedFrom: 1_000_100, start: 1_000_100, end: 1_004_000 },
+    times: [{ waitedFrom: 1_000_000, start: 1_000_100, end: 1_000_100, failed: [] }],
+    rest: { waitedFrom: 1_000_100, start: 1_000_100, end: 1_004_000, failed: [] },
   })
+})
+
+test('an attempt that failed belongs to the step that was tried, also if that step is not recorded yet', () => {
+  const steps = [step('run', 50, 100)]
+  const failures = [20, 300, 700].map((ms) => ({ at: at(ms), error: 'busy' }))
+  const first = { waitedFrom: 1_000_000, start: 1_000_050, end: 1_000_100, failed: [1_000_020] }
+  const failed = [1_000_300, 1_000_700]
+  const waiting = job({ state: 'queued', steps, failures })
+  const span = findSpan({ receivedAt: at(0), jobs: [waiting] }, 1_000_900)
+  const rest = { waitedFrom: 1_000_100, failed }
+  expect(listTimes(waiting, span)).toEqual({ times: [first], rest: { ...rest, start: 1_000_900, end: 1_000_900 } })
+  const again = job({ state: 'running', steps, failures })
+  expect(listTimes(again, span)).toEqual({ times: [first], rest: { ...rest, start: 1_000_700, end: 1_000_900 } })
+  const dead = job({ state: 'dead', steps, failures })
+  const all = findSpan({ receivedAt: at(0), jobs: [dead] }, 5_000_000)
+  expect(all.until).toBe(1_000_700)
+  expect(listTimes(dead, all)).toEqual({ times: [first], rest: { ...rest, start: 1_000_700, end: 1_000_700 } })
 })

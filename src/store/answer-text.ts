@@ -1,0 +1,15 @@
+// The text of the column `answer_body`: the body of an answer, with its content type if it has one.
+import type { StoredAnswer } from './records.ts'
+
+/** Begins the text, as a header of HTTP. A receipt is JSON, so it begins with `{`. */
+const typeLine = 'content-type: '
+
+export function toAnswerText({ body, contentType }: StoredAnswer): string {
+  return contentType === undefined ? body : `${typeLine}${contentType}\n\n${body}`
+}
+
+export function readAnswerText(text: string): Omit<StoredAnswer, 'status'> {
+  const end = text.startsWith(typeLine) ? text.indexOf('\n\n') : -1
+  if (end < 0) return { body: text }
+  return { body: text.slice(end + 2), contentType: text.slice(typeLine.length, end) }
+}
