@@ -11,7 +11,7 @@ import { go } from './place.ts'
 import { type OpenedRefusal, RefusalView } from './refusal.tsx'
 import { countJobs, findState, glyphs } from './rows.ts'
 import { copyText, describeException, useSaid } from './said.ts'
-import { Ago, Line, LongText, useNow } from './text.tsx'
+import { Ago, CodeFrame, Line, LongText, useNow } from './text.tsx'
 
 type Opened =
   | {
@@ -208,7 +208,7 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
         <p>
           <b>{problem.code}</b> <Line text={problem.detail} most={2_000} />
         </p>
-        {problem.frame !== undefined && <LongText text={problem.frame} label="Code frame" />}
+        {problem.frame !== undefined && <CodeFrame text={problem.frame} />}
       </section>
     )
   }

@@ -13,7 +13,7 @@ import { Plot } from './plot.tsx'
 import { usePolled } from './polled.ts'
 import { formatCount } from './format.ts'
 import { Table } from './table.tsx'
-import { Age, Line, LongText, Time, useNow } from './text.tsx'
+import { Age, CodeFrame, Line, Time, useNow } from './text.tsx'
 
 const everyMs = 5_000
 
@@ -44,7 +44,7 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
             </button>
           )}{' '}
           <span class="dim">
-            generation {health.generation}
+            Generation {health.generation}
             {health.lastReloadAt !== null && (
               <>
                 , last reload <Time at={health.lastReloadAt} />
@@ -67,7 +67,7 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
               )}{' '}
               <Line text={problem.detail} most={2_000} />
             </p>
-            {problem.frame !== undefined && <LongText text={problem.frame} label="Code frame" />}
+            {problem.frame !== undefined && <CodeFrame text={problem.frame} />}
           </div>
         ))}
         {[store.trouble, store.warning, health.withoutChannels].map(

@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import type { JobFields, ShownDelivery } from '../model/api/answers.ts'
 import { go } from './place.ts'
-import { formatDuration, formatTimes } from './format.ts'
+import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
 import { Line, Time, useNow } from './text.tsx'
 import { TransformLog, TriedMappings } from './tried.tsx'
 import { findSpan, listTimes, type Span, type StepTime } from './waterfall.ts'
@@ -146,7 +146,7 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
       </p>
       {job.waits !== undefined && (
         <p class="warn">
-          <Line text={job.waits} most={400} />
+          <Line text={toLocalTimes(job.waits)} most={400} />
         </p>
       )}
       {job.endedBy !== null && (

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { ReplayClass, ReplayReport } from '../model/api/replay.ts'
 import { countRequests, Group, Link, toClassName } from './group.tsx'
 import { Table } from './table.tsx'
-import { Line, LongText, Time } from './text.tsx'
+import { CodeFrame, Line, Time } from './text.tsx'
 
 /** A report may have a group for each request. */
 const mostGroups = 50
@@ -102,7 +102,7 @@ function Problems({ problems }: Pick<ReplayReport, 'problems'>): JSX.Element {
           <p>
             <Line text={detail} most={1_000} />
           </p>
-          {frame !== null && <LongText text={frame} label="Code frame" />}
+          {frame !== null && <CodeFrame text={frame} />}
           {notCompared > 0 && (
             <p class="note">{countRequests(notCompared)} not compared: this save does not go live.</p>
           )}

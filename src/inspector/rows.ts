@@ -1,6 +1,6 @@
 // The rows of the list: deliveries and refusals, newest first, in one order. It is bounded, so that a page that stays open stays small.
 import type { DeliveryRow, JobFields, RefusalFields } from '../model/api/answers.ts'
-import { formatDuration, formatTimes } from './format.ts'
+import { formatDuration, formatTimes, toLocalTimes } from './format.ts'
 
 export type ListRow = { readonly id: string; readonly at: number } & (
   | { readonly kind: 'delivery'; readonly delivery: DeliveryRow }
@@ -194,7 +194,7 @@ export function describeRow(row: ListRow): string {
     return `${row.times > 1 ? `× ${row.times}  ` : ''}${trace.at(-1)?.why ?? error}`
   }
   const { repeats, recovered, summary, waits } = row.delivery
-  return `${summary}${waits === undefined ? '' : ` · ${waits}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
+  return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
 /** The time until the last step of its last action; blank before that. */

@@ -6,11 +6,18 @@ import { formatAge, formatClock, formatCount, formatFullTime, isRecent, markUnse
 /** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
 const shown = 20_000
 
-export function LongText({ text, label }: { text: string; label: string }): JSX.Element {
+/** The lines of a file that failed. They are not wrapped: a mark below a line shows the column. */
+export function CodeFrame({ text }: { text: string }): JSX.Element {
+  return <LongText text={text} label="Code frame" className="frame" />
+}
+
+type LongTextProps = { readonly text: string; readonly label: string; readonly className?: string }
+
+export function LongText({ text, label, className = '' }: LongTextProps): JSX.Element {
   const isCut = text.length > shown
   return (
     <>
-      <pre tabIndex={0} aria-label={label}>
+      <pre tabIndex={0} aria-label={label} class={className}>
         <bdi>{markUnseen(isCut ? text.slice(0, shown) : text)}</bdi>
       </pre>
       {isCut && (

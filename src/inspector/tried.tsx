@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import type { TriedFields } from '../model/api/bench.ts'
 import { formatDuration } from './format.ts'
 import { Prompt } from './parts.tsx'
-import { Line, LongText } from './text.tsx'
+import { CodeFrame, Line, LongText } from './text.tsx'
 
 const words = { accept: 'accepted', skip: 'skipped', park: 'parked', refuse: 'refused' } as const
 const marks = { accept: '✓', skip: '–', park: '■', refuse: '⊘' } as const
@@ -54,7 +54,7 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
             </b>{' '}
             <Line text={problem.detail} most={2_000} />
           </p>
-          {problem.frame !== null && <LongText text={problem.frame} label="Code frame" />}
+          {problem.frame !== null && <CodeFrame text={problem.frame} />}
         </section>
       )}
       {trace.length > 0 && <TriedMappings trace={trace} />}

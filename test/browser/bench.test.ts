@@ -124,6 +124,21 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await page.locator('#edit-template').innerText()).toBe('make a template')
   })
 
+  test('a hook says which path of a template no request had, and which one may have been meant', async () => {
+    const file = join(stage.gateway.dir, 'hookloom.jsonc')
+    await stage.post('fresh', { order: { title: 'Two lamps' }, by: 'Ada' })
+    writeFiles(stage.gateway.dir, {
+      'hookloom.jsonc': readFileSync(file, 'utf8').replace('Order {{order.id}}', 'Order {{order.titel}}'),
+    })
+    await show(page, 'view=hooks')
+    const card = page.getByRole('article', { name: 'Hook fresh' })
+    await card.getByText('reads "order.titel", which is in 0 of 1 known requests. Did you mean "order.title"?').waitFor(wait)
+    expect(await findBarriers(page)).toEqual([])
+    await shoot(page, 'path-warning')
+    writeFiles(stage.gateway.dir, { 'hookloom.jsonc': readFileSync(file, 'utf8').replace('order.titel', 'order.title') })
+    await expect.poll(() => card.getByText('Did you mean').count(), wait).toBe(0)
+  })
+
   test('a request is sent for real, saved as a fixture, copied as curl, and taken from a delivery', async () => {
     await open('review')
     await body().fill('{"title": "sent"}')

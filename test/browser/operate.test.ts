@@ -124,6 +124,29 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect((await stage.ask('/api/pauses'))['pauses']).toEqual([])
   })
 
+  test('the page shows every time in the zone of its reader, also those of a sentence that commands print in UTC', async () => {
+    const until = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000)
+    const timeZone = 'Asia/Kolkata'
+    await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'It moves.', until: until.toISOString() })
+    const id = await stage.post('plain', { text: 'in another zone' })
+    const other = await stage.open({ hash: `id=${id}`, timezoneId: timeZone })
+    await openTab(other, 'Trace')
+    const local = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium', timeZone }).format(until)
+    const places = [
+      other.locator('#detail .pipe').getByText(/waits until .*ada/),
+      other.locator(`#row-${id}`).getByText(/waits until .*ada/),
+      other.getByRole('region', { name: 'Paused' }),
+    ]
+    for (const place of places) {
+      await place.waitFor(wait)
+      expect(await place.innerText()).toContain(local)
+      expect(await place.innerText()).not.toMatch(/\d\d:\d\dZ/)
+    }
+    await other.context().close()
+    await change('/api/resume', { what: 'mapping:plain', by: 'ada' })
+    await row(id).getByText('done').waitFor(wait)
+  })
+
   test('health shows what a budget has spent of its limit, and each sender with its last request and its usual gap', async () => {
     await show(page, 'view=health')
     const budgets = page.getByRole('region', { name: 'Budgets' })

@@ -377,6 +377,17 @@ describe.skipIf(!hasBrowser)(
         )
       })
 
+      test('a code frame is not wrapped on a phone: the mark stays below the place that failed', async () => {
+        const phone = await stage.open({ hash: `id=${ids.parked}`, width: 360, height: 760 })
+        const frame = phone.getByLabel('Code frame')
+        await frame.waitFor(wait)
+        const drawn = await frame.locator('bdi').evaluate((text) => new Set([...text.getClientRects()].map(({ top }) => Math.round(top))).size)
+        expect(drawn).toBe((await frame.innerText()).trimEnd().split('\n').length)
+        expect(await frame.evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)).toBe(true)
+        expect(await phone.evaluate('document.documentElement.scrollWidth')).toBe(360)
+        await phone.context().close()
+      })
+
       test('a key opens the transform in the editor', async () => {
         await page.evaluate(
           `document.getElementById('open-editor').addEventListener('click', (event) => { event.preventDefault(); window.opened = event.currentTarget.href })`,
@@ -591,6 +602,16 @@ describe.skipIf(!hasBrowser)(
       await other.locator(`#row-${id}.failing`).waitFor(wait)
       await show(other, `id=${id}`)
       await other.locator('#detail .problem.mild').getByText('will be tried again').waitFor(wait)
+      await openTab(other, 'Trace')
+      // the reply waits for Mattermost; each try that failed is a tick on its bar, and a line with its error
+      const bar = other.locator('#detail .bar', { has: other.locator('.tick') })
+      await bar.waitFor(wait)
+      expect(await bar.getAttribute('aria-label')).toMatch(/^waited [^,]*, failed at \+/)
+      const failures = other.locator('#detail .failures')
+      await failures.getByText(/^[1-9]\d* failed$/).click()
+      await failures.getByText(/at \+\d.* Mattermost answered 503/i).first().waitFor(wait)
+      expect(await findBarriers(other)).toEqual([])
+      await shoot(other, 'attempts')
       await other.getByRole('button', { name: 'drop', exact: true }).click()
       await other.getByRole('button', { name: 'undo the drop' }).waitFor(wait)
       await other.clock.fastForward(5_000)

@@ -43,7 +43,13 @@ export type Stage = {
   post(hook: string, payload: unknown, others?: Readonly<Record<string, string>>): Promise<string>
   ask(path: string, method?: 'GET' | 'POST'): Promise<Record<string, unknown>>
   /** A page with a fresh key. `hash`: what it shows. */
-  open(options?: { hash?: string; width?: number; height?: number; colorScheme?: 'light' | 'dark' }): Promise<Page>
+  open(options?: {
+    hash?: string
+    width?: number
+    height?: number
+    colorScheme?: 'light' | 'dark'
+    timezoneId?: string
+  }): Promise<Page>
   close(): Promise<void>
 }
 
@@ -84,10 +90,11 @@ export async function startStage(given: Parameters<typeof startInside>[0] = usua
       const text = await answer.text()
       return text === '' ? '' : String((JSON.parse(text) as Record<string, unknown>)['deliveryId'])
     },
-    async open({ hash = '', width = 1440, height = 900, colorScheme = 'light' } = {}) {
+    async open({ hash = '', width = 1440, height = 900, colorScheme = 'light', timezoneId = 'UTC' } = {}) {
       const context = await browser.newContext({
         viewport: { width, height },
         colorScheme,
+        timezoneId,
         permissions: ['clipboard-read', 'clipboard-write'],
       })
       contexts.push(context)
