@@ -209,7 +209,8 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
           <ol>
             {job.failures.map(({ at, error }, place) => (
               <li key={place}>
-                <span class="dim">at +{formatDuration(Date.parse(at) - span.from)}</span> <Line text={error} most={200} />
+                <span class="dim">at +{formatDuration(Date.parse(at) - span.from)}</span>{' '}
+                <Line text={error} most={200} />
               </li>
             ))}
           </ol>
@@ -237,7 +238,9 @@ function Bar({ span, time: { waitedFrom, start, end, failed }, isRunning = false
   return (
     <span class="bar" role="img" aria-label={words} title={words}>
       <i class="waited" style={place(waitedFrom, start)} />
-      {(end > start || failed.length === 0) && <i class={isRunning ? 'ran running' : 'ran'} style={place(start, end)} />}
+      {(end > start || failed.length === 0) && (
+        <i class={isRunning ? 'ran running' : 'ran'} style={place(start, end)} />
+      )}
       {failed.map((at) => (
         <i key={at} class="tick" style={{ left: `min(${percent(at)}%, 100% - 2px)` }} />
       ))}

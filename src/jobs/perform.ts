@@ -153,7 +153,9 @@ async function reportDelay(
   { afterMs, reason, logged }: StepDelay,
   { lease, log }: JobContext,
 ): Promise<void> {
-  await lease.report({ outcome: { kind: 'retry', afterMs, error: reason, counted: false, isDelay: logged === undefined } })
+  await lease.report({
+    outcome: { kind: 'retry', afterMs, error: reason, counted: false, isDelay: logged === undefined },
+  })
   if (logged !== undefined) log.warn({ jobId, step }, `${step} failed, and is tried again: ${logged}`)
 }
 

@@ -132,10 +132,14 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     })
     await show(page, 'view=hooks')
     const card = page.getByRole('article', { name: 'Hook fresh' })
-    await card.getByText('reads "order.titel", which is in 0 of 1 known requests. Did you mean "order.title"?').waitFor(wait)
+    await card
+      .getByText('reads "order.titel", which is in 0 of 1 known requests. Did you mean "order.title"?')
+      .waitFor(wait)
     expect(await findBarriers(page)).toEqual([])
     await shoot(page, 'path-warning')
-    writeFiles(stage.gateway.dir, { 'hookloom.jsonc': readFileSync(file, 'utf8').replace('order.titel', 'order.title') })
+    writeFiles(stage.gateway.dir, {
+      'hookloom.jsonc': readFileSync(file, 'utf8').replace('order.titel', 'order.title'),
+    })
     await expect.poll(() => card.getByText('Did you mean').count(), wait).toBe(0)
   })
 

@@ -381,7 +381,9 @@ describe.skipIf(!hasBrowser)(
         const phone = await stage.open({ hash: `id=${ids.parked}`, width: 360, height: 760 })
         const frame = phone.getByLabel('Code frame')
         await frame.waitFor(wait)
-        const drawn = await frame.locator('bdi').evaluate((text) => new Set([...text.getClientRects()].map(({ top }) => Math.round(top))).size)
+        const drawn = await frame
+          .locator('bdi')
+          .evaluate((text) => new Set([...text.getClientRects()].map(({ top }) => Math.round(top))).size)
         expect(drawn).toBe((await frame.innerText()).trimEnd().split('\n').length)
         expect(await frame.evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)).toBe(true)
         expect(await phone.evaluate('document.documentElement.scrollWidth')).toBe(360)
@@ -609,7 +611,10 @@ describe.skipIf(!hasBrowser)(
       expect(await bar.getAttribute('aria-label')).toMatch(/^waited [^,]*, failed at \+/)
       const failures = other.locator('#detail .failures')
       await failures.getByText(/^[1-9]\d* failed$/).click()
-      await failures.getByText(/at \+\d.* Mattermost answered 503/i).first().waitFor(wait)
+      await failures
+        .getByText(/at \+\d.* Mattermost answered 503/i)
+        .first()
+        .waitFor(wait)
       expect(await findBarriers(other)).toEqual([])
       await shoot(other, 'attempts')
       await other.getByRole('button', { name: 'drop', exact: true }).click()

@@ -145,7 +145,9 @@ export const JobFields = VerdictFields.partial().extend({
     .string()
     .optional()
     .describe('Why a queued run waits, such as "waits until 14:03:10Z for a quiet period". Missing in other states.'),
-  failures: list(z.object({ at: z.string(), error: z.string() })).describe('The newest failed attempts, in order: at most 12.'),
+  failures: list(z.object({ at: z.string(), error: z.string() })).describe(
+    'The newest failed attempts, in order: at most 12.',
+  ),
   steps: list(StepFields),
   posts: list(PostFields),
 })

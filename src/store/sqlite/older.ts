@@ -50,7 +50,10 @@ const views: readonly (readonly [migration: number, sql: string])[] = [
     'CREATE TEMP VIEW reservations AS SELECT NULL AS name, NULL AS job_id, NULL AS fence, NULL AS starts_at, NULL AS nanos, NULL AS tokens, NULL AS turns WHERE false',
   ],
   [18, 'CREATE TEMP VIEW audit AS SELECT NULL AS number, NULL AS at, NULL AS hash, NULL AS entry WHERE false'],
-  [17, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS budget, 0 AS queued_again, NULL AS failures FROM main.jobs'],
+  [
+    17,
+    'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS budget, 0 AS queued_again, NULL AS failures FROM main.jobs',
+  ],
   [19, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, 0 AS queued_again, NULL AS failures FROM main.jobs'],
   [20, 'CREATE TEMP VIEW IF NOT EXISTS jobs AS SELECT *, NULL AS failures FROM main.jobs'],
 ]
