@@ -118,7 +118,7 @@ function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn:
   ])
   const failures = job.failures.map(({ at, error }) => [formatTime(at), cutLine(error, 200)])
   const posts = job.posts.map((post) => [
-    `${post.part + 1} of ${job.posts.length}`,
+    `${post.part + 1} of ${job.posts.filter(({ step }) => step === post.step).length}`,
     toShownPostState(post, job),
     `${post.channel} ${post.to ?? ''}`.trimEnd(),
     [...(post.id === undefined ? [] : [post.id]), ...describePost(post, job)].join(', '),
@@ -173,7 +173,8 @@ function describePost(post: Post, job: Job): string[] {
   const note = notes[toShownPostState(post, job)]
   const isDoubtful = post.mayBeTwice === true && post.state === 'sent'
   return [
-    ...(note === undefined ? [] : [note]),
+    ...(note === undefined || post.failed !== undefined ? [] : [note]),
+    ...(post.failed === undefined ? [] : [toPrintable(post.failed)]),
     ...(isDoubtful ? ['it may have arrived twice: an earlier attempt was cut off before its result was recorded'] : []),
   ]
 }

@@ -129,6 +129,7 @@ export function toJobFields(job: Job, waits: string | undefined): JobFields {
       ...(usage === undefined ? {} : { usage }),
     })),
     posts: job.posts.map((post) => ({
+      step: post.step ?? 'deliver',
       part: post.part,
       channel: post.channel,
       to: post.to ?? null,
@@ -137,6 +138,7 @@ export function toJobFields(job: Job, waits: string | undefined): JobFields {
       at: post.state === 'waiting' ? null : toIsoTime(post.at),
       nonce: post.nonce,
       mayBeTwice: post.mayBeTwice === true,
+      failed: post.failed ?? null,
     })),
   }
 }

@@ -50,6 +50,7 @@ function toRunResource(job: Job, waits: string | undefined): RunResource & { ok:
       at: toIsoTime(at),
     })),
     receipts: job.posts.map((post) => ({
+      step: post.step ?? 'deliver',
       part: post.part,
       channel: post.channel,
       state: toShownPostState(post, job),

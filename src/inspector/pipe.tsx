@@ -200,6 +200,12 @@ function JobStage({ job, span, showsError }: JobStageProps): JSX.Element {
               </code>
             )}
             {post.mayBeTwice && <span class="warn"> may have arrived twice</span>}
+            {post.failed !== null && (
+              <span class="warn">
+                {' '}
+                <Line text={post.failed} most={300} />
+              </span>
+            )}
           </li>
         ))}
       </ul>

@@ -1,15 +1,23 @@
 // Performs one claimed job from its first missing step. Each effect is recorded before the next one starts; steps that only write rows
 // share a commit with the step before them, and the last record also ends the job.
 import type { Planned } from '../model/action.ts'
-import type { ClaimedJob, Step, StepName } from '../model/job.ts'
+import { type ClaimedJob, type Step, type StepName, toPosts } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
 import type { JobReport, NewEvent } from '../store/records.ts'
 import { listAgentIds } from './agents.ts'
-import { defaultRetry, type Failure, type StepDelay, type StepOutcome, type StepWait, chooseRetry } from './retry.ts'
-import { countHops, leavesLaneBefore, findMissingSteps, toSummaryEvent } from './plan.ts'
+import {
+  defaultRetry,
+  type Failure,
+  joinFailures,
+  type StepDelay,
+  type StepOutcome,
+  type StepWait,
+  chooseRetry,
+} from './retry.ts'
+import { countHops, leavesLaneBefore, findMissingSteps, toStepKind, toSummaryEvent } from './plan.ts'
 import type { JobLease } from './leases.ts'
 import { type JobContext, readRetryForMs, type StepDeath } from './step.ts'
-import { steps } from './steps.ts'
+import { findStep } from './steps.ts'
 import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { runInSpan } from '../base/trace.ts'
 
@@ -20,13 +28,13 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
   const { clock, retry = defaultRetry } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)
   const [first] = missing
-  if (first === undefined) await lease.report({ outcome: { kind: 'done' } })
   // each end of the process during the job was counted as an attempt; a status must not stay pending because of it
-  else if (claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
+  if (first !== undefined && claimed.attempts >= retry.attempts && claimed.planned.kind !== 'status') {
     const detail = `The gateway ended during attempt ${claimed.attempts}, in the step "${first}". See the last lines of its log. "hookloom retry ${claimed.id}" runs it again.`
     return await failJob(first, claimed, { kind: 'permanent', status: 'error', detail }, context)
   }
   let job = claimed
+  const failures: { readonly name: StepName; readonly failure: Failure }[] = []
   for (const [index, name] of missing.entries()) {
     const startedAt = clock()
     const outcome = await performStep(name, job, context)
@@ -36,13 +44,19 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
     }
     if (outcome.kind === 'waits') return reportWait(job, outcome, context)
     if (outcome.kind === 'later') return await reportDelay(name, job, outcome, context)
-    if (outcome.kind !== 'recorded') return await failJob(name, job, outcome, context)
+    const next = missing[index + 1]
+    if (outcome.kind !== 'recorded') {
+      failures.push({ name, failure: outcome })
+      // the recipients of a reply do not depend on each other
+      if (next === undefined || toStepKind(name) !== 'deliver') break
+      if (outcome.posts !== undefined) job = { ...job, posts: toPosts(outcome.posts, job.steps) }
+      continue
+    }
     const at = clock()
     const step: Step = { name, ...outcome.step, ...(at > startedAt && { startedAt }), at }
-    const next = missing[index + 1]
     const { kind: _, step: __, leavesWakes = false, ...rows } = outcome
     hold({ ...rows, steps: [step], leavesLane: leavesLaneBefore(job.planned, next) }, () => {
-      context.meter('steps', { step: name, outcome: step.state }, (step.at - startedAt) / 1_000)
+      context.meter('steps', { step: toStepKind(name), outcome: step.state }, (step.at - startedAt) / 1_000)
       if (name === 'run') countTurn(job, step.state, context)
       if (isAlertPost(job, name))
         context.alerted(step.state === 'done' ? { isDelivered: true } : { isDelivered: false, why: noChannel })
@@ -50,12 +64,18 @@ export async function performJob(claimed: ClaimedJob, given: JobContext): Promis
       if (rows.settled !== undefined) context.spent(rows.settled)
       if (leavesWakes) context.woken(claimed.planned.agentId)
     })
-    if (next === undefined) return void (await lease.report({ outcome: { kind: 'done' } }))
+    if (next === undefined) break
     if (lease.signal.aborted) return void (await lease.report({ outcome: { kind: 'release' } }))
-    if (!steps[next].reportsFirst && !(await lease.report({}))) return
+    if (!findStep(next).reportsFirst && !(await lease.report({}))) return
     // the failures of this step are over
-    job = { ...job, steps: [...job.steps, step], failingForMs: undefined }
+    const recorded = [...job.steps, step]
+    const posts = outcome.posts === undefined ? job.posts : toPosts(outcome.posts, recorded)
+    job = { ...job, steps: recorded, posts, failingForMs: undefined }
   }
+  const [failed, ...others] = failures
+  if (failed === undefined) return void (await lease.report({ outcome: { kind: 'done' } }))
+  const failure = joinFailures([failed.failure, ...others.map((other) => other.failure)])
+  await failJob(failed.name, job, failure, context)
 }
 
 const noChannel = 'no channel is configured.'
@@ -111,7 +131,7 @@ function mergeReports(first: JobReport, second: JobReport): JobReport {
  */
 function logStep(log: Log, { id: jobId, deliveryId, planned }: ClaimedJob, step: Step, tookMs: number): void {
   const { name, state, model } = step
-  if (!steps[name].isLogged) return
+  if (!findStep(name).isLogged) return
   const { kind, agentId } = planned
   const ofAgent = planned.kind === 'agent' && planned.action.model !== undefined ? {} : { model }
   log.info(
@@ -137,7 +157,7 @@ async function performStep(name: StepName, job: ClaimedJob, context: JobContext)
   })
   try {
     return await runInSpan(`step ${name}`, { traceId: job.deliveryId ?? job.id, describeStart, describeResult }, () =>
-      steps[name].perform({ planned, job, agent: context.agent(planned.agentId) }, context),
+      findStep(name).perform({ name, planned, job, agent: context.agent(planned.agentId) }, context),
     )
   } catch (thrown) {
     if (lease.signal.aborted) return { kind: 'aborted' }
@@ -173,7 +193,7 @@ async function failJob(step: StepName, job: ClaimedJob, failure: Failure, contex
   if (isAlertPost(job, step)) context.alerted({ isDelivered: false, why })
   const isDead = what.outcome?.kind === 'dead'
   const outcome = isDead ? 'dead' : 'retried'
-  context.meter('steps', { step, outcome })
+  context.meter('steps', { step: toStepKind(step), outcome })
   if (step === 'run') countTurn(job, outcome, context)
   if (!isDead) return
   const { planned, id: jobId } = job
@@ -197,7 +217,7 @@ function buildFailureReport(
   const choice = chooseRetry(failure, {
     attempts,
     failingForMs: failingForMs === undefined ? undefined : failingForMs + Math.max(0, clock() - claimedAt),
-    forMs: readRetryForMs(steps[name], config),
+    forMs: readRetryForMs(findStep(name), config),
     random: random(),
     policy,
   })
@@ -241,6 +261,6 @@ function quotesModel(reason: string, planned: Planned): boolean {
 function listDeathEvents(name: StepName, { planned }: ClaimedJob, death: StepDeath): NewEvent[] {
   // a failed heartbeat would leave an event that asks for the next one, and so on
   if (planned.kind !== 'agent') return []
-  const end = steps[name].describeDeath?.(death)
+  const end = findStep(name).describeDeath?.(death)
   return end === undefined ? [] : [toSummaryEvent(planned, end)]
 }

@@ -1,7 +1,7 @@
 // The effects of a job, their order, and the event that the main session gets about a run.
-import { mainSessionKey, type Planned, type PlannedAction } from '../model/action.ts'
+import { type DeliverAction, mainSessionKey, type Planned, type PlannedAction } from '../model/action.ts'
 import type { Config } from '../model/config/config.ts'
-import type { Job, Step, StepName } from '../model/job.ts'
+import type { Job, Step, StepKind, StepName } from '../model/job.ts'
 import type { NewEvent, NewJob } from '../store/records.ts'
 import { sessionMark, toRunTaskName } from '../store/rules.ts'
 import { isActive, findHeartbeatConfig } from './agents.ts'
@@ -11,7 +11,7 @@ import { cut } from '../base/text.ts'
 export type AgentPlan = Extract<PlannedAction, { kind: 'agent' }>
 export type MessagePlan = Extract<PlannedAction, { kind: 'deliver' }>
 
-/** `wake → [event, wake?]` · `deliver → [deliver]` · `agent → [run, summary, wake?, deliver?]` · `heartbeat → [run, deliver]` · `status → [pending, ended, status]` · `callback → [ended, callback]` · `alert → [event?, deliver?]` */
+/** `wake → [event, wake?]` · `deliver → [deliver]` · `agent → [run, summary, wake?, deliver?, deliver-2? …]` · `heartbeat → [run, deliver]` · `status → [pending, ended, status]` · `callback → [ended, callback]` · `alert → [event?, deliver?]` */
 export function listSteps(planned: Planned): readonly StepName[] {
   switch (planned.kind) {
     case 'wake':
@@ -19,13 +19,14 @@ export function listSteps(planned: Planned): readonly StepName[] {
     case 'deliver':
       return ['deliver']
     case 'agent': {
-      const { deliver, wakeMode } = planned.action
+      const { deliver, wakeMode, alsoTo = [] } = planned.action
       // a wake only asks for a turn, and a delivery may wait for its chat for a day: so the turn does not wait for the delivery
       return [
         'run',
         'summary',
         ...(wakeMode === 'now' ? (['wake'] as const) : []),
         ...(deliver ? (['deliver'] as const) : []),
+        ...(deliver ? alsoTo.map((_, index) => `deliver-${index + 2}` as const) : []),
       ]
     }
     case 'heartbeat':
@@ -42,6 +43,19 @@ export function listSteps(planned: Planned): readonly StepName[] {
   }
 }
 
+/** Steps with the same code are of one kind. */
+export function toStepKind(name: StepName): StepKind {
+  // as: all other names begin with `deliver-`
+  return name.startsWith('deliver-') ? 'deliver' : (name as StepKind)
+}
+
+/** The recipient of a step. The first one is that of the action. */
+export function findTarget({ action }: AgentPlan | MessagePlan, name: StepName): Pick<DeliverAction, 'channel' | 'to'> {
+  const { alsoTo = [] } = 'alsoTo' in action ? action : {}
+  const index = Number(/^deliver-(\d+)$/.exec(name)?.[1] ?? 1) - 2
+  return alsoTo[index] ?? action
+}
+
 /** The effects that are not recorded yet, in order. */
 export function findMissingSteps(planned: Planned, steps: readonly Step[]): readonly StepName[] {
   return listSteps(planned).filter((name) => !steps.some((step) => step.name === name))
@@ -52,7 +66,7 @@ export function findMissingSteps(planned: Planned, steps: readonly Step[]): read
  * Replies of other sessions keep their order, so their jobs stay.
  */
 export function leavesLaneBefore(planned: Planned, step: StepName | undefined): boolean {
-  return step === 'deliver' && planned.kind !== 'alert' && planned.sessionKey === mainSessionKey
+  return step !== undefined && toStepKind(step) === 'deliver' && planned.kind !== 'alert' && planned.sessionKey === mainSessionKey
 }
 
 /** Jobs of one lane run one at a time, in arrival order. */

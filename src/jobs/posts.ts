@@ -4,7 +4,7 @@ import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post, StoredPost } from '../model/job.ts'
 import { withDeadline } from '../base/time.ts'
 import { findRunStep } from './plan.ts'
-import type { StepRecord, StepOutcome } from './retry.ts'
+import { defaultRetry, type Failure, type StepRecord, type StepOutcome } from './retry.ts'
 import type { JobContext } from './step.ts'
 
 /** Milliseconds that a channel has to answer. */
@@ -16,6 +16,8 @@ type Reply = {
   readonly channel: Channel
   readonly job: ClaimedJob
   readonly run: Outgoing['run']
+  /** The job has other recipients, so a permanent failure of this one does not end it. */
+  readonly isOneOfSeveral: boolean
 }
 
 /**
@@ -23,10 +25,10 @@ type Reply = {
  * the send. A process that was paused for longer than its lease sends nothing.
  */
 export async function postAll(
-  { posts, channel, job, run }: Reply,
-  { clock, lease }: Pick<JobContext, 'clock' | 'lease'>,
+  { posts, channel, job, run, isOneOfSeveral }: Reply,
+  { clock, lease, retry = defaultRetry }: Pick<JobContext, 'clock' | 'lease' | 'retry'>,
 ): Promise<StepOutcome> {
-  let current = posts
+  let current = [...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts]
   const save = (changed: Post): Promise<boolean> => {
     current = replace(current, { ...changed, at: clock() })
     return lease.report({ posts: toStoredPosts(current, job) })
@@ -45,13 +47,27 @@ export async function postAll(
       continue
     }
     const state = chooseStateAfter(result, channel, post)
-    if (state !== 'sending' && !(await save({ ...begun, state }))) return { kind: 'aborted' }
-    if (result.kind === 'aborted') return { kind: 'aborted' }
-    return state === 'unknown'
-      ? failUnknown(result.detail, post, job)
-      : failPost(result, post, { state, dedupes: channel.dedupes })
+    if (result.kind === 'aborted') {
+      if (state !== 'sending') await save({ ...begun, state })
+      return { kind: 'aborted' }
+    }
+    const failure =
+      state === 'unknown'
+        ? failUnknown(result.detail, post, job)
+        : failPost(result, post, { state, dedupes: channel.dedupes })
+    const isLast = failure.kind === 'transient' && job.attempts + 1 >= retry.attempts
+    const failed = isOneOfSeveral && (failure.kind === 'permanent' || isLast) ? { failed: failure.detail } : {}
+    if ((state !== 'sending' || 'failed' in failed) && !(await save({ ...begun, state, ...failed })))
+      return { kind: 'aborted' }
+    const stored = { posts: toStoredPosts(current, job) }
+    // the others go on, and their attempts would not end
+    if ('failed' in failed && isLast) {
+      const { detail, logged, quotes } = failure
+      return { kind: 'permanent', status: 'error', detail, logged, quotes, ...stored }
+    }
+    return isOneOfSeveral ? { ...failure, ...stored } : failure
   }
-  return recordPosts(current, job)
+  return recordPosts(current, { job, posts: current.filter(({ step }) => step === posts[0]?.step) })
 }
 
 /** A message that an earlier attempt left in the state `sending` may have arrived. */
@@ -94,7 +110,7 @@ async function postOne(
 }
 
 /** A repeat could post the message twice; only a person can check. */
-function failUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): StepOutcome {
+function failUnknown(why: string, post: Post, { deliveryId }: ClaimedJob): Failure {
   const again = deliveryId === undefined ? '' : ` If it did not arrive, "hookloom retry ${deliveryId}" sends it.`
   const unknown = `it is not known whether the reply arrived, and it was not sent again. ${why}${again}`
   return { kind: 'permanent', status: 'error', ...describeFailure(post, unknown) }
@@ -104,7 +120,7 @@ function failPost(
   result: Exclude<SendResult, { kind: 'sent' }>,
   post: Post,
   { state, dedupes }: { state: Post['state']; dedupes: Channel['dedupes'] },
-): StepOutcome {
+): Failure {
   // a repetition does no harm at any time, so an outage of the chat may be as long as channels.retry allows
   const again = dedupes === true ? 'unavailable' : 'transient'
   const details = describeFailure(post, result.detail)
@@ -137,7 +153,11 @@ function toStoredPosts(posts: readonly Post[], job: ClaimedJob): readonly Stored
   return posts.map(({ text, ...post }) => (text === reply ? post : { ...post, text }))
 }
 
-function recordPosts(posts: readonly Post[], job: ClaimedJob): StepRecord {
+/** `current`: all messages of the job. `posts`: those of the step. */
+function recordPosts(
+  current: readonly Post[],
+  { job, posts }: { job: ClaimedJob; posts: readonly Post[] },
+): StepRecord {
   const ids = posts.map(({ id = '' }) => id)
   const [first] = posts
   const place = first === undefined ? '' : describeTarget(first)
@@ -149,7 +169,7 @@ function recordPosts(posts: readonly Post[], job: ClaimedJob): StepRecord {
       detail: `sent to ${place} as ${ids.join(', ')}${count}${describeDoubt(posts)}`,
       result: ids.join(' '),
     },
-    posts: toStoredPosts(posts, job),
+    posts: toStoredPosts(current, job),
   }
 }
 
@@ -160,8 +180,8 @@ function describeDoubt(posts: readonly Post[]): string {
   return `. ${which} may have arrived twice: an earlier attempt was cut off before its result was recorded.`
 }
 
-function replace(posts: readonly Post[], changed: Post): readonly Post[] {
-  return posts.map((post) => (post.part === changed.part ? changed : post))
+function replace(posts: readonly Post[], changed: Post): Post[] {
+  return posts.map((post) => (post.part === changed.part && post.step === changed.step ? changed : post))
 }
 
 function describeTarget({ channel, to }: Pick<Post, 'channel' | 'to'>): string {

@@ -1,6 +1,6 @@
 // How a step ends, when a failed step is tried again, and when its job is dead. Pure: the clock and the random number are passed in.
 import { type Backoff, toBackoffMs } from '../base/retry.ts'
-import type { Step } from '../model/job.ts'
+import type { Step, StoredPost } from '../model/job.ts'
 import type { SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 
@@ -30,6 +30,8 @@ export type Failure = {
   readonly logged?: string | undefined
   /** What the attempt used of its budgets. */
   readonly settled?: readonly SettledTurn[] | undefined
+  /** The messages of the reply as the attempt has stored them. */
+  readonly posts?: readonly StoredPost[] | undefined
 } & (
   | { readonly kind: 'transient' | 'unavailable'; readonly retryAfterMs?: number | undefined }
   | { readonly kind: 'permanent'; readonly status: 'error' | 'timeout' }
@@ -38,6 +40,25 @@ export type Failure = {
 export type RetryChoice =
   | { readonly kind: 'retry'; readonly afterMs: number; readonly error: string; readonly counted: boolean }
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
+
+/**
+ * The failures of several recipients as one. It is tried again while one of them may succeed later; those that failed permanently are then not
+ * among the attempts. It waits as long as the most patient one asks.
+ */
+export function joinFailures(failures: readonly [Failure, ...Failure[]]): Failure {
+  const [first, ...others] = failures
+  if (others.length === 0) return first
+  const shared = {
+    detail: failures.map(({ detail }) => detail).join(' '),
+    quotes: failures.some(({ quotes }) => quotes === true),
+    logged: failures.map(({ logged, detail }) => logged ?? detail).join(' '),
+  }
+  const again = failures.filter((failure) => failure.kind !== 'permanent')
+  if (again.length === 0) return { ...shared, kind: 'permanent', status: 'error' }
+  const asked = again.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
+  const kind = again.some((failure) => failure.kind === 'transient') ? 'transient' : 'unavailable'
+  return { ...shared, kind, retryAfterMs: asked.length === 0 ? undefined : Math.max(...asked) }
+}
 
 /** Milliseconds to wait after `attempts` earlier counted attempts; `random` in [0, 1). */
 export function toRetryMs(attempts: number, random: number, policy: RetryPolicy = defaultRetry): number {

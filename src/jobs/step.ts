@@ -1,7 +1,7 @@
 // The definition of a step, and the context in which a job runs. steps/ has the long ones, and steps.ts is the table of all.
 import type { Planned } from '../model/action.ts'
 import type { Config } from '../model/config/config.ts'
-import type { ClaimedJob } from '../model/job.ts'
+import type { ClaimedJob, StepName } from '../model/job.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { RunningTurn } from '../model/runner.ts'
 import type { SettledTurn } from '../store/budgets.ts'
@@ -85,6 +85,7 @@ export type JobContext = JobDependencies &
 type PlanOf<Kind> = Extract<Exclude<Planned, { kind: 'wake' }>, { kind: Kind }>
 
 export type StepInput<Plan extends Planned> = {
+  readonly name: StepName
   readonly planned: Plan
   readonly job: ClaimedJob
   readonly agent: Agent

@@ -1,17 +1,17 @@
 // The table of steps: the short ones, and those of steps/. model/job.ts has their names, and plan.ts says which of them a job has, and in
 // which order.
 import { type Alert, mainSessionKey } from '../model/action.ts'
-import type { StepName } from '../model/job.ts'
+import type { StepKind, StepName } from '../model/job.ts'
 import { cut } from '../base/text.ts'
 import type { NewEvent } from '../store/records.ts'
-import { maxSummaryChars, toRunEnd, toSummaryEvent, toWakeStep } from './plan.ts'
+import { maxSummaryChars, toRunEnd, toStepKind, toSummaryEvent, toWakeStep } from './plan.ts'
 import { defineStep, type JobStep } from './step.ts'
 import { callbackStep } from './steps/callback.ts'
 import { deliverStep } from './steps/deliver.ts'
 import { runStep } from './steps/run.ts'
 import { statusSteps } from './steps/status.ts'
 
-export const steps: Readonly<Record<StepName, JobStep>> = {
+export const steps: Readonly<Record<StepKind, JobStep>> = {
   event: defineStep({
     about: 'The text becomes one event in the main session.',
     of: ['wake', 'alert'],
@@ -53,6 +53,10 @@ export const steps: Readonly<Record<StepName, JobStep>> = {
   deliver: deliverStep,
   ...statusSteps,
   callback: callbackStep,
+}
+
+export function findStep(name: StepName): JobStep {
+  return steps[toStepKind(name)]
 }
 
 /** An event of the gateway in the main session. It may contain outside text, so it is not trusted. */

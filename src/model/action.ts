@@ -67,6 +67,13 @@ export function toChannelKey(name: ChannelName): string {
 /** Seconds; at most a day. */
 export const TimeoutSeconds = z.number().positive().max(86_400)
 
+/** A recipient, as the configuration writes it in a list. */
+export const MessageTarget = z.strictObject({
+  channel: ChannelName.describe('Channel of this message.'),
+  to: nonBlank.exactOptional().describe('Recipient on the channel. Default: as for a mapping without `to`.'),
+})
+export type MessageTarget = z.infer<typeof MessageTarget>
+
 /** The payload of `wake`. Unknown fields are ignored. */
 export const WakePayload = z.object({ text: nonBlank, mode: WakeMode.default('now') })
 
@@ -100,6 +107,8 @@ export type WakeAction = z.infer<typeof WakeAction>
 /** One isolated agent turn. */
 export const AgentAction = AgentPayload.extend({
   kind: z.literal('agent'),
+  /** The recipients of the reply after the first one. Only the configuration can set them. */
+  alsoTo: z.array(MessageTarget).optional(),
   allowUnsafeExternalContent: z.boolean().default(false),
 })
 export type AgentAction = z.infer<typeof AgentAction>

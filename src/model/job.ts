@@ -23,8 +23,11 @@ export function hasEnded(state: JobState): boolean {
   return state !== 'queued' && state !== 'running'
 }
 
-/** The effects of a job, in the order of its plan. */
-export type StepName = 'event' | 'run' | 'summary' | 'wake' | 'deliver' | 'pending' | 'ended' | 'status' | 'callback'
+/** The kinds of effects. */
+export type StepKind = 'event' | 'run' | 'summary' | 'wake' | 'deliver' | 'pending' | 'ended' | 'status' | 'callback'
+
+/** The effects of a job, in the order of its plan. `deliver-2` and so on: the reply goes to a further recipient. */
+export type StepName = StepKind | `deliver-${number}`
 
 /** Tokens of a turn, summed over its model calls. */
 export type Usage = {
@@ -92,6 +95,8 @@ const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
  * recorded. `unknown`: it may have arrived, so it is not sent again.
  */
 export type Post = {
+  /** The step that sends it; undefined for \`deliver\`. */
+  readonly step?: StepName
   readonly part: number
   readonly channel: ChannelName
   readonly to: string | undefined
@@ -103,6 +108,13 @@ export type Post = {
   readonly id?: string
   /** An attempt ended before its result was recorded, and the message was sent again through a channel that does not drop repeats. */
   readonly mayBeTwice?: true
+  /** Of one of several recipients: why only a retry by the operator sends it again, while the job still serves the others. */
+  readonly failed?: string
+}
+
+/** Whether the step sends the message. */
+export function isPostOf({ step = 'deliver' }: Pick<Post, 'step'>, name: StepName): boolean {
+  return step === name
 }
 
 /** As it is stored. Without a text, it is the whole reply of the run, which is in the step. */
@@ -118,8 +130,8 @@ export function toPosts(posts: readonly StoredPost[], steps: readonly Step[]): r
 export type ShownPostState = Post['state'] | 'unsent'
 
 /** The state to show to people: in a run that failed, was dropped or ended early, no message waits or is being sent. */
-export function toShownPostState({ state, mayBeTwice }: Post, job: Pick<Job, 'state'>): ShownPostState {
-  const isOver = job.state === 'dead' || job.state === 'dropped' || isEndedEarly(job.state)
+export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<Job, 'state'>): ShownPostState {
+  const isOver = job.state === 'dead' || job.state === 'dropped' || isEndedEarly(job.state) || failed !== undefined
   if (!isOver || state === 'sent') return state
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }

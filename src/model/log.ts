@@ -1,7 +1,7 @@
 import { toLoggedError } from '../base/exceptions.ts'
 import type { ReplayClass } from './api/replay.ts'
 import type { DeliveryState } from './delivery.ts'
-import type { Step, StepName } from './job.ts'
+import type { Step, StepKind } from './job.ts'
 import type { ProblemCode } from './problem.ts'
 
 /** The methods of pino that are used. Fields never contain a token, a signature or a payload. */
@@ -53,7 +53,7 @@ export type MeterLabels = {
   /** Refused requests, by problem code. */
   readonly refusals: { readonly code: ProblemCode; readonly hook: string }
   /** Steps of jobs, by outcome. */
-  readonly steps: { readonly step: StepName; readonly outcome: Step['state'] | 'retried' | 'dead' }
+  readonly steps: { readonly step: StepKind; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Turns, by the id of the agent; `*` for an id that the configuration does not list. */
   readonly turns: { readonly agent: string; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Jobs that died, deliveries that were parked, and alerts that died. */

@@ -31,11 +31,16 @@ export type ActionDraft = {
 const results = { agent: AgentResult, wake: WakeResult, deliver: DeliverResult } as const
 const actionKinds = ['agent', 'wake', 'deliver'] as const satisfies readonly Action['kind'][]
 
-/** A draft whose recipient is a list of channels with recipients, as a draft for each of them. */
+/**
+ * A draft whose recipient is a list of channels with recipients: for a message, as a draft for each of them; for an agent, as one draft whose run
+ * delivers its reply to all of them.
+ */
 export function splitTargets(draft: ActionDraft): ActionDraft[] {
-  const { to } = draft.fields
+  const { to, kind } = draft.fields
   if (!Array.isArray(to)) return [draft]
-  return to.map((target: object) => ({ ...draft, fields: { ...draft.fields, to: undefined, ...target } }))
+  const given = kind === 'agent' ? to.slice(0, 1) : to
+  const others = kind === 'agent' && to.length > 1 ? { alsoTo: to.slice(1) } : {}
+  return given.map((target: object) => ({ ...draft, fields: { ...draft.fields, to: undefined, ...target, ...others } }))
 }
 
 /** The action of the mapping, without its transform. */

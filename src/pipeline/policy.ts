@@ -98,12 +98,16 @@ export function applyPolicy(action: Action, config: Config, input: PolicyInput):
 
 /** The place of the event, if the reply or the message may go to the channel of its sender and names no recipient, or if a status is set there. */
 function findPlace(
-  { deliver, channel, to }: Pick<AgentAction, 'deliver' | 'channel' | 'to'>,
+  { deliver, channel, to, alsoTo = [] }: Pick<AgentAction, 'deliver' | 'channel' | 'to' | 'alsoTo'>,
   { channels }: Config,
   { delivery, jobKeys }: PolicyInput,
 ): Pick<Origin, 'place'> {
-  const asked = channel === 'last' ? channels.default?.channel : channel
-  const isReply = deliver && to === undefined && asked !== undefined && asked === delivery.source
+  const isReply =
+    deliver &&
+    [{ channel, to }, ...alsoTo].some((target) => {
+      const asked = target.channel === 'last' ? channels.default?.channel : target.channel
+      return target.to === undefined && asked !== undefined && asked === delivery.source
+    })
   if (!isReply && jobKeys.status === undefined) return {}
   const place = readPlace(delivery)
   return place === undefined ? {} : { place }

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { leaseMs } from '../../src/jobs/leases.ts'
 import { steps } from '../../src/jobs/steps.ts'
 import { BudgetConfig, findPeriod } from '../../src/model/budgets.ts'
-import type { StepName } from '../../src/model/job.ts'
+import type { StepKind } from '../../src/model/job.ts'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { createSqliteStore } from '../../src/store/sqlite/sqlite.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
@@ -28,7 +28,7 @@ const asked = 'REVIEW-THE-KETTLE'
  * The steps that call another server, the path of the call, and what is recorded in the same report. The call is repeated if the gateway
  * died before that report.
  */
-const outside: Partial<Record<StepName, { path: string; report: readonly (StepName | 'posts')[] }>> = {
+const outside: Partial<Record<StepKind, { path: string; report: readonly (StepKind | 'posts')[] }>> = {
   run: { path: '/v1/chat/completions', report: ['run', 'summary', 'wake', 'posts'] },
   deliver: { path: '/receiver', report: ['deliver'] },
 }
@@ -90,7 +90,7 @@ function makeDir(mapping: object = {}, config: object = {}, channels: object = {
 /** Sends one request to a gateway that is killed by it. Returns the status of the answer, if one came. */
 async function killAt(
   dir: string,
-  step: StepName | 'posts' | 'reserve',
+  step: StepKind | 'posts' | 'reserve',
   when: string,
   body: object,
   {
@@ -117,7 +117,7 @@ async function killAt(
 }
 
 // as: the keys of the table of steps are their names
-const ofRuns = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('agent'))
+const ofRuns = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('agent'))
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
 test.each(places)('a run that is killed at %s, %s its record', async (step, when) => {
@@ -148,7 +148,7 @@ test.each(places)('a run that is killed at %s, %s its record', async (step, when
 })
 
 /** The tasks that post the end of a run have these steps. */
-const ofCallbacks = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('callback'))
+const ofCallbacks = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('callback'))
 
 test.each(ofCallbacks.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
   'a callback whose gateway is killed at %s, %s its record, arrives, and its repeats have one id',
@@ -232,7 +232,7 @@ test.each(kills)(
 )
 
 /** The tasks of commit statuses have these steps. */
-const ofStatuses = (Object.keys(steps) as StepName[]).filter((name) => steps[name].of.includes('status'))
+const ofStatuses = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('status'))
 
 test.each(ofStatuses.flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const]))(
   'a commit status whose gateway is killed at %s, %s its record, is set to each state once',

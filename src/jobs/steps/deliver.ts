@@ -1,10 +1,10 @@
 // The step `deliver`: the reply goes to a channel, where posts.ts sends it message by message.
 import { createHash } from 'node:crypto'
 import { type Alert, type Heartbeat, mainSessionKey, toChannelKey } from '../../model/action.ts'
-import type { ClaimedJob, Post, Recipient, Step } from '../../model/job.ts'
+import { isPostOf, type Post, type Recipient, type Step, type StepName } from '../../model/job.ts'
 import { cut } from '../../base/text.ts'
 import { removeAcknowledgement, explainSilence } from '../acknowledgement.ts'
-import { type AgentPlan, countHops, type MessagePlan, toRunName, findRunStep } from '../plan.ts'
+import { type AgentPlan, countHops, findTarget, type MessagePlan, toRunName, findRunStep } from '../plan.ts'
 import { postAll } from '../posts.ts'
 import type { StepRecord, StepOutcome } from '../retry.ts'
 import { resolveRoute, type Route } from '../route.ts'
@@ -14,7 +14,8 @@ import { defineStep, type JobContext, type StepInput } from '../step.ts'
 const maxReplyChars = 30_000
 
 export const deliverStep = defineStep({
-  about: 'The reply, or the message of the action `deliver`, goes to a channel, in one message or several.',
+  about:
+    'The reply, or the message of the action `deliver`, goes to a channel, in one message or several. If `to` is a list, `deliver` is the step of its first recipient, and `deliver-2` and so on are those of the others.',
   of: ['agent', 'deliver', 'heartbeat', 'alert'],
   perform: deliver,
   retry: 'channels.retry',
@@ -30,7 +31,8 @@ function readText(planned: Sent, run: Step | undefined): string {
   return planned.kind === 'deliver' ? planned.action.message : (run?.result ?? '')
 }
 
-async function deliver({ planned, job, agent }: StepInput<Sent>, context: JobContext): Promise<StepOutcome> {
+async function deliver(input: StepInput<Sent>, context: JobContext): Promise<StepOutcome> {
+  const { name: step, planned, job, agent } = input
   const run = findRunStep(job)
   if (run?.state === 'forwarded') return skip('OpenClaw performed the run and delivers the reply itself.')
   if (run?.state === 'skipped') return skip('The run was skipped, so there is no reply.')
@@ -41,18 +43,23 @@ async function deliver({ planned, job, agent }: StepInput<Sent>, context: JobCon
     : undefined
   if (silence !== undefined) return skip(silence)
 
-  const found = await findChannel(planned, job, context)
+  const known = job.posts.filter((post) => isPostOf(post, step))
+  const failed = known.find((post) => post.failed !== undefined)?.failed
+  if (failed !== undefined) return { kind: 'permanent', status: 'error', detail: failed, quotes: true }
+  const found = await findChannel(input, known, context)
   if (found.kind === 'none') {
     // nobody waits for the reply of a heartbeat, and an operator without channels expects no reply: this is not a failure
     return planned.kind === 'heartbeat' || found.isWithoutChannels === true
       ? skip(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }
   }
-  const posts = buildPosts(cut(isReply ? removeAcknowledgement(reply) : reply, maxReplyChars), found, job)
+  const text = cut(isReply ? removeAcknowledgement(reply) : reply, maxReplyChars)
+  const posts = buildPosts(text, found, { jobId: job.id, step, known })
+  const isOneOfSeveral = planned.kind === 'agent' && planned.action.alsoTo !== undefined
   const name = 'origin' in planned ? toRunName(planned) : planned.kind
   const author = { id: job.id, agentId: planned.agentId, name, hops: countHops(job) + 1 }
-  const outcome = await postAll({ posts, channel: found.channel, job, run: author }, context)
-  const named = findNamedRecipient(planned)
+  const outcome = await postAll({ posts, channel: found.channel, job, run: author, isOneOfSeveral }, context)
+  const named = step === 'deliver' ? findNamedRecipient(planned) : undefined
   return outcome.kind !== 'recorded' || named === undefined ? outcome : { ...outcome, recipient: named }
 }
 
@@ -69,8 +76,11 @@ function findNamedRecipient(planned: Sent): Recipient | undefined {
 const noRoute: Pick<Alert, 'channel' | 'to'> = {}
 
 /** A reply that was partly posted continues on the same channel, even if the configuration has changed. */
-async function findChannel(planned: Sent, job: ClaimedJob, { store, channels, config }: JobContext): Promise<Route> {
-  const [begun] = job.posts
+async function findChannel(
+  { name, planned }: StepInput<Sent>,
+  [begun]: readonly Post[],
+  { store, channels, config }: JobContext,
+): Promise<Route> {
   if (begun !== undefined) {
     const channel = channels.get(begun.channel)
     if (channel !== undefined) return { kind: 'route', channel, name: begun.channel, to: begun.to }
@@ -78,7 +88,8 @@ async function findChannel(planned: Sent, job: ClaimedJob, { store, channels, co
     return { kind: 'none', detail }
   }
   const main = await store.session({ agentId: planned.agentId, sessionKey: mainSessionKey })
-  const { channel = 'last', to } = 'action' in planned ? planned.action : planned.kind === 'alert' ? planned : noRoute
+  const { channel = 'last', to } =
+    'action' in planned ? findTarget(planned, name) : planned.kind === 'alert' ? planned : noRoute
   const place = 'origin' in planned ? planned.origin.place : undefined
   return resolveRoute(
     { channel, to },
@@ -90,12 +101,15 @@ async function findChannel(planned: Sent, job: ClaimedJob, { store, channels, co
 function buildPosts(
   reply: string,
   { channel, name, to }: Extract<Route, { kind: 'route' }>,
-  { id, posts }: ClaimedJob,
+  { jobId, step, known }: { jobId: string; step: StepName; known: readonly Post[] },
 ): readonly Post[] {
+  const further = step === 'deliver' ? undefined : step
   return channel.split(reply).map((text, part) => {
-    const known = posts.find((post) => post.part === part)
-    if (known !== undefined) return known
-    return { part, channel: name, to, nonce: toNonce([id, name, to, part]), text, state: 'waiting', at: 0 }
+    const before = known.find((post) => post.part === part)
+    if (before !== undefined) return before
+    // two recipients of a list may be the same
+    const nonce = toNonce([jobId, name, to, part, ...(further === undefined ? [] : [further])])
+    return { ...(further && { step: further }), part, channel: name, to, nonce, text, state: 'waiting', at: 0 }
   })
 }
 

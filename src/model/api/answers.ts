@@ -110,6 +110,7 @@ const StepFields = z.object({
 type StepFields = z.infer<typeof StepFields>
 
 const PostFields = z.object({
+  step: z.string().describe('The step that sends it: `deliver`, or of a further recipient `deliver-2` and so on.'),
   part: z.number(),
   channel: z.string(),
   to: z.string().nullable(),
@@ -118,6 +119,10 @@ const PostFields = z.object({
   at: z.string().nullable(),
   nonce: z.string(),
   mayBeTwice: z.boolean(),
+  failed: z
+    .string()
+    .nullable()
+    .describe('Of one of several recipients: why only `hookloom retry` sends it again.'),
 })
 type PostFields = z.infer<typeof PostFields>
 

@@ -15,6 +15,7 @@ export const RunResource = VerdictFields.partial().extend({
   ),
   receipts: list(
     z.object({
+      step: z.string().describe('The step that sends it: one for each recipient.'),
       part: z.number(),
       channel: z.string(),
       state: z.string(),

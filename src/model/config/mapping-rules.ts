@@ -86,11 +86,9 @@ export function findKeyUseIssues(mapping: Mapping, at: ConfigPath): ConfigIssue[
     if (action === 'deliver' && keyRules.get(Mapping.shape[key])?.alsoForDeliver) continue
     report(key, `is only for the action "agent": ${whyNoTurn[action]}.`)
   }
-  if (Array.isArray(mapping.to) && action === 'agent')
-    report('to', 'is a list, which only the action "deliver" can use. Name one recipient.')
   if (Array.isArray(mapping.to) && mapping.channel !== 'last')
     report('channel', 'is not used: each entry of "to" names its channel. Remove one of the two.')
-  if (mapping.response !== undefined && Array.isArray(mapping.to) && mapping.to.length > 1)
+  if (mapping.response !== undefined && action === 'deliver' && Array.isArray(mapping.to) && mapping.to.length > 1)
     report('response', 'is not used with several recipients: the answer then lists all actions. Remove one of the two.')
   const { module = '', shadow } = mapping.transform ?? {}
   if (shadow !== undefined && (shadow === module || toPlace(shadow) !== toPlace(module))) {

@@ -1,7 +1,7 @@
 // One routing rule of `hooks.mappings` or of a preset.
 import { z } from 'zod'
 import { VerifySettings } from './verify.ts'
-import { ChannelName, Thinking, TimeoutSeconds, WakeMode } from '../action.ts'
+import { ChannelName, MessageTarget, Thinking, TimeoutSeconds, WakeMode } from '../action.ts'
 import { Flow } from './flow.ts'
 import { JobKeys, keyRules } from './job-keys.ts'
 import { Match } from './match.ts'
@@ -39,12 +39,6 @@ export const TransformRef = z.strictObject({
   ),
 })
 export type TransformRef = z.infer<typeof TransformRef>
-
-/** A recipient of the action `deliver`. */
-const Target = z.strictObject({
-  channel: ChannelName.describe('Channel of this message.'),
-  to: nonBlank.optional().describe('Recipient on the channel. Default: as for a mapping without `to`.'),
-})
 
 export const Mapping = z.strictObject({
   id: nonBlank
@@ -104,10 +98,10 @@ export const Mapping = z.strictObject({
     "Channel of the reply. Default: `last`. This is the channel of the last recipient of the agent's main session; else `channels.default`; else the only channel whose section has `to`; else WhatsApp, if it has a recipient.",
   ),
   to: z
-    .union([nonBlank, z.array(Target).min(1).max(20)])
+    .union([nonBlank, z.array(MessageTarget).min(1).max(20)])
     .optional()
     .describe(
-      'Recipient on the channel, such as a chat id. For the action deliver also a list of {channel, to}: each gets the message by a job of its own. Default: the last recipient of the main session, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
+      'Recipient on the channel, such as a chat id. Also a list of {channel, to}: each gets the reply by a step of its own, or the message of the action deliver by a job of its own. Default: the last recipient of the main session, if it is on this channel; else `to` of the section of the channel, such as `channels.telegram`; else `to` of `channels.default`, if that names this channel.',
     )
     .register(keyRules, { onlyForAgent: true, alsoForDeliver: true, isLiteral: true }),
   model: nonBlank

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { planJobs, findMissingSteps, listSteps } from '../../../src/jobs/plan.ts'
-import { steps } from '../../../src/jobs/steps.ts'
+import { findStep } from '../../../src/jobs/steps.ts'
 import type { Planned } from '../../../src/model/action.ts'
 import { agentPlan, wakePlan } from './stage.ts'
 
@@ -70,7 +70,7 @@ describe('listSteps', () => {
   ])('every step in the plan of the kind $kind names this kind in its definition', (planned) => {
     const plan = listSteps(planned)
     expect(plan.length).toBeGreaterThan(1)
-    expect(plan.filter((name) => !steps[name].of.includes(planned.kind))).toEqual([])
+    expect(plan.filter((name) => !findStep(name).of.includes(planned.kind))).toEqual([])
   })
 
   test('a recorded step is not missing, whether it was done or skipped', () => {

@@ -1,0 +1,173 @@
+// A reply with several recipients: one recorded step each, and none depends on another.
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import type { Outgoing, SendResult } from '../../../src/model/channel.ts'
+import { agentPlan, createStage, ok, pass, scriptedChannel, scriptedRunner, type Stage, stepsOf } from './stage.ts'
+
+let stage: Stage
+const sent = (id: string): SendResult => ({ kind: 'sent', id })
+const refused: SendResult = { kind: 'permanent', detail: 'chat not found' }
+const away: SendResult = { kind: 'transient', detail: 'no connection' }
+
+beforeEach(() => {
+  vi.useFakeTimers()
+  stage = createStage()
+})
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** The answer of each channel. */
+function open(answers: Record<string, (message: Outgoing) => SendResult | Promise<SendResult>>) {
+  const taken: string[] = []
+  const channels = new Map(
+    Object.entries(answers).map(([name, answer]) => {
+      const send = (message: Outgoing) => {
+        taken.push(`${name} ${message.to}: ${message.text}`)
+        return answer(message)
+      }
+      return [name, scriptedChannel(send, { pieces: (text) => text.split('|') }).channel] as const
+    }),
+  )
+  const { runner, turns } = scriptedRunner(() => ok('one|two'))
+  stage.openWorker({ runner, channels })
+  return { taken, turns }
+}
+
+const toThree = () =>
+  agentPlan({
+    action: {
+      channel: 'slack',
+      to: 'C1',
+      alsoTo: [
+        { channel: 'telegram', to: '7' },
+        { channel: 'slack', to: 'C1' },
+      ],
+    },
+  })
+
+describe('a reply with three recipients', () => {
+  test('is sent to each by a step of its own, after one turn', async () => {
+    let n = 0
+    const { taken, turns } = open({ slack: () => sent(`s${(n += 1)}`), telegram: () => sent(`t${(n += 1)}`) })
+    const [id] = await stage.accept(toThree())
+    await pass(0)
+    expect(turns).toHaveLength(1)
+    expect(taken).toEqual(['slack C1: one', 'slack C1: two', 'telegram 7: one', 'telegram 7: two', 'slack C1: one', 'slack C1: two'])
+    const job = await stage.jobOf(id)
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-2 done', 'deliver-3 done'])
+    expect(job.steps.map(({ detail = '' }) => detail).slice(2)).toEqual([
+      expect.stringContaining('slack C1 as s1, s2 in 2 messages'),
+      expect.stringContaining('telegram 7 as t3, t4'),
+      expect.stringContaining('slack C1 as s5, s6'),
+    ])
+    expect(job.posts.map(({ step = 'deliver', part, state }) => [step, part, state])).toEqual(
+      ['deliver', 'deliver-2', 'deliver-3'].flatMap((step) => [
+        [step, 0, 'sent'],
+        [step, 1, 'sent'],
+      ]),
+    )
+    expect(new Set(job.posts.map(({ nonce }) => nonce)).size).toBe(6)
+  })
+
+  test('goes to the others at once while one is not available, and is not repeated to them', async () => {
+    let isAway = true
+    const { taken, turns } = open({ slack: () => (isAway ? away : sent('s')), telegram: () => sent('t') })
+    const [id] = await stage.accept(toThree())
+    await pass(0)
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver-2 done'])
+    expect((await stage.jobOf(id)).state).toBe('queued')
+    isAway = false
+    await pass(60_000)
+    const job = await stage.jobOf(id)
+    expect(job.state).toBe('done')
+    expect(stepsOf(job).toSorted()).toEqual(['deliver done', 'deliver-2 done', 'deliver-3 done', 'run done', 'summary done'])
+    expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one', 'telegram 7: two'])
+    expect(turns).toHaveLength(1)
+  })
+
+  test('whose one channel refuses it ends as dead when the others are served, and a retry sends only what is missing', async () => {
+    let answer = refused
+    let isAway = true
+    const { taken, turns } = open({ telegram: () => answer, slack: () => (isAway ? away : sent('s')) })
+    const [id = ''] = await stage.accept(toThree())
+    await pass(0)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'queued', steps: [{ name: 'run' }, { name: 'summary' }] })
+    await pass(60_000)
+    // refused once: attempts for another recipient do not repeat it
+    expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one'])
+    isAway = false
+    await pass(120_000)
+    const dead = await stage.jobOf(id)
+    expect(dead).toMatchObject({ state: 'dead', lastError: 'telegram 7: chat not found' })
+    expect(dead.posts.find(({ step }) => step === 'deliver-2')).toMatchObject({ failed: 'telegram 7: chat not found' })
+    expect(await stage.eventTexts()).toEqual([
+      'Hook github: one|two',
+      expect.stringMatching(/^Hook github \(not delivered\): /),
+    ])
+    answer = sent('t')
+    taken.length = 0
+    expect(await stage.store.requeue(id)).toBe(true)
+    await pass(60_000)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
+    expect(taken).toEqual(['telegram 7: one', 'telegram 7: two'])
+    expect(turns).toHaveLength(1)
+  })
+
+  test('names each recipient that it could not reach', async () => {
+    open({ telegram: () => refused, slack: () => ({ kind: 'permanent', detail: 'channel_not_found' }) })
+    const [id] = await stage.accept(toThree())
+    await pass(0)
+    expect(await stage.jobOf(id)).toMatchObject({
+      state: 'dead',
+      lastError: 'slack C1: channel_not_found telegram 7: chat not found slack C1: channel_not_found',
+    })
+  })
+
+  test('does not repeat a message whose arrival is unknown, while another recipient is tried again', async () => {
+    let slack: SendResult = away
+    const { taken } = open({ telegram: () => ({ kind: 'ambiguous', detail: 'reset' }), slack: () => slack })
+    const [id] = await stage.accept(toThree())
+    await pass(60_000)
+    slack = sent('s')
+    await pass(120_000)
+    expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one'])
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('not known whether') })
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
+  })
+
+  test('has a reason for a channel that is not configured, and the others still get it', async () => {
+    const { taken } = open({ slack: () => sent('s') })
+    const [id] = await stage.accept(toThree())
+    await pass(0)
+    expect(taken).toHaveLength(4)
+    const job = await stage.jobOf(id)
+    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('channels.telegram is not configured') })
+    expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
+  })
+
+  test('is not begun again for those that have it after a kill between two of them', async () => {
+    const never = () => new Promise<never>(() => {})
+    let isKilled = false
+    const { report, extend } = stage.store
+    const dying: typeof stage.store = {
+      ...stage.store,
+      report: (...given) => (isKilled ? never() : report(...given)),
+      extend: (...given) => (isKilled ? never() : extend(...given)),
+    }
+    const texts: string[] = []
+    const note = (name: string, then?: () => void) =>
+      scriptedChannel((message) => (then?.(), texts.push(`${name} ${message.text}`), sent(name))).channel
+    const { runner, turns } = scriptedRunner(() => ok('Done.'))
+    const slack = note('slack')
+    stage.openWorker({ runner, store: dying, channels: new Map([['slack', slack], ['telegram', note('telegram', () => (isKilled = true))]]) })
+    const [id] = await stage.accept(agentPlan({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }))
+    await pass(0)
+    expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver done'])
+    stage.openWorker({ runner, channels: new Map([['slack', slack], ['telegram', note('telegram')]]) })
+    await pass(120_000)
+    expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
+    expect(texts).toEqual(['slack Done.', 'telegram Done.', 'telegram Done.'])
+    expect(turns).toHaveLength(1)
+  })
+})
