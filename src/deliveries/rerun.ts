@@ -28,8 +28,9 @@ type RerunnerParts = {
   readonly newId: () => string
   /** See `toSettlement`. */
   readonly keepByDefault: Retain
+  readonly lookForNew: (jobs: readonly NewJob[], cancel: Settlement['cancel']) => void
   /** Called when jobs are stored. */
-  readonly onAccepted: (jobs: readonly NewJob[], cancel: Settlement['cancel']) => void
+  readonly onAccepted: (jobs: readonly NewJob[]) => void
   readonly onParked?: OnParked
   readonly onDecided?: OnDecided
   /** Aborted when the gateway begins to stop. */
@@ -152,7 +153,7 @@ export class Rerunner {
     generation: Generation,
     before: 'pending' | 'parked' = 'pending',
   ): Promise<string> {
-    const { clock, newId, onAccepted: accepted, keepByDefault, log } = this.#parts
+    const { clock, newId, lookForNew, onAccepted: accepted, keepByDefault, log } = this.#parts
     const release = this.#parts.acquire(generation)
     this.#running.add(delivery.id)
     try {
@@ -166,7 +167,8 @@ export class Rerunner {
         toSettlement(decided, delivery, { generation, newId, now: clock(), keepByDefault })
       const settlement = await this.#settleDecision(decision, { delivery, generation, toRows })
       if (typeof settlement === 'string') return settlement
-      accepted(settlement.jobs, settlement.cancel)
+      lookForNew(settlement.jobs, settlement.cancel)
+      accepted(settlement.jobs)
       this.#parts.onDecided?.(delivery, decided, generation)
       logDelivery(this.#parts, delivery, settlement, { now: clock(), before, hook: generation.hook(delivery.path) })
       return settlement.state

@@ -30,13 +30,15 @@ export type DeliveryWriter = {
 }
 
 type WriterParts = {
-  readonly store: Pick<Store, 'append' | 'appendAll' | 'settle'>
+  readonly store: Pick<Store, 'append' | 'appendAll' | 'claimsAppended' | 'settle'>
   readonly repeats: Pick<Repeats, 'note'>
   readonly senders: Pick<SenderNotes, 'accepted'>
   readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
+  /** Called when jobs are being stored, if a claim finds them then, or else when they are stored. */
+  readonly lookForNew: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   /** Called when jobs are stored. */
-  readonly onAccepted: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
+  readonly onAccepted: (jobs: Settlement['jobs']) => void
   readonly onParked?: OnParked
   readonly meter: Meter
   readonly log: Log
@@ -51,7 +53,12 @@ export function createNewWriter(
   const toRow = (settlement: Settlement, answer: Answer) => toDeliveryRow(delivery, { settlement, answer, dedupe })
 
   async function append(settlement: Settlement, answer: Answer): Promise<{ answer: Answer; isOurs: boolean }> {
-    return noteAppended(await parts.store.append(toRow(settlement, answer)), settlement, answer)
+    const claimsAppended = parts.store.claimsAppended()
+    const appending = parts.store.append(toRow(settlement, answer))
+    if (claimsAppended) parts.lookForNew(settlement.jobs, settlement.cancel)
+    const appended = await appending
+    if (!claimsAppended) parts.lookForNew(settlement.jobs, settlement.cancel)
+    return noteAppended(appended, settlement, answer)
   }
 
   function noteAppended(appended: Appended, settlement: Settlement, answer: Answer) {
@@ -66,7 +73,7 @@ export function createNewWriter(
     logDelivery(parts, delivery, settlement, { now, before: isLate ? 'refused' : undefined, hook })
     if (!isLate) parts.senders.accepted(delivery, { hook, client, mappingId: settlement.mappingId })
     parts.shapes.note(delivery, hook)
-    parts.onAccepted(settlement.jobs, settlement.cancel)
+    parts.onAccepted(settlement.jobs)
     return { answer, isOurs: true }
   }
   return {
@@ -75,7 +82,9 @@ export function createNewWriter(
     settle: append,
     async settleWith(moves, settlement, answer) {
       const appended = await parts.store.appendAll([toRow(settlement, answer)], moves)
-      return appended === 'moved' ? appended : noteAppended(appended[0] ?? { kind: 'stored' }, settlement, answer)
+      if (appended === 'moved') return appended
+      parts.lookForNew(settlement.jobs, settlement.cancel)
+      return noteAppended(appended[0] ?? { kind: 'stored' }, settlement, answer)
     },
   }
 }
@@ -88,7 +97,8 @@ export function createParkedWriter(
 ): DeliveryWriter {
   function noteSettled(isSettled: boolean | 'moved', settlement: Settlement, answer: Answer): { answer: Answer } {
     if (isSettled === false) return { answer: firstAnswer }
-    parts.onAccepted(settlement.jobs, settlement.cancel)
+    parts.lookForNew(settlement.jobs, settlement.cancel)
+    parts.onAccepted(settlement.jobs)
     logDelivery(parts, delivery, settlement, { now: parts.clock(), before: 'parked', hook })
     return { answer }
   }

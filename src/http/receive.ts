@@ -61,8 +61,9 @@ type ReceiverParts = {
   readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
   readonly newId: () => string
+  readonly lookForNew: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   /** Called when jobs are stored. */
-  readonly onAccepted: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
+  readonly onAccepted: (jobs: Settlement['jobs']) => void
   readonly onParked?: OnParked
   readonly onDecided?: OnDecided
   readonly lookForJobs: () => void

@@ -34,8 +34,10 @@ export type EffectsOptions = RunnerAndChannelParts & {
 
 export type Effects = {
   start(): void
-  /** Called when jobs are stored, of a new delivery or of one that waited. `cancel`: the delivery ends the jobs of a key. */
-  accepted(jobs: readonly NewJob[], cancel?: FlowCancel): void
+  /** Looks for the jobs of a new delivery, or of one that waited. `cancel`: the delivery ends the jobs of a key. */
+  lookForNew(jobs: readonly NewJob[], cancel?: FlowCancel): void
+  /** Called when such jobs are stored. */
+  accepted(jobs: readonly NewJob[]): void
   /** Called when a job that is stored already may run again. */
   lookForJobs(): void
   /** The runs of this gateway. */
@@ -127,9 +129,11 @@ export function createEffects(options: EffectsOptions): Effects {
       void heartbeats.start()
       pings.start()
     },
-    accepted(jobs, cancel) {
+    lookForNew(jobs, cancel) {
       if (jobs.some(({ standsFor }) => standsFor !== undefined)) worker.lookForTasks()
       else if (cancel !== undefined || jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
+    },
+    accepted(jobs) {
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
     // a run that is queued again begins its tasks again

@@ -98,10 +98,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   cursors(prefix: string): Promise<{ name: string; value: string }[]>
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
   messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
-  /**
-   * The newest `limit` turns in the transcript of a session that ended within `withinMs`: for each, the milliseconds since its end, the
-   * newest first.
-   */
+  /** For the newest `limit` turns in the transcript of a session that ended within `withinMs`: the milliseconds since then, newest first. */
   turnAgesMs(query: { agentId: string; sessionKey: string; limit: number; withinMs: number }): Promise<number[]>
   /** The lanes with unfinished jobs, those with the maximum number of jobs first. */
   lanes(query: { limit: number }): Promise<LaneLoad[]>
@@ -151,6 +148,8 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * A delivery takes its key unless it is skipped, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>
+  /** True: a claim that is made right after an append, before its end, finds its jobs, and is in the same commit if it can be. */
+  claimsAppended(): boolean
   /**
    * Appends deliveries in order, each as `append` does, and moves the cursors, all in one transaction. Returns `moved`, and
    * writes nothing, if the value of a cursor is not `from`: another owner moved it.

@@ -33,6 +33,20 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
     })
 
+    test('a claim that begins before the end of an append finds its jobs, if the engine says so', async () => {
+      const { store, clock } = stage()
+      const job = newJob({ lane: 'lane' })
+      const later = newJob({ lane: 'lane' })
+      const appending = store.append(newDelivery({ at: clock(), jobs: [job, later] }))
+      const claiming = store.claim({ limit: 2, leaseMs })
+      await appending
+      const claimed = await claiming
+      if (!store.claimsAppended()) claimed.push(...(await store.claim({ limit: 2, leaseMs })))
+      // only the first of its lane, and only once
+      expect(claimed.map(({ id, planned: plan }) => [id, plan])).toEqual([[job.id, job.planned]])
+      expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
+    })
+
     test('a job that is stored as done is never claimed, and its steps and events are stored', async () => {
       const { store, clock } = stage()
       const steps: Step[] = [{ name: 'event', state: 'done', at: clock() }]

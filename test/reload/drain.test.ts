@@ -24,6 +24,7 @@ async function createParked(stage: Stage, count: number) {
     clock: () => now,
     newId,
     keepByDefault: false,
+    lookForNew: () => {},
     onAccepted: () => {},
     log: silentLog,
   })

@@ -133,6 +133,8 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
         if (!(error instanceof Problem) || error.code !== 'store-unavailable') throw error
       }
     },
+    // the claim may reach the server first, on another connection
+    claimsAppended: () => false,
     append: async (delivery) => {
       await measure()
       reserveCapacity(measureOwnWaitingBytes(delivery))

@@ -7,8 +7,8 @@ import type { BatchResult, Inodes, Operation } from './operations.ts'
 import { countWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
-  /** Undefined: nothing was written, and the operation is for the writer thread. Never throws. */
-  run(operation: Operation): BatchResult | undefined
+  /** Undefined: nothing was written, and the operations are for the writer thread. Never throws. */
+  run(operations: readonly Operation[]): BatchResult | undefined
   /** Called for each commit of the writer thread, with the milliseconds that it took. */
   noteCommit(tookMs: number): void
   /** Called each time that the writer thread opens the file. */
@@ -49,14 +49,15 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
   }
 
   return {
-    run(operation) {
-      if (left === 0 || averageMs === undefined || averageMs > fastMs || long.has(operation.kind)) return undefined
+    run(operations) {
+      if (left === 0 || averageMs === undefined || averageMs > fastMs) return undefined
+      if (operations.some(({ kind }) => long.has(kind))) return undefined
       left -= 1
       const startedAt = performance.now()
       try {
         if (!isSameFile()) return void reset()
         db ??= openForWriting(file)
-        const result = runBatch({ db, operations: [operation], isBulk: false })
+        const result = runBatch({ db, operations, isBulk: false })
         const tookMs = performance.now() - startedAt
         // one slow commit is enough: then the writer thread finds out when the disk is fast again
         averageMs = tookMs > fastMs ? Math.max(averageMs, tookMs) : averageMs + share * (tookMs - averageMs)

@@ -115,20 +115,20 @@ export function createWriterQueue(options: QueueOptions): Writer {
 
   /** The only way out of `gathering` and `committing`. */
   function next(): void {
-    if (waiting.length === 1 && closing === undefined) commitHere()
+    if (isLone(waiting) && closing === undefined) commitHere()
     if (waiting.length > 0) return send()
     state = { kind: closing === undefined ? 'idle' : 'closed' }
     if (closing !== undefined) closeThread(closing.end)
   }
 
-  /** Commits the only operation on this thread, unless it is one for the writer thread. */
+  /** Commits what waits on this thread, unless it is for the writer thread. */
   function commitHere(): void {
-    const [call] = waiting
-    const result = call && direct.run(call.operation)
-    if (call === undefined || result === undefined) return
+    const calls = waiting
+    const result = direct.run(calls.map(({ operation }) => operation))
+    if (result === undefined) return
     waiting = []
-    waitingBytes -= call.bytes
-    finish([call], result)
+    waitingBytes = 0
+    finish(calls, result)
   }
 
   function send(): void {
@@ -257,6 +257,15 @@ export function createWriterQueue(options: QueueOptions): Writer {
       return closing.done
     },
   }
+}
+
+/** One operation, or an append with the claim of its jobs. */
+function isLone(waiting: readonly Waiting[]): boolean {
+  const [first, second] = waiting
+  return (
+    waiting.length === 1 ||
+    (waiting.length === 2 && first?.operation.kind === 'append' && second?.operation.kind === 'claim')
+  )
 }
 
 const stored: OperationResult = { ok: true, value: { kind: 'stored' } }

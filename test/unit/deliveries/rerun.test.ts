@@ -58,6 +58,7 @@ async function stage(
   const rerunner = new Rerunner({
     ...parts,
     keepByDefault: false,
+    lookForNew() {},
     onAccepted() {},
     onParked,
     stopping: stopping.signal,

@@ -53,6 +53,19 @@ test('each of sixteen wakes in a batch writes at most 2.2 kB', async () => {
   expect(middle(bytes)).toBeLessThanOrEqual(2_200)
 })
 
+test('a job is stored and claimed in one commit, if the claim follows its append at once', async () => {
+  const { store, measure } = await openMeasured()
+  const transactions = await measure(async () => {
+    const [appended, claimed] = await Promise.all([
+      store.append(newDelivery({ at: Date.now(), jobs: [newJob({ lane: 'lane' })] })),
+      store.claim({ limit: 1, leaseMs: 60_000 }),
+    ])
+    expect(appended).toEqual({ kind: 'stored' })
+    expect(claimed).toMatchObject([{ state: 'running' }])
+  })
+  expect(transactions.length).toBe(1)
+})
+
 test('the steps of a run write its row, and not its plan: a long prompt is written once', async () => {
   const { store, measure } = await openMeasured()
   const job = newJob({ lane: 'lane' })
