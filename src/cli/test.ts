@@ -1,13 +1,16 @@
 // Runs the fixtures of modules, as the gateway does before new code goes live.
 import { join } from 'node:path'
 import colors from 'picocolors'
+import type { ModuleCoverageFields } from '../model/api/shapes.ts'
+import { type CoverageNotes, createCoverageNotes } from '../replay/coverage.ts'
+import type { FixtureFile } from '../replay/fixture-files.ts'
 import { rewriteFixture } from '../replay/fixtures.ts'
 import { exitCodes, Problem, type ProblemRecord } from '../model/problem.ts'
 import { toPrintableLine } from '../base/text.ts'
 import { type Bench, createBench, type BenchModules } from './checks/bench.ts'
 import type { CodePlace } from '../transforms/coverage.ts'
-import { type CoverageNotes, createCoverageNotes, type ModuleCoverage } from './checks/coverage.ts'
 import { checkTypes, renderTypeErrors, type TypeReport } from './checks/types.ts'
+import type { StoreReader } from '../store/store.ts'
 import { readStore } from './gateway/stored.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine, describeFailure, indent } from './terminal/print.ts'
@@ -67,7 +70,9 @@ async function runModules(
       const ok = failed === undefined || isUpdated
       printLine(context, { module, fixture: each.file.name, ok, diff, isUpdated, fault, log: isUpdated ? [] : log })
     }
-    if (notes !== undefined && problem === undefined) await showCoverage(context, notes, { module, loaded })
+    if (notes !== undefined && problem === undefined) {
+      await showCoverage(context, notes, { module, loaded, fixtures: fixtures.map(({ file }) => file) })
+    }
   }
   printTypes(context, checkTypes({ dir: context.dir, root: loaded.root, modules }))
   if (!context.json) context.print(`\n${describeCounts(counts)}`)
@@ -81,6 +86,8 @@ function printTypes(context: Context, report: TypeReport | undefined): void {
   if (context.json) context.printJson({ types: errors })
   else context.print(`${colors.yellow('!')} type errors\n${indent(indent(renderTypeErrors(errors)))}`)
 }
+
+type CoveredShape = ModuleCoverageFields['shapes'][number]
 
 type Line =
   | { module: string; ok: false; problem: ProblemRecord }
@@ -122,23 +129,19 @@ function describeCounts({ passed, failed, updated, broken }: Counts): string {
   return parts.join(', ')
 }
 
-/** How many of the newest kept requests of a module run for its coverage. */
-const mostKept = 200
-
 async function showCoverage(
   context: Context,
   notes: CoverageNotes,
-  { module, loaded }: { module: string; loaded: BenchModules },
+  { module, loaded: { parts }, fixtures }: { module: string; loaded: BenchModules; fixtures: readonly FixtureFile[] },
 ): Promise<void> {
-  const ids = loaded.parts.mappings.flatMap(({ id, transform }) => (transform?.module === module ? id : []))
-  const kept =
-    ids.length === 0 ? [] : await readStore(context, [], (store) => store.kept({ limit: mostKept, mappings: ids }))
-  const coverage = await notes.finish(module, loaded.parts, kept)
+  const finish = (store?: StoreReader) => notes.finish(module, { parts, fixtures, store })
+  const measured = await readStore(context, undefined, async (store) => ({ coverage: await finish(store) }))
+  const { coverage } = measured ?? { coverage: await finish() }
   if (context.json) return context.printJson({ module, coverage: coverage ?? null })
   if (coverage !== undefined) context.print(indent(renderCoverage(coverage)))
 }
 
-function renderCoverage({ files, requests: { total, covered, uncovered } }: ModuleCoverage): string {
+function renderCoverage({ files, requests: { total, covered, uncovered }, shapes }: ModuleCoverageFields): string {
   const lines = files.flatMap((file) => [
     `${file.file}: fixtures run ${file.covered} of ${file.lines} lines`,
     ...file.unreached.map((place) => `  ${describePlace(file.file, place)}  reached by nothing`),
@@ -151,7 +154,22 @@ function renderCoverage({ files, requests: { total, covered, uncovered } }: Modu
       return `  ${count} of ${cutLine(sender, 60)} run other code: "hookloom capture ${example}" makes a fixture`
     }),
   ]
-  return [...lines, ...(total === 0 ? ['No request of it is kept.'] : requests)].join('\n')
+  return [...lines, ...(total === 0 ? ['No request of it is kept.'] : requests), ...shapes.map(describeShape)].join(
+    '\n',
+  )
+}
+
+/** How many of the missing fields of an event are named. */
+const mostNamed = 5
+
+function describeShape({ source, event, requests, fixtures, fields, covered, missing }: CoveredShape): string {
+  const name = cutLine([source, event].filter((word) => word !== null).join(' ') || 'no event', 60)
+  const head = `${name}: ${requests} requests came in, and ${fixtures} ${fixtures === 1 ? 'fixture has' : 'fixtures have'} ${covered} of its ${fields} fields`
+  const named = missing.slice(0, mostNamed).map(({ path, kinds }) => `${path} (${kinds.join(', ')})`)
+  const more = fields - covered - named.length
+  return named.length === 0 || fixtures === 0
+    ? head
+    : `${head}\n  not ${cutLine(named.join(', '), 200)}${more > 0 ? `, and ${more} more` : ''}`
 }
 
 function describePlace(file: string, { line, endLine, text }: CodePlace): string {

@@ -1,14 +1,16 @@
 // Runs replays and makes fixtures of kept requests in a gateway. One task runs at a time, in its own threads.
 import type { KeptQuery } from '../store/queries.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
-import type { ReplayThreads } from '../transforms/runtime.ts'
+import type { TransformRuntime } from '../transforms/runtime.ts'
 import { Problem } from '../model/problem.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createSerial } from '../base/serial.ts'
 import type { Outcome } from './outcome.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import type { CapturedFields, UpdatedFixtures } from '../model/api/replay.ts'
+import type { CoverageFields } from '../model/api/shapes.ts'
 import type { StoreReader } from '../store/store.ts'
+import { measureModule } from './coverage.ts'
 import { capture, findModuleOf, type Stored, buildKept } from './capture.ts'
 import { readFixtures } from './fixture-files.ts'
 import { rewriteFixture, runFixture } from './fixtures.ts'
@@ -31,6 +33,8 @@ export type Replayer = {
   capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
   /** Runs the fixtures of a module with the files on disk, and writes their results as what they expect, as `hookloom test -u` does. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
+  /** Runs the fixtures and kept requests of a module with the files on disk, and returns which of its code ran. */
+  coverage(module: string, isWanted?: () => boolean): Promise<CoverageFields>
   /** Compares two generations on the newest kept deliveries, for the log line of a reload. */
   between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
 }
@@ -46,8 +50,8 @@ export function createReplayer(parts: {
   readonly current: () => Generation
   /** The files on disk. */
   readonly edited: () => Generation
-  readonly createThreads: () => ReplayThreads
-  readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request'>
+  readonly createThreads: TransformRuntime['createReplayThreads']
+  readonly store: Pick<StoreReader, 'kept' | 'delivery' | 'request' | 'cursors'>
   readonly newId: () => string
 }): Replayer {
   const { dir, current, edited, createThreads, store, newId } = parts
@@ -140,6 +144,11 @@ export function createReplayer(parts: {
         })
       })
     },
+    coverage: (module, isWanted = () => true) =>
+      inOrder(async () => {
+        if (!isWanted()) throw new Problem('conflict', 'The client left before the module ran.')
+        return measureModule(module, { dir, edited, createThreads, store })
+      }),
     async between(before, after, query) {
       // threads add 50 ms to a save, and most gateways keep no requests
       const [newest] = await store.kept({ ...query, limit: 1 })

@@ -53,9 +53,9 @@ export type TransformRuntime = {
   inputs(): readonly BuildInput[]
   /**
    * Creates threads for calls whose results are only compared. They do not delay the calls of deliveries, and a call that ends its thread
-   * does not count against its module.
+   * does not count against its module. `onCovered`: as in `RuntimeOptions`, for these threads.
    */
-  createReplayThreads(): ReplayThreads
+  createReplayThreads(onCovered?: RuntimeOptions['onCovered']): ReplayThreads
   /** Calls the listener with each stopped module that may be called again, fully or once as a trial. */
   onRetry(listener: (module: string) => void): void
   /** The state of the threads, for tests, metrics and the bench. */
@@ -202,10 +202,17 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     return transform
   }
 
-  function createReplayThreads(): ReplayThreads {
+  function createReplayThreads(onOwnCovered?: RuntimeOptions['onCovered']): ReplayThreads {
+    const measured = new Map<number, Omit<CoveredCode, 'parts'>>()
     const own = createPools({
       log: silentLog,
       onStopped() {},
+      onCovered:
+        onOwnCovered &&
+        ((id, parts) => {
+          const code = measured.get(id)
+          if (code !== undefined) onOwnCovered({ ...code, parts })
+        }),
       // the pool is closed soon, and a second thread takes as long to start as the first
       hasStandby: false,
     })
@@ -213,6 +220,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       const code = codes.get(transform)
       if (code === undefined) return transform
       const { module, hash, problem } = transform
+      measured.set(code.bundle.id, { module, code: code.bundle.code, map: code.bundle.map })
       const pool = own.of({ ...code.pool.settings, workers: 1 }).acquire()
       const run: Transform['run'] = (call) => new Promise((resolve) => pool.submit({ ...code, call, finish: resolve }))
       return { module, hash, problem, run }

@@ -49,6 +49,7 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['GET', '/api/samples'],
   ['GET', '/api/shapes'],
   ['GET', '/api/paths'],
+  ['POST', '/api/coverage?module=x.ts'],
   ['POST', '/api/try'],
   ['POST', '/api/send'],
   ['POST', '/api/fixtures'],

@@ -1,7 +1,7 @@
 // hookloom test --coverage: which code of a transform its fixtures run, which only kept requests run, and which nothing runs.
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { runCommand } from './command.ts'
-import { hookToken, makeConfigDir, post } from './gateway.ts'
+import { gatewayToken, hookToken, makeConfigDir, post } from './gateway.ts'
 import { startInside } from './inside.ts'
 
 const module = `import { shout } from './lib/words.ts'
@@ -47,6 +47,7 @@ describe('hookloom test --coverage', () => {
     await stop()
     const ran = await runCommand(['test', '--coverage', '--json'], { dir })
     expect(ran.code).toBe(0)
+    const event = { hook: 'x', requests: 1, fixtures: 0, fields: 1, covered: 0 }
     expect(ran.json().at(-1)).toEqual({
       module: 'x.ts',
       coverage: {
@@ -71,6 +72,10 @@ describe('hookloom test --coverage', () => {
           covered: 1,
           uncovered: [{ source: 'github', event: 'push', count: 1, example: deliveryId }],
         },
+        shapes: expect.arrayContaining([
+          { ...event, source: null, event: null, fixtures: 2, covered: 1, missing: [] },
+          { ...event, source: 'github', event: 'push', missing: [{ path: 'kind', kinds: ['string'] }] },
+        ]),
       },
     })
     const shown = await runCommand(['test', '--coverage'], { dir })
@@ -87,5 +92,37 @@ describe('hookloom test --coverage', () => {
     for (const { stdout, code } of [plain, measured])
       expect([code, stdout]).toEqual([0, expect.stringContaining('2 passed, 0 failed')])
     expect((await runCommand(['test', '--coverage', '--watch'], { dir })).code).toBe(64)
+  })
+})
+
+describe('POST /api/coverage', () => {
+  const headers = { authorization: `Bearer ${gatewayToken}` }
+  const ask = async (adminUrl: string, module: string) =>
+    (await (await fetch(`${adminUrl}/api/coverage?module=${module}`, { method: 'POST', headers })).json()) as object
+
+  test('a running gateway answers with what the command prints, stores nothing, and goes on measuring nothing', async () => {
+    const { dir, url, adminUrl, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
+    await post({ url, token: hookToken }, 'x', { kind: 'usual' })
+    await post({ url, token: hookToken }, 'x', { kind: 'seen' }, { 'x-github-event': 'push' })
+    await vi.waitUntil(async () => (await runCommand(['shapes', '--json'], { dir })).json().length === 2, {
+      timeout: 60_000,
+    })
+    const answer = await ask(adminUrl, 'x.ts')
+    const count = async () => (await runCommand(['list', '--json'], { dir })).json().length
+    expect(await count()).toBe(2)
+    await stop()
+    const [line] = (await runCommand(['test', '--coverage', '--json'], { dir })).json().slice(-1)
+    expect(answer).toEqual({ ok: true, ...line, problem: null })
+  })
+
+  test('a module that does not load has a reason, and an unknown one is refused', async () => {
+    const broken = { ...files, 'hooks/transforms/x.ts': 'export default 7' }
+    const { adminUrl } = await startInside({ config: { hooks: { mappings } }, files: broken })
+    expect(await ask(adminUrl, 'x.ts')).toMatchObject({
+      ok: true,
+      coverage: null,
+      problem: expect.stringContaining('must export a function'),
+    })
+    expect(await ask(adminUrl, '../x.ts')).toMatchObject({ ok: false, code: 'usage-invalid' })
   })
 })

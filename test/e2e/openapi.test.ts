@@ -158,6 +158,7 @@ describe('the answers of a real gateway', () => {
     expect(sessions).not.toEqual([])
     await check('get /api/sessions/{key}', { key: sessions[0]?.sessionKey ?? '' })
 
+    await check('post /api/coverage', {}, { query: '?module=greet.ts' })
     await check('post /api/replay')
     await check('post /api/replay/live', {}, { query: `?ids=${id}` })
     const typed = { hook: 'plain', headers: {}, query: {}, body: '{"id":1}' }

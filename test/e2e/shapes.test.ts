@@ -183,7 +183,8 @@ test(
     const ask = async (path: string, method = 'GET') =>
       (await (await fetch(`${gateway.adminUrl}${path}`, { method, headers })).json()) as Record<string, unknown>
     const list = async (query = '') => (await ask(`/api/shapes?hook=orders${query}`))['shapes'] as ShapeFields[]
-    const until = (requests: number) => expect.poll(async () => (await list())[0]?.requests ?? 0).toBe(requests)
+    const until = async (requests: number) =>
+      await expect.poll(async () => (await list())[0]?.requests ?? 0).toBe(requests)
     for (let id = 0; id < 10; id += 1) await send(gateway, { id, total: 1, note: 'Ada' })
     await until(10)
     now += 60_000

@@ -50,6 +50,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
 
 /** The calls that change nothing, although they are no GET. */
 export const questions: ReadonlySet<string> = new Set([
+  'POST /api/coverage',
   'POST /api/doctor',
   'POST /api/replay',
   'POST /api/replay/live',

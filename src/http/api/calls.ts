@@ -9,7 +9,7 @@ import * as operations from '../../model/api/operations.ts'
 import { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import { RunResource } from '../../model/api/run.ts'
 import * as sessions from '../../model/api/sessions.ts'
-import { LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
+import { CoverageFields, LearntPaths, ShapeFields } from '../../model/api/shapes.ts'
 import type { AdminRight } from '../../model/config/tokens.ts'
 import { AnyTryBody, FixtureBody, TemplateBody, TypedBody } from './bench.ts'
 import { EditedBody } from './deliveries.ts'
@@ -189,6 +189,15 @@ export const calls: readonly Call[] = [
     'Decides on kept deliveries with the live code.',
     object({ outcomes: z.record(string(), answers.AnyObject) }),
     { query: { ids: 'Up to 100 ids, with commas between them.' } },
+  ),
+  change(
+    'operate',
+    '/api/coverage',
+    'Shows which code of a module its fixtures and kept requests run.',
+    CoverageFields,
+    {
+      query: { module: 'The module, as a mapping names it.' },
+    },
   ),
   read(
     '/api/shadows',

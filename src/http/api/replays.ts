@@ -9,10 +9,11 @@ import { maxReplays, defaultReplays } from '../../model/replay.ts'
 import type { DeliveryRecord, KeptRequest } from '../../store/records.ts'
 import type { Store } from '../../store/store.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
-import { readRequestText } from './query.ts'
+import { readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
+import type { CoverageFields } from '../../model/api/shapes.ts'
 
 /** The maximum number of ids in one request for the decisions of the live code, and in one replay: a page of it. */
 const mostIds = 100
@@ -26,6 +27,8 @@ export type AdminReplayer = {
   ): Promise<ReplayReport>
   /** Writes the results of the fixtures of a module as what they expect. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
+  /** Which code of a module its fixtures and kept requests run. */
+  coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
   capture(
@@ -60,6 +63,11 @@ export function addReplayRoutes(
     const { module } = await readFixtureOptions(ctx)
     if (module === undefined) throw new Problem('usage-invalid', 'The body must be {"module": "<module>"}.')
     reply(ctx, await replayer.updateFixtures(module))
+  })
+  router.post('/api/coverage', guards.operate, async (ctx) => {
+    const module = readParameter(ctx, 'module')
+    if (module === undefined) throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
+    reply(ctx, await replayer.coverage(module, () => !ctx.res.destroyed))
   })
   router.get('/api/shadows', guards.read, (ctx) => reply(ctx, { shadows: replayer.shadows() }))
   router.post('/api/publish', guards.admin, async (ctx) => reply(ctx, await replayer.publish()))

@@ -48,3 +48,52 @@ export const LearntPaths = z.object({
   ).describe('In the order of the payloads, at most 5,000.'),
 })
 export type LearntPaths = z.infer<typeof LearntPaths>
+
+/** Code of a file of the author. `line` and `endLine` begin at 1. */
+const Places = list(z.object({ line: z.number(), endLine: z.number(), text: z.string().describe('Its beginning.') }))
+
+/** Which code of a module its fixtures run, and which of the learnt payloads they have. */
+const ModuleCoverage = z.object({
+  files: list(
+    z.object({
+      file: z.string().describe('Relative to the transforms directory.'),
+      lines: z.number().describe('The lines with code.'),
+      covered: z.number().describe('Those of them that fixtures run as a whole.'),
+      unreached: Places.describe('Code that no fixture runs, and no kept request either.'),
+      onlyKept: Places.describe('Code that only kept requests run.'),
+    }),
+  ),
+  requests: z.object({
+    total: z.number().describe('The newest kept requests of the module that were run, at most 200.'),
+    covered: z.number().describe('Those of them that run only code that fixtures run too.'),
+    uncovered: list(
+      z.object({
+        source: z.string().nullable(),
+        event: z.string().nullable(),
+        count: z.number(),
+        example: z.string().describe('The id of the newest of them, of which a fixture can be made.'),
+      }),
+    ),
+  }),
+  shapes: list(
+    z.object({
+      hook: z.string(),
+      source: z.string().nullable(),
+      event: z.string().nullable(),
+      requests: z.number(),
+      fixtures: z.number().describe('The fixtures with this event.'),
+      fields: z.number().describe('The fields of the payloads.'),
+      covered: z.number().describe('Those of them that fixtures have with every kind of value.'),
+      missing: list(z.object({ path: z.string(), kinds: Kinds })).describe('The others, and the kinds: at most 50.'),
+    }),
+  ).describe('The events that came in for the mappings of the module, the most frequent first.'),
+})
+export type ModuleCoverageFields = z.infer<typeof ModuleCoverage>
+
+/** `coverage`: null if neither a fixture nor a kept request runs the module. `problem`: why it does not load. */
+export const CoverageFields = z.object({
+  module: z.string(),
+  coverage: ModuleCoverage.nullable(),
+  problem: z.string().nullable(),
+})
+export type CoverageFields = z.infer<typeof CoverageFields>

@@ -1,0 +1,135 @@
+// Which code of a module its fixtures run, which code only kept requests run, or nothing, and which of the learnt payloads its fixtures have.
+import { newId } from '../base/id.ts'
+import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
+import { Problem } from '../model/problem.ts'
+import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { KeptDelivery } from '../store/records.ts'
+import type { StoreReader } from '../store/store.ts'
+import { createReached, type Reached, toFileCoverage } from '../transforms/coverage.ts'
+import { resolveTransformsRoot } from '../transforms/root.ts'
+import type { CoveredCode, TransformRuntime } from '../transforms/runtime.ts'
+import { listCoveredShapes } from './covered-shapes.ts'
+import { type FixtureFile, readFixtures } from './fixture-files.ts'
+import { type Parts, runFixture } from './fixtures.ts'
+import { runAll } from './replay.ts'
+
+/** How many of the newest kept requests of a module run for its coverage, in one page after the other. */
+const mostKept = 200
+const pageSize = 25
+/** No further page is run after this time. */
+const limitMs = 30_000
+
+type CoverageParts = {
+  readonly parts: Parts
+  readonly fixtures: readonly FixtureFile[]
+  /** Undefined: there is no store yet. */
+  readonly store: Pick<StoreReader, 'kept' | 'cursors'> | undefined
+}
+
+/** Collects what the threads of a bench report while its fixtures run. */
+export type CoverageNotes = {
+  note(covered: CoveredCode): void
+  /** Runs kept requests one after the other, and returns the coverage of a module whose fixtures have run; undefined if nothing ran. */
+  finish(module: string, parts: CoverageParts): Promise<ModuleCoverageFields | undefined>
+}
+
+type Ran = { readonly code: CoveredCode; readonly reached: Reached }
+
+export function createCoverageNotes(): CoverageNotes {
+  const byFixtures = new Map<string, Ran>()
+  let listener: ((covered: CoveredCode) => void) | undefined
+
+  function note(covered: CoveredCode): void {
+    if (listener !== undefined) return listener(covered)
+    const known = byFixtures.get(covered.module)
+    const ran = known ?? { code: covered, reached: createReached(covered.code) }
+    ran.reached.add(covered.parts)
+    byFixtures.set(covered.module, ran)
+  }
+
+  return {
+    note,
+    async finish(module, { parts, fixtures, store }) {
+      const generation = createGeneration(parts)
+      const found: { readonly one: KeptDelivery; readonly covered: CoveredCode }[] = []
+      for await (const one of readKept(module, parts, store)) {
+        listener = (covered) => {
+          if (covered.module === module) found.push({ one, covered })
+        }
+        await runAll(generation, [one], { newId })
+      }
+      listener = undefined
+      const code = byFixtures.get(module)?.code ?? found[0]?.covered
+      if (code === undefined) return undefined
+      const reached = byFixtures.get(module)?.reached ?? createReached(code.code)
+      const keptReached = createReached(code.code)
+      for (const { covered } of found) keptReached.add(covered.parts)
+      const uncovered = found.filter(({ covered }) => !reached.hasAll(covered.parts)).map(({ one }) => one)
+      return {
+        files: toFileCoverage(code, { fixtures: reached, kept: keptReached }),
+        requests: { total: found.length, covered: found.length - uncovered.length, uncovered: group(uncovered) },
+        shapes: await listCoveredShapes(module, { generation, fixtures, store }),
+      }
+    },
+  }
+}
+
+/** Runs the fixtures and the kept requests of a module with the files on disk. Throws `usage-invalid` for an unknown module. */
+export async function measureModule(
+  module: string,
+  { dir, edited, createThreads, store }: MeasuredParts,
+): Promise<CoverageFields> {
+  const { config, mappings, transforms, verifiers } = edited()
+  const own = [...transforms.values()].filter((transform) => transform.module === module)
+  if (own.length === 0) throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
+  const problem = own.find((transform) => transform.problem !== undefined)?.problem
+  if (problem !== undefined) return { module, coverage: null, problem: problem.detail }
+  const notes = createCoverageNotes()
+  const threads = createThreads(notes.note)
+  try {
+    const named = mappings.map(({ mapping }) => mapping)
+    const parts: Parts = { config, mappings: named, transforms: threads.of(transforms), verifiers }
+    const root = await resolveTransformsRoot({ configDir: dir, transformsDir: config.hooks.transformsDir })
+    const fixtures = await readFixtures(root, module)
+    for (const fixture of fixtures) await runFixture(parts, module, fixture)
+    return { module, coverage: (await notes.finish(module, { parts, fixtures, store })) ?? null, problem: null }
+  } finally {
+    await threads.close()
+  }
+}
+
+type MeasuredParts = {
+  /** The config directory. */
+  readonly dir: string
+  /** The files on disk. */
+  readonly edited: () => Generation
+  readonly createThreads: TransformRuntime['createReplayThreads']
+  readonly store: NonNullable<CoverageParts['store']>
+}
+
+/** The newest first. */
+async function* readKept(
+  module: string,
+  { mappings }: Parts,
+  store: CoverageParts['store'],
+): AsyncGenerator<KeptDelivery, void> {
+  const ids = mappings.flatMap(({ id, transform }) => (transform?.module === module ? id : []))
+  const until = performance.now() + limitMs
+  let before: string | undefined
+  for (let left = mostKept; left > 0 && ids.length > 0 && performance.now() < until; left -= pageSize) {
+    const page = (await store?.kept({ mappings: ids, before, limit: pageSize })) ?? []
+    yield* page
+    if (page.length < pageSize) return
+    before = page.at(-1)?.deliveryId
+  }
+}
+
+function group(deliveries: readonly KeptDelivery[]): ModuleCoverageFields['requests']['uncovered'] {
+  const groups = new Map<string, ModuleCoverageFields['requests']['uncovered'][number]>()
+  for (const { source = null, event = null, deliveryId: example } of deliveries) {
+    const key = JSON.stringify([source, event])
+    const known = groups.get(key)
+    groups.set(key, known === undefined ? { source, event, count: 1, example } : { ...known, count: known.count + 1 })
+  }
+  return [...groups.values()].toSorted((one, other) => other.count - one.count)
+}

@@ -1,0 +1,93 @@
+// Which of the learnt payloads of a module its fixtures have: the events, and the fields with the kinds of their values.
+import { trimSlashes } from '../base/text.ts'
+import type { ModuleCoverageFields } from '../model/api/shapes.ts'
+import { readShapes } from '../deliveries/shapes/stored.ts'
+import type { CompiledMapping } from '../pipeline/compile.ts'
+import type { Generation } from '../pipeline/generation.ts'
+import { toHookLabel } from '../pipeline/hook.ts'
+import { mayMatch } from '../pipeline/reads.ts'
+import { createEventShape, type EventShape, mergeEventShape, readRequests } from '../shapes/event-shape.ts'
+import { listPlaces } from '../shapes/places.ts'
+import type { StoreReader } from '../store/store.ts'
+import type { FixtureFile } from './fixture-files.ts'
+import { toRequestType } from './payload-shapes.ts'
+
+type CoveredShape = ModuleCoverageFields['shapes'][number]
+
+const mostMissing = 50
+
+type ShapeParts = {
+  readonly generation: Generation
+  readonly fixtures: readonly FixtureFile[]
+  readonly store: Pick<StoreReader, 'cursors'> | undefined
+}
+
+/** Of the mappings of a module, by the number of their requests. */
+export async function listCoveredShapes(module: string, parts: ShapeParts): Promise<CoveredShape[]> {
+  const { generation, store } = parts
+  const own = generation.mappings.filter(({ mapping }) => mapping.transform?.module === module)
+  const found: CoveredShape[] = []
+  for (const name of new Set(own.map(({ match }) => trimSlashes(match.path ?? '')))) {
+    const mappings = own.filter(({ match }) => trimSlashes(match.path ?? '') === name)
+    const label = name === '' ? '*' : toHookLabel(generation.hook(name), name)
+    const learnt = store === undefined ? [] : await readShapes(store, label)
+    const fixed = learnFixtures(name, parts)
+    found.push(...learnt.filter((shape) => isTaken(mappings, shape)).map((shape) => cover(shape, fixed)))
+  }
+  return found.toSorted((one, other) => other.requests - one.requests)
+}
+
+function isTaken(mappings: readonly CompiledMapping[], shape: EventShape): boolean {
+  return mappings.some(({ mapping }) => mayMatch(mapping, shape))
+}
+
+type Fixed = { readonly shape: EventShape; count: number }
+
+/** What the fixtures have, by source and event, as if all of them came to this hook. */
+function learnFixtures(name: string, { generation, fixtures }: ShapeParts): ReadonlyMap<string, Fixed> {
+  const found = new Map<string, Fixed>()
+  for (const file of fixtures) {
+    const shape = file.kind === 'fixture' ? readType(generation, name, file) : undefined
+    if (shape === undefined) continue
+    const known = found.get(toName(shape)) ?? { shape: createEventShape(shape), count: 0 }
+    found.set(toName(shape), known)
+    mergeEventShape(known.shape, shape)
+    known.count += 1
+  }
+  return found
+}
+
+function readType(generation: Generation, name: string, { fixture }: FixtureFile & { readonly kind: 'fixture' }) {
+  try {
+    return toRequestType(generation, name, fixture.request)
+  } catch {
+    // a body that the mappings do not accept
+    return undefined
+  }
+}
+
+function cover(learnt: EventShape, fixed: ReadonlyMap<string, Fixed>): CoveredShape {
+  const { hook, source, event, shape } = learnt
+  const known = fixed.get(toName(learnt))
+  const seen = new Map(known === undefined ? [] : listPlaces(known.shape.shape).map(({ path, kinds }) => [path, kinds]))
+  // the keys of a map are data
+  const fields = listPlaces(shape).filter(({ path }) => !path.includes('<any>'))
+  const missing = fields.flatMap(({ path, kinds, count }) => {
+    const open = kinds.filter((kind) => seen.get(path)?.includes(kind) !== true)
+    return open.length === 0 ? [] : [{ path, kinds: open, count }]
+  })
+  return {
+    hook,
+    source: source || null,
+    event: event || null,
+    requests: readRequests(learnt).count,
+    fixtures: known?.count ?? 0,
+    fields: fields.length,
+    covered: fields.length - missing.length,
+    missing: missing.slice(0, mostMissing).map(({ path, kinds }) => ({ path, kinds })),
+  }
+}
+
+function toName({ source, event }: EventShape): string {
+  return JSON.stringify([source, event])
+}
