@@ -14,6 +14,11 @@ const config = {
     mappings: [
       { id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false, retain: true },
       { id: 'deep', match: { path: 'deep' }, transform: { module: 'a/b.ts' }, deliver: false },
+      {
+        id: 'pulls',
+        match: { path: 'pulls', headers: { 'x-acme-event': 'pull_request' } },
+        transform: { module: 'x.ts' },
+      },
       { id: 'plain', match: { path: 'plain' }, messageTemplate: 'm', deliver: false },
       { id: 'brief', match: { path: 'brief' }, transform: { module: 'x.ts' }, deliver: false, retain: false },
     ],
@@ -47,6 +52,14 @@ describe('POST /api/deliveries/<id>/capture', () => {
 
   beforeAll(async () => {
     gateway = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
+  })
+
+  test('the event that a condition compares with a header stays in the fixture', async () => {
+    const payload = { name: 'a pull_request', pull_request: { id: 7 } }
+    const made = await capture(await send('pulls', payload, { 'x-acme-event': 'pull_request' }))
+    expect(made).toMatchObject({ status: 200, removed: [] })
+    const { request } = read(String((made as { file?: unknown }).file))
+    expect(request).toMatchObject({ payload, headers: { 'x-acme-event': 'pull_request' } })
   })
 
   test('a capture writes the same fixture as the command, without secrets and readable only by its owner', async () => {

@@ -55,10 +55,35 @@ function findLeaves(value: unknown, path: readonly string[]): Leaf[] {
 function findSecretsAt(path: readonly string[], text: string): string[] {
   const name = path.at(-1) ?? ''
   if (/^[a-z][a-z\d+.-]*:\/\//i.test(text)) return findSecretsOfUrl(name, text)
+  const header = findConditionHeader(path)
+  if (header !== undefined) return isOpenCondition(header, text) ? [] : [text]
   // headers of a model's API: each may be its key
   if (path.at(-2) === 'headers') return [text, text.replace(/^\w+ +/, '')]
   // `user:password`, `whsec_…`: the part after it is a secret too
   return isSecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
+}
+
+/** The header that a condition of a mapping compares. */
+function findConditionHeader(path: readonly string[]): string | undefined {
+  const at = path.indexOf('headers', path.indexOf('match'))
+  return path.includes('match') && at >= 0 ? path[at + 1] : undefined
+}
+
+const secretHeaderName = /auth|token|secret|cookie|signature|password|credential|hmac|jwt|api-?key/i
+const mostOpenChars = 80
+const mostHumps = 4
+
+/**
+ * Whether a condition compares a header with plain words, such as the name of an event. They also occur in payloads, so they must not count as
+ * secrets. A condition may also compare with a shared secret, which is no word, or whose header has the name of a secret.
+ */
+function isOpenCondition(header: string, text: string): boolean {
+  if (secretHeaderName.test(header) || text.length > mostOpenChars) return false
+  return text.split(/[^\p{L}\p{N}]+/u).every((word) => {
+    if (/^v?\d{0,4}$/i.test(word)) return true
+    const humps = word.split(/(?<=\p{Ll})(?=\p{Lu})/u)
+    return humps.length <= mostHumps && humps.every((hump) => /^\p{L}{1,16}$/u.test(hump))
+  })
 }
 
 /** A URL named `url` may have a token in its path; others are secrets if they have a password or parameters. */

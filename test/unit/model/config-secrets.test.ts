@@ -87,6 +87,42 @@ describe('listConfigSecrets', () => {
     expect(found.filter((one) => one.startsWith('https://oauth2'))).toEqual([])
   })
 
+  test.each([
+    ['x-github-event', 'pull_request'],
+    ['x-gitlab-event', 'Merge Request Hook'],
+    ['x-event-key', 'repo:refs_changed'],
+    ['x-shopify-topic', 'orders/create'],
+    ['content-type', 'application/cloudevents+json'],
+    ['x-api-version', '2026-01-31'],
+    ['x-environment', 'production'],
+    ['ce-type', 'com.example.order.paid.v2'],
+  ])('the words of the condition %s: %s are no secret', (name, value) => {
+    const conditions = [
+      { headers: { [name]: value } },
+      { headers: { [name]: [value] } },
+      { any: [{ headers: { [name]: value } }] },
+    ]
+    for (const match of conditions) {
+      expect(findSecrets({ hooks: { mappings: [{ match: { path: 'a', ...match }, messageTemplate: 'x' }] } })).toEqual(
+        [],
+      )
+    }
+  })
+
+  test.each([
+    ['x-webhook-token', 'tuesday'],
+    ['authorization', 'Basic YWRhOmJhc2lj'],
+    ['x-shared', '7f3a9c1e55d0'],
+    ['x-sender', 'kQ3vX9wLm2pR'],
+    ['x-sender', 'qwjdkxzmvbnqwplkjhgfdsaz'],
+  ])('the condition %s: %s is a secret, also in a list or a test', (name, value) => {
+    for (const wanted of [value, [value], { not: value }]) {
+      const mapping = { match: { path: 'a', headers: { [name]: wanted } }, messageTemplate: 'x' }
+      // the text of an invalid configuration is shown too, and no condition may read a credential
+      expect(listConfigSecrets({ hooks: { mappings: [mapping] } }, [])).toContain(value)
+    }
+  })
+
   test('a value that came from a variable is a secret under any key, without the text around it', () => {
     const mapping = { match: { path: 'a' }, messageTemplate: 'to ${DOOR_CODE} now' }
     expect(findSecrets({ hooks: { mappings: [mapping] } }, { DOOR_CODE: 'door-0123', OTHER: 'other-0123' })).toEqual([
