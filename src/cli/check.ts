@@ -2,6 +2,7 @@
 import { type Context, withProgress } from './terminal/context.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createBench } from './checks/bench.ts'
+import { checkShadows } from './checks/shadows.ts'
 import { readStore } from './gateway/stored.ts'
 import { loadGeneration } from './types.ts'
 import { findPlaceWarnings } from '../pipeline/place-warnings.ts'
@@ -19,9 +20,10 @@ export async function check(context: Context, { types = false }: { readonly type
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)
   const mappings = await withProgress(context, 'Building the transforms', () => checkMappings(context, loaded))
+  const shadows = await checkShadows(context, loaded)
   const typed = types ? [await checkTransformTypes(context)] : []
   const used = await checkMappingUse(context)
-  return printFindings(context, [...findings, ...mappings, ...used, ...typed, ...checkWarnings(loaded)])
+  return printFindings(context, [...findings, ...mappings, ...shadows, ...used, ...typed, ...checkWarnings(loaded)])
 }
 
 /** Paths that no known request has, and statuses and replies without a place. Templates that do not parse were reported before. */

@@ -226,7 +226,8 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   }
 }
 
-function withShadow<One extends CompiledMapping['mapping']>(mapping: One): One {
+/** The mapping with its shadow in the place of the module. */
+export function withShadow<One extends Pick<CompiledMapping['mapping'], 'transform'>>(mapping: One): One {
   const { transform } = mapping
   if (transform?.shadow === undefined) return mapping
   const { shadow: module, export: name } = transform

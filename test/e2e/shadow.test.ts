@@ -106,6 +106,32 @@ test('a shadow that does not load is a warning, and its next save runs', { timeo
 })
 
 test(
+  'check loads the shadows: one that does not build or is missing fails with its file and its line',
+  { timeout: 120_000 },
+  async () => {
+    const check = async (text: string | undefined) => {
+      const dir = makeConfigDir({ config })
+      writeFiles(dir, { 'hooks/transforms/orders.ts': live, ...(text && { 'hooks/transforms/orders.next.ts': text }) })
+      const { code, json } = await runCommand(['check', '--json'], { dir })
+      return { code, found: json().filter(({ name }) => name === 'shadow orders.next.ts') }
+    }
+    const place = /^hookloom\.jsonc:\d+:\d+ hooks\.mappings\[0\]\.transform\.shadow does not load\.$/m
+    expect(await check(next)).toMatchObject({
+      code: 0,
+      found: [{ ok: true, detail: expect.stringMatching(/^builds and loads/) }],
+    })
+    const broken = await check('export default () => {\n  retrun 1\n}\n')
+    expect(broken).toMatchObject({ code: 70, found: [{ ok: false, severity: 'failure' }] })
+    expect(broken.found[0]?.['detail']).toMatch(/orders\.next\.ts:2:/)
+    expect(broken.found[0]?.['detail']).toMatch(place)
+    const missing = await check(undefined)
+    expect(missing.code).toBe(70)
+    expect(missing.found[0]?.['detail']).toMatch(/transforms\/orders\.next\.ts/)
+    expect(missing.found[0]?.['detail']).toMatch(place)
+  },
+)
+
+test(
   'publish puts the shadow in the place of the module, and keeps the comments and the code before',
   { timeout: 120_000 },
   async () => {

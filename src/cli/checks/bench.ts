@@ -45,18 +45,17 @@ export type Bench = {
   close(): Promise<void>
 }
 
-/** `isWithoutSecrets`: see `substituteEnv`. `onCovered`: see `RuntimeOptions`. */
+/** `isWithoutSecrets`: see `substituteEnv`. `onCovered` and `isShadow`: see `RuntimeOptions`. */
 export function createBench({
   dir,
   env,
   isWithoutSecrets,
   onCovered,
-}: Pick<Context, 'dir' | 'env'> & {
-  readonly isWithoutSecrets?: boolean
-  readonly onCovered?: RuntimeOptions['onCovered']
-}): Bench {
+  isShadow,
+}: Pick<Context, 'dir' | 'env'> &
+  Pick<RuntimeOptions, 'onCovered' | 'isShadow'> & { readonly isWithoutSecrets?: boolean }): Bench {
   const assembler = createAssembler(dir)
-  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog, onCovered })
+  const runtime = createTransformRuntime({ clock: Date.now, log: silentLog, onCovered, isShadow })
 
   async function load(names: readonly string[], given?: Config): Promise<BenchModules> {
     const loaded = loadConfig({ dir, env, isWithoutSecrets })

@@ -1,0 +1,37 @@
+// Whether the shadows of transforms load. The gateway serves without them, but a shadow that does not load compares nothing.
+import { formatPlacedIssue, type LoadedConfig } from '../../config/config.ts'
+import { toIssue } from '../../model/config/issue.ts'
+import { exitCodes, Problem } from '../../model/problem.ts'
+import { toTransformKey } from '../../model/transform.ts'
+import { withShadow } from '../../replay/shadow.ts'
+import type { Context } from '../terminal/context.ts'
+import { createBench } from './bench.ts'
+import { buildFailure, type CheckFinding } from './findings.ts'
+
+/** One finding for each shadow of the configuration. If nothing can be loaded, the reason was reported before. */
+export async function checkShadows(context: Context, { config, text }: LoadedConfig): Promise<CheckFinding[]> {
+  const shadowed = config.hooks.mappings.flatMap((mapping, index) => {
+    const { transform: ref } = mapping.transform?.shadow === undefined ? {} : withShadow(mapping)
+    return ref === undefined ? [] : [{ index, ref, key: toTransformKey(ref) }]
+  })
+  if (shadowed.length === 0) return []
+  const mappings = config.hooks.mappings.map(withShadow)
+  const bench = createBench({ ...context, isShadow: true })
+  try {
+    const { parts } = await bench.load([], { ...config, hooks: { ...config.hooks, mappings } })
+    const first = shadowed.filter(({ key }, at) => shadowed.findIndex((other) => other.key === key) === at)
+    return first.map(({ index, ref, key }): CheckFinding => {
+      const name = `shadow ${ref.module}`
+      const { problem, hash } = parts.transforms.get(key) ?? {}
+      if (problem === undefined) return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})` }
+      const issue = toIssue(['hooks', 'mappings', index, 'transform', 'shadow'], 'does not load.')
+      const detail = [problem.detail, problem.frame, formatPlacedIssue(issue, text)]
+      return buildFailure(name, detail.filter((part) => part !== undefined).join('\n'), exitCodes.broken)
+    })
+  } catch (error) {
+    if (error instanceof Problem) return []
+    throw error
+  } finally {
+    await bench.close()
+  }
+}
