@@ -52,7 +52,7 @@ export const Config = z.strictObject({
         .int()
         .positive()
         .default(262_144)
-        .describe('Bytes. A larger body is refused, also if it is larger only after decompression.'),
+        .describe('Bytes. A larger body is refused, even if it is larger only after decompression.'),
       bodyTimeoutMs: milliseconds.default(15_000).describe('Milliseconds in which a body must arrive completely.'),
       stopTimeoutMs: milliseconds
         .default(40_000)
