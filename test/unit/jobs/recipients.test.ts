@@ -52,7 +52,14 @@ describe('a reply with three recipients', () => {
     const [id] = await stage.accept(toThree())
     await pass(0)
     expect(turns).toHaveLength(1)
-    expect(taken).toEqual(['slack C1: one', 'slack C1: two', 'telegram 7: one', 'telegram 7: two', 'slack C1: one', 'slack C1: two'])
+    expect(taken).toEqual([
+      'slack C1: one',
+      'slack C1: two',
+      'telegram 7: one',
+      'telegram 7: two',
+      'slack C1: one',
+      'slack C1: two',
+    ])
     const job = await stage.jobOf(id)
     expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-2 done', 'deliver-3 done'])
     expect(job.steps.map(({ detail = '' }) => detail).slice(2)).toEqual([
@@ -80,7 +87,13 @@ describe('a reply with three recipients', () => {
     await pass(60_000)
     const job = await stage.jobOf(id)
     expect(job.state).toBe('done')
-    expect(stepsOf(job).toSorted()).toEqual(['deliver done', 'deliver-2 done', 'deliver-3 done', 'run done', 'summary done'])
+    expect(stepsOf(job).toSorted()).toEqual([
+      'deliver done',
+      'deliver-2 done',
+      'deliver-3 done',
+      'run done',
+      'summary done',
+    ])
     expect(taken.filter((text) => text.startsWith('telegram'))).toEqual(['telegram 7: one', 'telegram 7: two'])
     expect(turns).toHaveLength(1)
   })
@@ -142,7 +155,10 @@ describe('a reply with three recipients', () => {
     await pass(0)
     expect(taken).toHaveLength(4)
     const job = await stage.jobOf(id)
-    expect(job).toMatchObject({ state: 'dead', lastError: expect.stringContaining('channels.telegram is not configured') })
+    expect(job).toMatchObject({
+      state: 'dead',
+      lastError: expect.stringContaining('channels.telegram is not configured'),
+    })
     expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
@@ -160,11 +176,26 @@ describe('a reply with three recipients', () => {
       scriptedChannel((message) => (then?.(), texts.push(`${name} ${message.text}`), sent(name))).channel
     const { runner, turns } = scriptedRunner(() => ok('Done.'))
     const slack = note('slack')
-    stage.openWorker({ runner, store: dying, channels: new Map([['slack', slack], ['telegram', note('telegram', () => (isKilled = true))]]) })
-    const [id] = await stage.accept(agentPlan({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }))
+    stage.openWorker({
+      runner,
+      store: dying,
+      channels: new Map([
+        ['slack', slack],
+        ['telegram', note('telegram', () => (isKilled = true))],
+      ]),
+    })
+    const [id] = await stage.accept(
+      agentPlan({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }),
+    )
     await pass(0)
     expect(stepsOf(await stage.jobOf(id))).toEqual(['run done', 'summary done', 'deliver done'])
-    stage.openWorker({ runner, channels: new Map([['slack', slack], ['telegram', note('telegram')]]) })
+    stage.openWorker({
+      runner,
+      channels: new Map([
+        ['slack', slack],
+        ['telegram', note('telegram')],
+      ]),
+    })
     await pass(120_000)
     expect(await stage.jobOf(id)).toMatchObject({ state: 'done' })
     expect(texts).toEqual(['slack Done.', 'telegram Done.', 'telegram Done.'])

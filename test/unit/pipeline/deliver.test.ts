@@ -80,8 +80,12 @@ describe('a mapping with the action deliver', () => {
   test('of an agent with a list is one run that delivers to all of them, unless its code names a recipient', async () => {
     const agent: MappingInput = { match: { path: 'in' }, messageTemplate: 'Look at {{service}}', to: [...chats] }
     const [first, second] = chats
-    expect(await decideWith(agent)).toMatchObject({ actions: [{ kind: 'agent', action: { ...first, alsoTo: [second] } }] })
-    expect(await decideWith(agent, { message: 'Coded' })).toMatchObject({ actions: [{ action: { ...first, alsoTo: [second] } }] })
+    expect(await decideWith(agent)).toMatchObject({
+      actions: [{ kind: 'agent', action: { ...first, alsoTo: [second] } }],
+    })
+    expect(await decideWith(agent, { message: 'Coded' })).toMatchObject({
+      actions: [{ action: { ...first, alsoTo: [second] } }],
+    })
     for (const result of [{ to: 'C1' }, { channel: 'discord' }]) {
       const decision = await decideWith(agent, result)
       expect(decision).toMatchObject({ actions: [{ action: result }] })

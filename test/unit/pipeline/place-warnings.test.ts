@@ -13,7 +13,12 @@ const warn = (mapping: MappingInput, channels: object = { github, gitlab }) =>
   )
 
 test.each<[string, MappingInput, object, RegExp]>([
-  ['status without verify', { status: 'review' }, { github }, /^mapping-1: status is never set: .* no verify\. Set verify/],
+  [
+    'status without verify',
+    { status: 'review' },
+    { github },
+    /^mapping-1: status is never set: .* no verify\. Set verify/,
+  ],
   [
     'status of another sender',
     { status: 'review', verify: proved('stripe') },
@@ -26,7 +31,12 @@ test.each<[string, MappingInput, object, RegExp]>([
     { github },
     /channels\.gitlab is not configured/,
   ],
-  ['channel without verify', { channel: 'github' }, { github }, /^mapping-1: channel "github" has no recipient: .* no verify/],
+  [
+    'channel without verify',
+    { channel: 'github' },
+    { github },
+    /^mapping-1: channel "github" has no recipient: .* no verify/,
+  ],
   [
     'channel of another forge',
     { channel: 'gitlab', verify: proved('github') },
@@ -51,19 +61,27 @@ test.each<[string, MappingInput, object, RegExp]>([
 
 test.each<[string, MappingInput, object]>([
   ['of its own sender', { status: 'review', channel: 'github', verify: proved('github') }, { github }],
-  ['of the signing token of GitLab', { status: 'review', channel: 'gitlab', verify: proved('gitlab-token') }, { gitlab }],
+  [
+    'of the signing token of GitLab',
+    { status: 'review', channel: 'gitlab', verify: proved('gitlab-token') },
+    { gitlab },
+  ],
   [
     'of a sender that signs in a general way',
-    { status: 'review', verify: { ...proved('generic-hmac'), scheme: 'generic-hmac', header: 'x-sig' }, match: { source: 'github' } },
+    {
+      status: 'review',
+      verify: { ...proved('generic-hmac'), scheme: 'generic-hmac', header: 'x-sig' },
+      match: { source: 'github' },
+    },
     { github },
   ],
   ['with a recipient', { channel: 'github', to: 'acme/app#17' }, { github }],
-  ['with a recipient in the section of the channel', { channel: 'github' }, { github: { ...github, to: 'acme/app#1' } }],
   [
-    'with a default recipient',
+    'with a recipient in the section of the channel',
     { channel: 'github' },
-    { github, default: { channel: 'github', to: 'acme/app#1' } },
+    { github: { ...github, to: 'acme/app#1' } },
   ],
+  ['with a default recipient', { channel: 'github' }, { github, default: { channel: 'github', to: 'acme/app#1' } }],
   ['whose transform can name one', { channel: 'github', transform: { module: 'x.ts' } }, { github }],
   ['that sends no reply', { channel: 'github', deliver: false }, { github }],
 ])('a mapping %s gets no warning', (_, mapping, channels) => {
