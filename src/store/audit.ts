@@ -1,11 +1,12 @@
-// The audit log: entries that are only added, each with the hash of the one before it. So a change of an entry shows in it or in the next one.
+// The audit log: entries that are only added, each with the hash of the one before it. So a changed entry no longer fits its own hash or the next
+// entry.
 import { hash } from 'node:crypto'
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { cut, toPrintableLine } from '../base/text.ts'
 import type { AuditFields } from '../model/api/audit.ts'
 import type { Row } from './rows.ts'
 
-/** What the writer of an entry knows. The store gives it its number, its time and its hashes. */
+/** The part of an entry that its writer knows. The store gives it its number, its time and its hashes. */
 export type NewAuditEntry = Pick<AuditFields, 'by' | 'act' | 'outcome'> &
   Partial<Pick<AuditFields, 'gateway' | 'target' | 'details' | 'reason' | 'began'>>
 
@@ -17,12 +18,12 @@ export type AuditRow = {
   readonly hash: string
 }
 
-/** Oldest first: those that follow `after`, or without it the newest `limit`, if `before` is given of those before it. */
+/** Entries, oldest first: with `after`, those that follow it; otherwise the newest `limit`, or with `before` the newest of those before it. */
 export type AuditQuery = {
   readonly limit: number
   readonly after?: number | undefined
   readonly before?: number | undefined
-  /** Only those of this moment and later, in milliseconds since the epoch. */
+  /** Only entries of this moment and later, in milliseconds since the epoch. */
   readonly since?: number | undefined
 }
 
@@ -73,7 +74,7 @@ function hashEntry(entry: string): string {
   return hash('sha256', entry, 'hex')
 }
 
-/** One line that a terminal can show. A half of a surrogate pair has no UTF-8, and RFC 8785 refuses it. */
+/** One line that a terminal can show. Half of a surrogate pair cannot be written in UTF-8, and RFC 8785 refuses it. */
 function toLine(text: string): string {
   return cut(toPrintableLine(text.slice(0, 4 * maxChars)).replaceAll(/\p{Surrogate}/gu, '\uFFFD'), maxChars)
 }
@@ -94,7 +95,7 @@ export type AuditBreak = { readonly number: number; readonly why: string }
 
 /**
  * Checks rows in the order of their numbers. The first row of a log need not be number 1, because retention deletes the oldest entries; it has the
- * hash of the entry that was deleted last. Only the newest entries can be removed so that nothing shows: compare the last hash with one
+ * hash of the entry that was deleted last. Only a removal of the newest entries stays unnoticed: compare the last hash with one
  * that is kept elsewhere, such as that of the log line of the entry.
  */
 export function createChainCheck(): (row: AuditRow) => AuditBreak | undefined {

@@ -4,7 +4,7 @@ import { formatSpending, type Measure, measures, noSpending, type Spending } fro
 /** The account of one budget in one period, by the start of the period in milliseconds since the epoch. */
 export type AccountName = { readonly name: string; readonly startsAt: number }
 
-/** What a turn asks of one budget. `limits`: those of the configuration, without what the operator added to the period. */
+/** The request of a turn to one budget. `limits`: those of the configuration, without the amounts that the operator added to the period. */
 export type Reservation = AccountName & {
   /** The end of the period, in milliseconds since the epoch. */
   readonly endsAt: number
@@ -13,16 +13,16 @@ export type Reservation = AccountName & {
   readonly most: Spending
 }
 
-/** What a turn used of one budget. */
+/** The usage of a turn that counts for one budget. */
 export type SettledTurn = AccountName & { readonly used: Spending }
 
 export type Account = AccountName & {
   readonly spent: Spending
-  /** Of the turns that run now: each counts while the lease of its job lasts. */
+  /** The sum that running turns have reserved. Each reservation counts while the lease of its job lasts. */
   readonly reserved: Spending
-  /** What the operator added to the limits of this period. */
+  /** The amounts that the operator added to the limits of this period. */
   readonly raised: Spending
-  /** The jobs that wait for it. */
+  /** The number of jobs that wait for the budget. */
   readonly waiting: number
 }
 
@@ -50,15 +50,15 @@ export interface BudgetKeeper {
   reserve(job: { id: string; fence: number }, reservations: readonly Reservation[]): Promise<Reserved>
   /** Adds to the limits of a budget in one period. All jobs that wait for the budget are due. */
   raiseBudget(account: AccountName, by: Spending): Promise<void>
-  /** Makes all jobs due that wait for a budget. False if there are none. */
+  /** Makes all jobs that wait for a budget due. False if there are none. */
   wakeBudgets(): Promise<boolean>
   /** Notes that an alert about this percentage of a budget was sent. False if one was noted before, for this percentage or a higher one. */
   noteBudgetAlert(account: AccountName, percent: number): Promise<boolean>
 }
 
-/** How many waiting jobs retry when a turn is settled, oldest first. When one of them ends, it wakes as many again, so the queue drains. */
+/** How many waiting jobs retry when a turn is settled, oldest first. When one of them ends, it wakes the same number again, so the queue drains. */
 export const wokenBySettling = 2
-/** Jobs that look again soon, because a turn that holds a part of the budget may die without being settled. */
+/** How many waiting jobs look again soon, because a turn that reserved a part of the budget may die without being settled. */
 const mostThatPoll = 4
 const pollMs = 30_000
 /** Shorter than the time after which a due time counts as a clock that was set back. */
@@ -66,7 +66,7 @@ const longestWaitMs = 86_400_000
 
 export type Shortage = { readonly reservation: Reservation; readonly account: Account; readonly measure: Measure }
 
-/** The first budget that has no room for the turn. `accounts`: without what this job itself has reserved. */
+/** The first budget that has no room for the turn. `accounts`: the accounts without the reservations of this job. */
 export function findShortage(reservations: readonly Reservation[], accounts: readonly Account[]): Shortage | undefined {
   for (const reservation of reservations) {
     const account = findAccount(accounts, reservation)

@@ -1,4 +1,4 @@
-// Cursors: named texts that move only from a known value, in the transaction of what they belong to.
+// Cursors: named texts that move only from a known value, in the transaction of the rows that they belong to.
 
 /**
  * A step of a cursor: a position in an external sequence, such as the history id of a mailbox. It is stored with the deliveries
@@ -15,7 +15,7 @@ export type CursorMove = {
 /** Several cursors move together or not at all. Each name is given once. */
 export type CursorMoves = CursorMove | readonly CursorMove[]
 
-/** In the order of the names, so that two transactions that take their locks in this order cannot wait for each other. */
+/** The moves in the order of the names, so that two transactions that take their locks in this order cannot wait for each other. */
 export function listMoves(moves: CursorMoves): CursorMove[] {
   return [moves].flat().toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
@@ -26,6 +26,6 @@ export function listMoves(moves: CursorMoves): CursorMove[] {
  */
 export const oncePrefix = 'once/'
 export const statePrefix = 'state/'
-/** The task that may set a commit status: see jobs/steps/status.ts. */
+/** Begins the names of the cursors that say which task may set a commit status: see jobs/steps/status.ts. */
 export const statusPrefix = 'status/'
 export const expiringPrefixes = [oncePrefix, statePrefix, statusPrefix] as const

@@ -9,14 +9,13 @@ const mostUnsorted = 100
 /** `ended`: for `reviewKeys`. `isDone`: whether no cancel is left. */
 export type Cancelled = { readonly ended: readonly Row[]; readonly isDone: boolean }
 
-/** Those that arrived before all jobs without a key; none while there are many of these. */
+/** The requests that arrived before all jobs without a key; none while there are many such jobs. */
 const selectCancels = `SELECT c.delivery_seq FROM flow_cancels c, (SELECT min(n.delivery_seq) AS first, count(*) AS count
     FROM (SELECT j.delivery_seq FROM ${ofKey('j', '0')} LIMIT ${mostUnsorted + 1}) n) u
   WHERE u.count <= ${mostUnsorted} AND (u.first IS NULL OR c.delivery_seq < u.first) ORDER BY c.delivery_seq LIMIT ${cancelledAtOnce}`
 
 /**
- * Carries out the requests that end what their key has from deliveries that arrived before. A cancel waits until the jobs that arrived
- * before it have keys.
+ * Carries out the requests that end the jobs of their key from earlier deliveries. A cancel waits until all jobs that arrived before it have keys.
  */
 export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
   const due = (yield* run(selectCancels)).map((row) => Number(row['delivery_seq']))
@@ -48,7 +47,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
 
 const expiredReason = 'It had not started when it expired (expires).'
 
-/** A turn that was tried, or that recorded a step, does not expire. */
+/** A turn that was tried, or that recorded a step, does not expire any more. */
 export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   const rows = yield* run(
     `SELECT job_seq FROM job_flow WHERE expires_at <= $1 ORDER BY expires_at LIMIT ${expiredAtOnce}`,

@@ -24,10 +24,10 @@ export type Known = {
   readonly line: string
   readonly dueAt: number
   readonly firstAt: number
-  /** Of the first job that waits: its seq, and whether it was queued again. */
+  /** The first job that waits: its seq, and whether it was queued again. */
   readonly head: number | undefined
   readonly isQueuedAgain: boolean
-  /** Whether it has a job that waits or runs. */
+  /** Whether the key has a job that waits or runs. */
   readonly isBusy: boolean
 }
 
@@ -47,16 +47,16 @@ export const toName = ({ ring, key }: Pick<NewFlowJob, 'ring' | 'key'>) => JSON.
 /** Whether the first job that waits is a retry, which waits for its own time. */
 const waitsForRetry = ({ known, newest }: KeyGroup) =>
   known?.isQueuedAgain === true && newest.settings.onNew !== 'replace'
-/** Whether a job of the key waits that was not queued again. */
+/** Whether a job of the key that was not queued again waits. */
 const isWaiting = (group: KeyGroup) =>
   waitsForRetry(group) || (group.known?.head !== undefined && !group.known.isQueuedAgain)
 /** Whether the key stays as it is: one whose turn is due already does not wait again. */
 const isUnmoved = (group: KeyGroup) => waitsForRetry(group) || (isWaiting(group) && group.known?.state !== 'later')
 
-/** Whether a quiet period of the key begins, or goes on. */
+/** Whether a quiet period of the key begins, or continues. */
 export const isMoved = (group: KeyGroup) => group.known !== undefined && group.kept.length > 0 && !isUnmoved(group)
 
-/** Whether another job of the key than before starts next: the newest one, or an older one that was dead. */
+/** Whether another job of the key than before will start next: the newest one, or an older one that was dead. */
 export function isReviewed(group: KeyGroup): boolean {
   const { known, newest, kept } = group
   return (
@@ -66,7 +66,7 @@ export function isReviewed(group: KeyGroup): boolean {
   )
 }
 
-/** With `gather`, the newest job may start before the time of a retry: the claim looks again at which one is next. */
+/** With `gather`, the newest job may start before the time of a retry: the claim checks again which job is next. */
 export const toReviewed = ({ known, newest, kept }: KeyGroup): Row => ({
   flow: known?.id ?? null,
   queued_again: newest.settings.onNew === 'gather' || kept[0]?.isQueuedAgain === true ? 1 : 0,

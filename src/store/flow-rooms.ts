@@ -4,7 +4,7 @@ import { type Dialect, readFlowSettings, run, type Script } from './flow-script.
 import type { Row } from './rows.ts'
 import { sessionMark } from './rules.ts'
 
-/** Keys that one script opens for each blocker. */
+/** The maximum number of keys that one script opens for each blocker. */
 const openedAtOnce = 200
 
 export type Place = Pick<FlowSettings, 'limits'> & { readonly id: number; readonly ring: string; readonly key: string }
@@ -50,7 +50,7 @@ export function toStoredBlocker(blocker: string, line: string): string {
   return `${blocker}\n${line}`
 }
 
-/** The blocker of a job whose session is held: the key waits until the hold has ended. */
+/** The blocker of a job whose session a hold keeps back: the key waits until the hold has ended. */
 export function findHeldSession({ labels }: Row, held: readonly string[]): string | undefined {
   const sessions = held.filter((label) => label.startsWith(sessionMark))
   if (sessions.length === 0) return undefined
@@ -100,7 +100,7 @@ function* findUsedLanes(lanes: readonly (readonly [lane: string])[], { rows }: D
   return new Set(found.map(({ name }) => laneMark + String(name)))
 }
 
-/** What keeps a key from starting now, as other keys of its line may start. */
+/** The blocker that keeps this key from starting now, although other keys of its line may start. */
 export function findBlocker(
   { id, key, limits: names }: Place,
   given: {

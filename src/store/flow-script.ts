@@ -5,7 +5,7 @@ import type { Row } from './rows.ts'
 type Statement = { readonly sql: string; readonly params: readonly (string | number | null)[] }
 export type Script<Result> = Generator<Statement, Result, Row[]>
 
-/** What the engines write differently. */
+/** The parts of a statement that the engines write differently. */
 export type Dialect = {
   /** The numbers of a JSON array, which is a parameter, as a subquery. */
   readonly list: (param: string) => string
@@ -27,7 +27,7 @@ export type FlowClaim = {
   /** The labels of holds. */
   readonly held: readonly string[]
   readonly dialect: Dialect
-  /** The moments since when the first `$1` jobs without a flow are due. */
+  /** The moments from which the first `$1` jobs without a flow are due. */
   readonly selectPlain: string
 }
 
@@ -64,17 +64,17 @@ export function readFlowSettings(row: Row): FlowSettings {
 }
 
 /**
- * The unfinished jobs `alias` of a key, in order of arrival. BETWEEN, and not =, with the order of the index: where Postgres expects that many
- * jobs are of the key, it would read the jobs of all keys until one of them comes.
+ * The unfinished jobs `alias` of a key, in order of arrival. BETWEEN, and not =, with the order of the index: if Postgres expects many jobs of the
+ * key, it would read the jobs of all keys until it finds one of this key.
  */
 export const ofKey = (alias: string, key: string, also = 'true') =>
   `jobs ${alias} WHERE ${alias}.flow BETWEEN ${key} AND ${key} AND ${alias}.ended_at IS NULL AND ${also} ORDER BY ${alias}.flow, ${alias}.seq`
 
-/** What `reviewKeys` needs of the ended jobs. */
+/** The columns of the ended jobs that `reviewKeys` needs. */
 export const reviewed = 'flow, queued_again'
 
 /**
- * After queued jobs were ended: the next job of their key may have another session. If the ended one was queued again before, its key may
+ * Call it after queued jobs were ended: the next job of their key may have another session. If the ended one was queued again before, its key may
  * wait for the time of its retry. A job that no claim has seen has no key.
  */
 export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<void> {
@@ -89,7 +89,7 @@ export function* reviewKeys(ended: readonly Row[], { rows }: Dialect): Script<vo
   yield* run(sql, JSON.stringify([...keys]))
 }
 
-/** What all keys of a line share. A session has no part in it: each key may have its own. */
+/** The facts that all keys of a line share. The session is not one of them: each key may have its own. */
 export type LineFacts = {
   readonly ring: string
   readonly total: number | null

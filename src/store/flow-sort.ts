@@ -24,10 +24,10 @@ import {
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
 
-/** New jobs that one script sorts. */
+/** The maximum number of new jobs that one script sorts. */
 const sortedAtOnce = 100
 
-/** With the keys of the jobs, so that the number of statements does not depend on the number of keys. */
+/** The new jobs, with their keys, so that the number of statements does not depend on the number of keys. */
 const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line, k.due_at, k.first_at, h.seq AS head,
     h.queued_again AS head_again, CASE WHEN (SELECT b.seq FROM ${ofKey('b', 'k.id')} LIMIT 1) IS NOT NULL THEN 1 ELSE 0 END AS busy
   FROM (SELECT j.*, f.ring, f.key, f.settings FROM (SELECT n.seq, n.id, n.delivery_seq, n.created_at, n.queued_again, n.state, n.labels

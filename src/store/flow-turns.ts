@@ -23,7 +23,7 @@ import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
 
 const mostLines = 200
-/** Keys that one script visits beyond those that it starts. */
+/** The maximum number of keys that one script visits, beyond the number of those that it starts. */
 const mostVisits = 40
 export const gatheredReason = 'A later turn of its key reads its message.'
 
@@ -31,7 +31,7 @@ type Line = LineFacts & {
   readonly text: string
   rank: number
   servedAt: number
-  /** Of the jobs without a flow, which take turns with the lines: since when the first ones are due. */
+  /** The jobs without a flow, which take turns with the lines: the moments from which the first such jobs are due. */
   readonly plain?: readonly number[]
 }
 
@@ -60,7 +60,7 @@ function* readPlain({ limit, selectPlain }: FlowClaim): Script<Line[]> {
   return [{ ...facts, text: '', rank, servedAt: Number(row?.['served_at'] ?? 0), plain }]
 }
 
-/** Since when the line waits for a turn, less its head start. Lines take turns: a start puts a line behind the others. */
+/** The moment from which the line waits for a turn, less its head start. Lines take turns: a start puts a line behind the others. */
 function toPlace({ rank, servedAt, headStartMs }: Line): number {
   return Math.max(rank, servedAt - headStartMs)
 }
@@ -102,7 +102,7 @@ export function* startTurns(
     if (job === undefined) continue
     started.set(job.seq, job.lapsed)
     for (const limit of line.limits) if (starts.has(limit)) starts.set(limit, (starts.get(limit) ?? 0) + 1)
-    // of two that are served in the same millisecond, the first comes first again
+    // if two lines are served in the same millisecond, the order between them stays
     line.servedAt = Math.max(claim.now, line.servedAt + 1)
     served.add(line)
   }
@@ -130,7 +130,7 @@ function* hasRoom({ ring, total, limits, labels }: Line, { rooms, starts, claim 
 
 type Starts = { readonly limit: number; readonly period: number; readonly burst?: number | undefined }
 
-/** At most `limit` starts in a period, and at most `burst` in the share of it in which as many would be spread. */
+/** At most `limit` starts in a period, and at most `burst` in the part of the period in which `burst` evenly spread starts would fit. */
 function* hasStart(
   name: string,
   { limit, period, burst = limit }: Starts,
@@ -148,7 +148,7 @@ function* hasStart(
 
 type Head = { readonly seq: number; readonly id: string; readonly attempts: number; readonly lapsed: number | null }
 
-/** Of the job `j` and its flow `f`. */
+/** The columns of the job `j` and its flow `f`. */
 const toHeadColumns = ({
   isUntouched,
 }: Dialect) => `j.seq, j.id AS job_id, j.run_at, j.created_at, j.attempts, j.fence, j.labels,

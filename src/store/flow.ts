@@ -1,7 +1,7 @@
 // Which turns of flows start: one algorithm for all engines, as a script of SQL statements that each engine runs in one transaction, under a
 // lock that no other claim has.
 //
-// flow_keys has a row for each key with unfinished jobs. Its rank is the moment since when the key waits for a turn, less its head start:
+// flow_keys has a row for each key with unfinished jobs. Its rank is the moment from which the key waits for a turn, less its head start:
 //
 //   idle ──▶ later ──▶ ready ──▶ (a turn starts) ──▶ ready, behind the others
 //             ▲ retry    │ ▲
@@ -25,7 +25,7 @@ const noTurns: Omit<FlowClaimed, 'ended'> = { started: new Map(), isSorted: true
 
 const has = (rows: string, name: string) => `CASE WHEN EXISTS (SELECT 1 FROM ${rows}) THEN 1 ELSE 0 END AS ${name}`
 
-// not EXISTS: Postgres reads the table in place of the index where its statistics promise that a row comes soon
+// not EXISTS: Postgres reads the table in place of the index if its statistics suggest that it finds a row soon
 const isDue = (first: string, now: string, name: string) =>
   `CASE WHEN (SELECT ${first}) <= ${now} THEN 1 ELSE 0 END AS ${name}`
 
@@ -81,7 +81,7 @@ const openDue = `UPDATE flow_keys SET state = 'ready' WHERE id IN
 const deleteIdle = `DELETE FROM flow_keys WHERE id IN (SELECT k.id FROM flow_keys k WHERE k.state = 'idle'
   AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.flow = k.id AND j.ended_at IS NULL) ORDER BY k.id LIMIT 16)`
 
-/** After a job of the key `$2` was queued again, due at `$1`. An older one, which was dead, does not wait for its time. */
+/** Reopens the key `$2` after one of its jobs was queued again, due at `$1`. An older job, which was dead, does not wait for its time. */
 export const reopenKey = `UPDATE flow_keys SET state = 'later', blocker = NULL,
   due_at = CASE WHEN state = 'later' AND due_at < $1 THEN due_at ELSE coalesce((SELECT CASE WHEN run_at < $1 THEN run_at END
     FROM jobs WHERE flow = $2 AND ended_at IS NULL AND state = 'queued' ORDER BY seq LIMIT 1), $1) END WHERE id = $2`

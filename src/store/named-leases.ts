@@ -14,16 +14,16 @@ const callMs = 5_000
 /** A dead gateway is replaced after `leaseMs` and at most `everyMs`. */
 const leaseTimes: LeaseTimes = { leaseMs: 20_000, everyMs: 5_000 }
 
-/** Something that one gateway does for all. */
+/** Work that one gateway does for all. */
 export type Duty = {
   /** False: another gateway does it, or may do it by now. */
   isHeld(): boolean
 }
 
 export type NamedLeases = {
-  /** From now on, this gateway takes the duty when it is free. `changed` is called when it got or lost it. */
+  /** From now on, this gateway takes the duty when it is free. `changed` is called when this gateway has got or lost the duty. */
   duty(name: string, changed: () => void): Duty
-  /** The names that were free, which this gateway has now until `release`. */
+  /** Takes the leases that are free. Returns their names: this gateway has these leases until `release`. */
   take(names: readonly string[]): Promise<string[]>
   /** Never rejects: a lease that cannot be ended runs out. */
   release(names: readonly string[]): Promise<void>

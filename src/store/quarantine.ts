@@ -1,4 +1,4 @@
-// Refused requests that are kept, sealed. The store sees how many there are and whose they may be, and nothing of what they contain.
+// Refused requests that are kept, sealed. The store sees how many there are and whose they may be, but nothing of their content.
 
 /** A refused request, as lists show it. `place`: in the order of arrival. */
 export type QuarantinedRequest = {
@@ -7,7 +7,7 @@ export type QuarantinedRequest = {
   /** Milliseconds since the epoch, by the clock of the gateway that refused it. */
   readonly receivedAt: number
   readonly hook: string
-  /** Why it was refused, as JSON. Nothing in it comes from its headers, its query or its body. */
+  /** Why the request was refused, as JSON. Nothing in it comes from the headers, the query or the body of the request. */
   readonly refusal: string
   /** Names the key that opens `sealed`. */
   readonly keyId: string
@@ -15,7 +15,9 @@ export type QuarantinedRequest = {
 
 /** `sealed`: its head and its body, encrypted. */
 export type SealedRequest = Omit<QuarantinedRequest, 'place'> & {
-  /** With `network`, the key of a share of the space. A configured name, so that strangers cannot create many shares. */
+  /**
+   * The hook. Together with `network`, it is the key of a share of the space. It is a configured name, so that strangers cannot create many shares.
+   */
   readonly hookLabel: string
   readonly network: string
   /** Whether the hook let in a request of this network before. Those of other networks are deleted first. */
@@ -32,10 +34,10 @@ export type QuarantineBounds = {
 
 export type QuarantineQuery = {
   readonly limit: number
-  /** A place: those that follow it. 0: from the oldest on. */
+  /** A place: only requests that follow it. 0: from the oldest on. */
   readonly after?: number | undefined
   readonly hook?: string | undefined
-  /** Milliseconds since the epoch: only those that arrived then or later. */
+  /** Milliseconds since the epoch: only requests that arrived then or later. */
   readonly since?: number | undefined
 }
 

@@ -1,8 +1,8 @@
-// What the store is asked for: filters of deliveries, and the steps of a search.
+// The queries of the store: filters of deliveries, and the steps of a search.
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Row } from './rows.ts'
 
-/** A search looks into the beginning of a payload, a message or a reply, up to so many bytes or characters. */
+/** A search reads only the beginning of a payload, a message or a reply, up to this many bytes or characters. */
 export const searchedBytes = 32_768
 
 /** Where a step of a search ends. `receivedAt`: milliseconds since the epoch. */
@@ -20,7 +20,7 @@ export type DeliveriesQuery = {
   readonly source?: string | undefined
   readonly text?: string | undefined
   readonly since?: number | undefined
-  /** Exclusive. */
+  /** Exclusive: deliveries of this moment are left out. */
   readonly until?: number | undefined
   readonly before?: string | undefined
   readonly from?: string | undefined
@@ -33,7 +33,7 @@ export type KeptQuery = {
   readonly before?: string | undefined
   readonly hook?: string | undefined
   readonly source?: string | undefined
-  /** Only those that were received then or later. */
+  /** Only deliveries that were received at this moment or later. */
   readonly since?: number | undefined
   /** Ids of mappings: only deliveries that one of them took. */
   readonly mappings?: readonly string[] | undefined

@@ -69,14 +69,14 @@ export type NewTask = {
   readonly lane: string
   /** The purpose of the task. While a task with the same purpose is queued, no second one is added. */
   readonly standsFor: string
-  /** The names by which holds find it. Default: none, so that no hold keeps it back. */
+  /** The names by which holds find the task. Default: none, so that no hold keeps it back. */
   readonly labels?: readonly string[]
-  /** No task is added either if one with the same `standsFor` was added within this time: another owner was first. Default 0. */
+  /** No task is added if another owner added one with the same `standsFor` within this time. Default 0. */
   readonly unlessWithinMs?: number
 }
 
 /**
- * Keeps jobs back that have the label, until it is removed or its time is over. A job that runs is not stopped. Each label has at most one
+ * Keeps back the jobs that have the label, until the hold is removed or its time is over. A job that runs is not stopped. Each label has at most one
  * hold of each kind.
  */
 export type Hold = {
@@ -86,11 +86,11 @@ export type Hold = {
   readonly kind: 'pause' | 'turns' | 'provider' | 'budget'
   /** A sentence for the operator. */
   readonly reason: string
-  /** Who made it; undefined if the gateway did. */
+  /** Who made the hold; undefined if the gateway did. */
   readonly author: string | undefined
   /** Milliseconds since the epoch. */
   readonly at: number
-  /** Milliseconds until it ends; undefined if only `unhold` ends it. */
+  /** Milliseconds until the hold ends; undefined if only `unhold` ends it. */
   readonly forMs: number | undefined
 }
 export type NewHold = Omit<Hold, 'at'>
@@ -114,14 +114,13 @@ export type Settlement = {
    */
   readonly request?: KeptRequest | 'too large' | undefined
   /**
-   * Of an accepted or skipped delivery: the number of the newest requests of its mapping that stay stored, counting only deliveries
-   * that were stored with a `ring`. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping
-   * count together.
+   * Only for an accepted or skipped delivery: how many of the newest requests of its mapping stay stored. Only deliveries that were stored with a
+   * `ring` count. The same transaction deletes older ones; their deliveries stay. Deliveries without a mapping count together.
    */
   readonly ring?: number | undefined
-  /** The name of that mapping among rings. Default: its id. An id that is a position changes with an edit. */
+  /** The ring of that mapping. Default: the id of the mapping. An id that is a position changes with an edit. */
   readonly ringOf?: string | undefined
-  /** The next claim ends what this key has from deliveries that arrived before. */
+  /** The next claim ends the jobs of this key that earlier deliveries caused. */
   readonly cancel?: FlowCancel | undefined
 }
 
@@ -151,7 +150,7 @@ export type JobReport = {
   readonly events?: readonly NewEvent[]
   /** Messages to append to the transcript of the job's session. */
   readonly messages?: readonly NewMessage[]
-  /** The ids of the events of the job's session that the turn was shown: they are now consumed. No other event is. */
+  /** The ids of the events of the job's session that the turn read: these events, and no others, are now consumed. */
   readonly consumed?: readonly number[]
   /** The runner's state for the job's session, kept until its next turn. Null deletes it. */
   readonly runnerState?: JsonValue
@@ -244,7 +243,7 @@ type WaitingEvent = SystemEvent & { readonly id: number }
 
 /** The unconsumed events of a session. */
 export type WaitingEvents = {
-  /** In the order of their ids, up to the limit of the query. */
+  /** The events in the order of their ids, up to the limit of the query. */
   readonly events: readonly WaitingEvent[]
   /** The number of all unconsumed events. */
   readonly count: number

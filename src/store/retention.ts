@@ -1,4 +1,4 @@
-// Deletes old deliveries, and old entries of the audit log, a minute after the start and then every hour. Of several gateways, one does it.
+// Deletes old deliveries, and old entries of the audit log, a minute after the start and then every hour. Only one of several gateways does it.
 import type { Log } from '../model/log.ts'
 import type { Duty } from './named-leases.ts'
 import type { Store } from './store.ts'

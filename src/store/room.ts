@@ -1,10 +1,10 @@
-// The limit on what waits in a store. New deliveries are refused before it is exceeded, and the operator is warned well before that.
+// The limit on the bytes that wait in a store. New deliveries are refused before it is exceeded, and the operator is warned well before that.
 import type { Log } from '../model/log.ts'
 import { Problem } from '../model/problem.ts'
 
 /**
- * Shares of the limit: a warning begins at `warn`. A full store is no longer reported below `reopen` of what waited
- * at the first refusal, so that the report does not flicker.
+ * Shares of the limit: a warning begins at `warn`. The report of a full store ends below `reopen` of the bytes that waited at the first refusal, so
+ * that it does not flicker.
  */
 const shares = { warn: 0.8, reopen: 0.95 }
 
@@ -51,7 +51,7 @@ export function createCapacity({ maxBytes, log }: { maxBytes: () => number; log:
     },
     checkAppend(more, uncommitted) {
       if (more === 0 || bytes + uncommitted + more <= maxBytes()) return undefined
-      // one that is too large for an almost empty store does not make it full
+      // a delivery that is too large for an almost empty store does not make it full
       if (bytes >= shares.warn * maxBytes()) setFull()
       return new Problem('store-full', 'The store is full. Send the request again later.', { retryAfterSeconds })
     },

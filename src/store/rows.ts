@@ -251,7 +251,7 @@ export function toJobCounts(rows: readonly Row[]): Record<JobState, number> {
 
 function toCounts<State extends string>(states: readonly State[], rows: readonly Row[]): Record<State, number> {
   const counts = new Map(rows.map((row) => [row['state'], row['count']]))
-  // as: fromEntries forgets which keys it was given
+  // as: fromEntries loses the type of the keys
   return Object.fromEntries(states.map((state) => [state, counts.get(state) ?? 0])) as Record<State, number>
 }
 
@@ -266,7 +266,7 @@ export function toQuarantinedRequest(row: Row): QuarantinedRequest {
   }
 }
 
-/** The values of `quarantineColumns`. */
+/** The values for `quarantineColumns`. */
 export function toQuarantineValues(request: SealedRequest): SqlValue[] {
   const { requestId, receivedAt, hook, hookLabel, network, isKnown, refusal, keyId, sealed } = request
   const bytes = sealed.byteLength + refusal.length

@@ -12,8 +12,8 @@ export function toStoredText(text: string): string {
 }
 
 /**
- * The generations and hashes that parked a delivery before, as SQL, separated by spaces. Only the newest fifty or so, because each save of
- * a module may add two. `takeEnd` makes the expression of the last 4000 characters of a text.
+ * The generations and hashes that parked a delivery before, as SQL, separated by spaces. Only about fifty of the newest are kept, because each save
+ * of a module may add two. `takeEnd` makes the expression of the last 4000 characters of a text.
  */
 export const failedBefore = (takeEnd: (text: string) => string): string => `CASE WHEN state = 'parked'
   THEN ${takeEnd(`coalesce(failed_by, '') || ' ' || generation || ' ' || coalesce(transform_hash, '')`)} ELSE failed_by END`
@@ -28,9 +28,9 @@ export const selectWaitedFor = `WITH RECURSIVE waited (name) AS (
 /** The last error of a job whose lease expired without a report. */
 export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
 
-/** The failed attempts of a job that are kept: a provider that is away for a day is asked about a hundred times. */
+/** The maximum number of failed attempts of a job that are kept. A provider that is down for a day gets about a hundred attempts. */
 export const mostFailures = 12
-/** Characters of the error of such an attempt. */
+/** The maximum number of characters of the error of such an attempt. */
 export const longestFailure = 200
 
 /** The last error of a job that ended because its row cannot be read. */
@@ -43,17 +43,17 @@ export const clockSetBackMs = 2 * 86_400_000
 /** The tasks that wait for the end of a run. */
 export const runTaskKinds = ['status', 'callback'] as const
 
-/** What such a task stands for. */
+/** The `standsFor` of such a task. */
 export function toRunTaskName(kind: (typeof runTaskKinds)[number], runId: string): string {
   return `${kind}/${runId}`
 }
 
-/** How the labels of sessions begin. */
+/** The beginning of the labels of sessions. */
 export const sessionMark = 'session:'
 
 const resumedMark = 'resumed:'
 
-/** The label of a hold that keeps nothing back: it says since when the turns of a session count again. */
+/** The label of a hold that keeps nothing back: it has the time from which the turns of a session count again. */
 export function toResumedLabel(label: string): string {
   return `${resumedMark}${label}`
 }

@@ -73,7 +73,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   events(query: { limit: number; before?: number | undefined }): Promise<SystemEvent[]>
   /** The `limit` sessions that were updated last, the newest one last. `before` as for events, by `updatedAt`. */
   sessions(query: { limit: number; before?: number | undefined }): Promise<Session[]>
-  /** Undefined if the store has nothing of this session. `runnerState` comes from the last report that set it. */
+  /** A stored session; undefined if the store has nothing of it. `runnerState` comes from the last report that set it. */
   session(
     name: Pick<Session, 'agentId' | 'sessionKey'>,
   ): Promise<(Session & { runnerState: JsonValue | undefined }) | undefined>
@@ -98,9 +98,11 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   cursors(prefix: string): Promise<{ name: string; value: string }[]>
   /** The newest `limit` messages of a session's transcript, oldest first. `runId`: only those of this run, found by an index. */
   messages(query: { agentId: string; sessionKey: string; limit: number; runId?: string }): Promise<Message[]>
-  /** For the newest `limit` turns in the transcript of a session that ended within `withinMs`: the milliseconds since then, newest first. */
+  /**
+   * For the newest `limit` turns in the transcript of a session that ended within `withinMs`: the milliseconds since the end of each, newest first.
+   */
   turnAgesMs(query: { agentId: string; sessionKey: string; limit: number; withinMs: number }): Promise<number[]>
-  /** The lanes with unfinished jobs, those with the maximum number of jobs first. */
+  /** The lanes with unfinished jobs, those with the most jobs first. */
   lanes(query: { limit: number }): Promise<LaneLoad[]>
   /** The oldest `limit` unfinished jobs of all sessions and flows with this key, in arrival order. It reads all unfinished jobs. */
   unfinished(query: { key: string; limit: number }): Promise<Job[]>
@@ -125,7 +127,7 @@ export interface StoreReader extends AccountReader, AuditReader, ProgressReader,
   nodes(): Promise<NodeRecord[]>
   /** Sealed requests without their content, oldest first: those that follow `after`, or without it the newest `limit`. */
   quarantined(query: QuarantineQuery): Promise<QuarantinedRequest[]>
-  /** The encrypted content of a sealed request; undefined if the store does not have it. */
+  /** The encrypted content of a sealed request; undefined if the store does not have the request. */
   sealed(requestId: string): Promise<Uint8Array | undefined>
   close(): Promise<void>
 }
@@ -148,7 +150,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * A delivery takes its key unless it is skipped, and has it until `forget` removes it or the delivery is deleted.
    */
   append(delivery: NewDelivery): Promise<Appended>
-  /** True: a claim that is made right after an append, before its end, finds its jobs, and is in the same commit if it can be. */
+  /** True: a claim that is made right after an append, even before the append ends, finds its jobs, and is in the same commit if possible. */
   claimsAppended(): boolean
   /**
    * Appends deliveries in order, each as `append` does, and moves the cursors, all in one transaction. Returns `moved`, and
@@ -225,10 +227,9 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /** Makes a queued task with this `standsFor` due at once, if it waits for its next attempt. False if there is none. */
   makeDue(standsFor: string): Promise<boolean>
   /**
-   * Queues a dead job again, with zero attempts. Its steps are kept, and of its posts those that were sent; if none was
-   * sent, the worker chooses the route again. Returns false, and writes nothing, if the job is not dead.
-   * The tasks of a run (`toRunTaskName`) begin again, in any state: without steps, and as if they were added now. One that runs loses its
-   * lease.
+   * Queues a dead job again, with zero attempts. Its steps and the posts that were sent are kept; if no post was sent, the worker chooses the route
+   * again. Returns false, and writes nothing, if the job is not dead. The tasks of a run (`toRunTaskName`) begin again, in any state: without steps,
+   * and as if they were added now. A task that runs loses its lease.
    */
   requeue(jobId: string): Promise<boolean>
   /**
@@ -257,7 +258,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
   /** Ends leases that are still held under their fence. */
   endLeases(held: readonly Lease[]): Promise<void>
   /**
-   * Counts failed attempts of clients, and locks a client out for `lockMs` that had `failures` within `windowMs`. Failures
+   * Counts failed attempts of clients, and locks out, for `lockMs`, a client that had `failures` within `windowMs`. Failures
    * during a lock do not prolong it. An engine with one owner counts nothing: its owner does, in memory.
    */
   noteFailures(query: FailuresQuery): Promise<void>

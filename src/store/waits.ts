@@ -14,11 +14,11 @@ export type Wait = { readonly jobId: string } & (
   | { readonly kind: 'budget'; readonly name: string; readonly forMs: number }
   | { readonly kind: 'retry'; readonly forMs: number; readonly attempts: number }
   | { readonly kind: 'quiet'; readonly forMs: number }
-  /** Jobs of its key that come first. */
+  /** The job waits for jobs of its key that come first. */
   | { readonly kind: 'behind'; readonly jobs: number }
-  /** `most`: running turns of its key. `endingId`: the run that it replaces, and that has not ended yet. */
+  /** `most`: the number of turns of its key that may run at a time. `endingId`: the run that the job replaces, and that has not ended yet. */
   | { readonly kind: 'key'; readonly most: number; readonly endingId: string | undefined }
-  /** Another job of its session: `runningId` runs, or `jobs` come first. */
+  /** The job waits for another job of its session: `runningId` runs, or `jobs` come first. */
   | { readonly kind: 'session'; readonly runningId: string | undefined; readonly jobs: number }
   /** The share of its key in a concurrency limit is used up. */
   | { readonly kind: 'share'; readonly limit: string; readonly most: number }
@@ -31,7 +31,7 @@ export type Wait = { readonly jobId: string } & (
     } & Queue)
   /** A rate limit is reached: no more turns may start in this period. */
   | ({ readonly kind: 'starts'; readonly name: string; readonly most: number; readonly periodMs: number } & Queue)
-  /** Nothing but a free slot. `running`: the jobs that run, on all gateways. */
+  /** The job waits only for a free slot. `running`: the number of jobs that run on all gateways. */
   | { readonly kind: 'slot'; readonly running: number }
 )
 
@@ -39,15 +39,15 @@ export type Wait = { readonly jobId: string } & (
 export interface WaitReader {
   /** What keeps these jobs back, in no order. Jobs that are not queued are left out. */
   waits(query: { readonly ids: readonly string[]; readonly limits: SharedLimits }): Promise<Wait[]>
-  /** The number of queued jobs of a key; `most` if there are more. It reads as many, and all jobs that no claim has sorted yet. */
+  /** The number of queued jobs of a key; `most` if there are more. It reads that many jobs, and all jobs that no claim has sorted yet. */
   queuedOf(query: FlowQueue): Promise<number>
-  /** Counts entries of indexes, two for each key. */
+  /** Counts by reading entries of indexes, two for each key. */
   waitCounts(): Promise<WaitCounts>
 }
 
 /**
- * How many wait, by reason. Keys of flows: `quiet` until a moment, `blocked` by a turn of their key or session, or by their share of a limit;
- * `ready` for a limit or a slot. Jobs: `paused` by a hold, without a flow; `budget`.
+ * The numbers of keys and jobs that wait, by reason. Keys of flows: `quiet` wait for a moment; `blocked` for a turn of their key or session, or for
+ * their share of a limit; `ready` for a limit or a slot. Jobs: `paused` have no flow and wait for the end of a hold; `budget` wait for a budget.
  */
 export type WaitCounts = { readonly [Reason in 'quiet' | 'blocked' | 'ready' | 'paused' | 'budget']: number }
 
@@ -79,7 +79,7 @@ const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failin
   FROM jobs j LEFT JOIN job_flow f ON f.job_seq = j.seq LEFT JOIN flow_keys k ON k.id = j.flow
   WHERE j.state = 'queued' AND j.ended_at IS NULL AND j.id IN (${ids})`
 
-/** What is read once for all jobs. */
+/** The facts that are read once for all jobs. */
 type Shared = {
   readonly query: WaitsQuery
   readonly holds: readonly Hold[]
@@ -129,7 +129,7 @@ function readId(value: Row[string] | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 
-/** An operator's pause is named first. */
+/** The hold that keeps the job back. A pause by an operator is named before other holds. */
 function findHold(job: Row, limits: readonly string[], holds: readonly Hold[]): Hold | undefined {
   // as: labels are texts
   const labels = JSON.parse(String(job['labels'] ?? '[]')) as string[]
@@ -185,7 +185,7 @@ function* countStarts(limit: string, after: number): Script<number> {
   return Number((yield* run(sql, `start:${limit}`, after))[0]?.['count'])
 }
 
-/** What `findBlocker` found: `<most> <name>`. */
+/** Describes the blocker that `findBlocker` found: `<most> <name>`. */
 function describeBlocker(blocker: string, job: Row): Found {
   const [, count, kind, rest = ''] = /^(\d+) (\w+):([^]*)$/.exec(blocker) ?? []
   const most = Number(count)
@@ -220,12 +220,11 @@ function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue
   return { place: before >= mostCounted ? undefined : before + 1, oldestForMs: now - since }
 }
 
-/** New jobs at which `countQueued` looks first. */
+/** The number of new jobs that `countQueued` reads first. */
 const mostNew = 1_000
 
 /**
- * One read for each new job of the first ones, whichever key it has: a join may read the flow of every job that is stored. The usual claim
- * leaves no more of them.
+ * Reads the first new jobs one by one, whatever their keys: a join may read the flow of every stored job. Usually a claim leaves no other new jobs.
  */
 export function* countQueued({ ring, key, most }: FlowQueue): Script<number> {
   const isQueued = `j.state = 'queued'`

@@ -112,7 +112,7 @@ const skipTaken = 'ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL D
 /** Whether the row of a delivery takes its key. */
 const takesKey = ({ dedupe, state }: NewDelivery) => dedupe !== undefined && state !== 'skipped'
 
-/** For a delivery that is stored already: $1 is its seq, $2 its id. */
+/** Inserts for a delivery that is stored already: $1 is its seq, $2 its id. */
 export const insertChildren = (now: string) => `WITH found AS (SELECT $1::bigint AS seq, $2::text AS id),
   ${buildChildInserts(now, 3)} SELECT 1 AS done`
 
@@ -123,7 +123,7 @@ export type AppendOptions = {
   readonly now: string
   /** A notification to the other gateways, or empty. */
   readonly payload: string
-  /** This gateway. */
+  /** The id of this gateway. */
   readonly node: string | undefined
   /** The longest time that the statement may wait for one lock. */
   readonly lockMs: number
@@ -171,7 +171,7 @@ export async function keepNewest(
   )
 }
 
-/** The next claim carries it out. */
+/** Stores the cancel. The next claim carries it out. */
 export async function insertCancel(query: Query, id: string, cancel: FlowCancel | undefined): Promise<void> {
   if (cancel === undefined) return
   const { ring, key, reason } = cancel
@@ -182,7 +182,7 @@ export async function insertCancel(query: Query, id: string, cancel: FlowCancel 
 
 type StoredRequest = NewDelivery['request']
 
-/** Empty for a request that is too large to be kept. */
+/** The text of the head; empty for a request that is too large to be kept. */
 export function toHeadText(request: StoredRequest): string | null {
   if (request === undefined) return null
   return request === 'too large' ? '' : JSON.stringify(request.head)

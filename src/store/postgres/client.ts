@@ -2,7 +2,7 @@
 import { Socket } from 'node:net'
 import { Client, type ClientConfig } from 'pg'
 
-/** The time that the server has to close a connection after the goodbye. The network may have lost the connection. */
+/** The time in which the server should close a connection after the goodbye. The network may have lost the connection. */
 const goodbyeMs = 1_000
 
 /** Throws if a file that the URL names, such as sslrootcert, cannot be read. */

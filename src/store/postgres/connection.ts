@@ -52,7 +52,7 @@ type ConnectionOptions = {
   readonly prepare?: 'migrate' | 'check' | 'nothing'
   /** The most connections. Default 8. */
   readonly maxConnections?: number
-  /** For each transaction. Default: none, as for a copy, which holds its locks until it is complete. */
+  /** The limits of each transaction. Default: none, as for a copy, which keeps its locks until it is complete. */
   readonly limits?: Limits | undefined
   /** Replaces `limits.answerMs`. */
   readonly answerMs?: number
@@ -92,7 +92,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     else log.error({}, now)
   }
 
-  /** A gateway must not use a server that cannot be written, or that would lose what it wrote. Returns the version. */
+  /** A gateway must not use a server that cannot be written, or that would lose committed rows. Returns the version of the server. */
   async function check(query: Query): Promise<string> {
     if (readOnly) return ''
     checkedAt = performance.now()

@@ -8,7 +8,7 @@ import type { Param, Query } from './pool.ts'
 
 const types: Readonly<Record<ColumnType, string>> = { integer: 'bigint', text: 'text', bytes: 'bytea' }
 const lockMs = 3_000
-/** Counting a table of a large store takes minutes. */
+/** Long enough to count a table of a large store, which takes minutes. */
 const answerMs = 600_000
 
 /** The SQL source of each table of the copy. Requests and the wide parts of jobs have tables of their own in Postgres. */
@@ -100,7 +100,7 @@ async function withLock<Result>(
       })
       if (await isUsed(query)) throw isRunning
       const result = await run(query)
-      // a gateway may have started since, or been paused for longer than its lease: what it still writes is not in the copy
+      // a gateway may have started since, or been paused for longer than its lease: its later writes are not in the copy
       if (await isUsed(query)) throw isRunning
       return result
     })

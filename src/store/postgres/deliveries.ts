@@ -20,7 +20,7 @@ import { lockFlows } from './flow.ts'
 import { reviewFlows } from './holds.ts'
 import type { Query } from './pool.ts'
 
-/** Deletes what belongs to a deleted row. It names the schema, because other clients may have another search path. */
+/** Deletes the rows that belong to a deleted row. It names the schema, because other clients may have another search path. */
 const afterDelete = (table: string, children: readonly (readonly [table: string, column: string])[]) => `
 CREATE FUNCTION hookloom_${table}_deleted() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   ${children
@@ -34,7 +34,7 @@ END $$;
 CREATE TRIGGER ${table}_deleted AFTER DELETE ON ${table} FOR EACH ROW EXECUTE FUNCTION hookloom_${table}_deleted();`
 
 /**
- * In place of foreign keys, which would lock the row of the delivery and that of the job again for each child that is inserted. Children
+ * Used in place of foreign keys, which would lock the row of the delivery and that of the job again for each child that is inserted. Children
  * are inserted with their parent or under its lock, and only rows that have ended are deleted.
  */
 export const deletionSchema = `
@@ -185,7 +185,10 @@ async function dropBySeq(query: Query, seq: number, { now, jobs }: { now: string
 /** Rows that one step visits: locks are held for a short time, and vacuum follows. */
 const sweepRows = 500
 
-/** One step of a sweep, from `after` on. Deletes what ended before `before`, and drops what was stored before then and still waits. */
+/**
+ * One step of a sweep, from `after` on. Deletes the deliveries that ended before `before`, and drops those that were stored before then and still
+ * wait.
+ */
 export async function sweepStep(
   query: Query,
   { before, after, now }: { before: number; after: number; now: string },

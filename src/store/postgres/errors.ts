@@ -77,12 +77,12 @@ export class RefusedStatement extends Error {
   }
 }
 
-/** For the log, in place of an error whose message may name the user of the database. */
+/** An error for the log, in place of one whose message may name the user of the database. */
 export function toCause(error: unknown): Error {
   return new Error(`${readSqlState(error) ?? 'no code'}: ${describeError(error)}`)
 }
 
-/** A setting of the server or of the user would lose deliveries. */
+/** The error for a setting of the server or of the user that would lose deliveries. */
 export class UnfitDatabase extends Problem {
   constructor(detail: string) {
     super('config-invalid', detail)

@@ -1,4 +1,4 @@
-// The tables of flows, how Postgres runs their scripts, and the lock that orders what changes them.
+// The tables of flows, how Postgres runs their scripts, and the lock that orders their changes.
 import { firstFlow } from '../flow.ts'
 import type { Dialect, Script } from '../flow-script.ts'
 import type { Param, Query } from './pool.ts'
@@ -107,7 +107,7 @@ export async function runScript<Result>(query: Query, script: Script<Result>): P
 }
 
 /**
- * Everything that changes queued jobs of flows takes this lock before it locks a job: claims, and what ends, drops or wakes jobs. A report
+ * Everything that changes queued jobs of flows takes this lock before it locks a job: claims, and the calls that end, drop or wake jobs. A report
  * does not: it has locked only its own job, which runs, before it waits for the key of this job.
  */
 const lock = `pg_advisory_xact_lock(hashtextextended('hookloom flow ' || current_schema(), 0))::text`

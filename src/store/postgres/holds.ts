@@ -28,7 +28,7 @@ export async function returnToFlow(query: Query, seq: number): Promise<void> {
 export const isLapsed = (now: string) => `j.state = 'running' AND j.locked_until <= ${now}
   AND j.flow IS NOT NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq)`
 
-/** Whether there is anything that the usual claim does not look at. Each part reads the first row of an index. */
+/** Whether the claim must do more than the usual one. Each part reads the first row of an index. */
 export const selectHints = (now: string) => `(EXISTS (SELECT 1 FROM holds))::int AS held,
   (EXISTS (SELECT 1 FROM jobs j WHERE ${isLapsed(now)}))::int AS lapsed,
   (EXISTS (SELECT 1 FROM endings e JOIN jobs j ON j.seq = e.job_seq WHERE j.state = 'running' AND j.locked_until <= ${now}))::int AS overdue`
@@ -37,7 +37,7 @@ export const selectHints = (now: string) => `(EXISTS (SELECT 1 FROM holds))::int
 export const isHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
   AND (strpos(j.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND j.delivery_seq IS NOT NULL)))`
 
-/** Lets the jobs run whose holds have ended. A job that another hold still keeps back is found again at the next claim. */
+/** Releases the jobs whose holds have ended. A job that another hold still keeps back is found again at the next claim. */
 export async function endHolds(query: Query, now: string): Promise<void> {
   if ((await query(`DELETE FROM holds WHERE until <= ${now} RETURNING label`)).length > 0) await openHeld(query)
 }

@@ -17,14 +17,14 @@ const jobColumns = `j.id, p.planned, j.state, j.attempts, j.created_at, j.run_at
 const jobTables = 'job_parts p ON p.job_seq = j.seq LEFT JOIN deliveries d ON d.seq = j.delivery_seq'
 export const selectJob = `SELECT ${jobColumns} FROM jobs j JOIN ${jobTables}`
 
-/** The queued jobs that arrived first. Usually enough of them can run. */
+/** The number of queued jobs, in the order of arrival, from which a claim chooses. Usually enough of them can run. */
 const windowSize = 200
 const firstQueued = `SELECT seq FROM (SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT ${windowSize}) w`
 
-/** With an order: for EXISTS, Postgres would read the table while its statistics are old. */
+/** Reads in an order: for EXISTS, Postgres would read the table while its statistics are old. */
 const hasQueued = `(SELECT seq FROM jobs WHERE state = 'queued' AND gate = 0 ORDER BY seq LIMIT 1) IS NOT NULL`
 
-/** Queued jobs that no delivery caused. There are few. */
+/** The queued jobs that no delivery caused. There are few. */
 const queuedTasks = `SELECT seq FROM jobs WHERE stands_for IS NOT NULL AND state = 'queued' AND gate = 0`
 
 /** The first unfinished job of each lane, found by one index read a lane, however many jobs wait in it. */
@@ -115,7 +115,7 @@ async function requeueExpired(query: Query, now: string): Promise<boolean> {
   return requeued.length > 0
 }
 
-/** One claim at a time starts turns of flows: the others wait for it, and then count what it started. */
+/** One claim at a time starts turns of flows: the others wait for it, and then count the turns that it started. */
 async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim): Promise<FlowClaimed> {
   // begins under the lock
   const [hints = {}] = await query(
@@ -219,7 +219,7 @@ export async function requeue(query: Query, id: string, now: string): Promise<bo
   return true
 }
 
-/** In JavaScript, not in SQL: the JSON functions of Postgres refuse texts with NUL. */
+/** The posts that were sent. Chosen in JavaScript, not in SQL: the JSON functions of Postgres refuse texts with NUL. */
 function toSentPosts(parts: Row | undefined): string {
   // as: only reports write it
   const posts = JSON.parse(String(parts?.['posts'] ?? '[]')) as readonly { readonly state: string }[]

@@ -1,4 +1,4 @@
-// Signals between gateways: LISTEN on a separate connection that pings check. Once a second, the listeners look for what was lost.
+// Signals between gateways: LISTEN on a separate connection that pings check. Once a second, the listeners look for work whose signal was lost.
 import { randomBytes } from 'node:crypto'
 import { toBackoffMs } from '../../base/retry.ts'
 import type { Log } from '../../model/log.ts'
@@ -30,7 +30,7 @@ const letters: Readonly<Record<string, Signal>> = { j: 'jobs', w: 'waiting' }
 const ping = 'p'
 const retry = { firstMs: 500, capMs: 30_000 }
 const connectMs = 5_000
-/** The queued jobs that arrived first: the look must stay cheap while a million jobs wait for their retry. */
+/** How many of the queued jobs that arrived first are read: the look must stay cheap while a million jobs wait for their retry. */
 const lookSize = 200
 
 const look = (now: string) => `SELECT
@@ -76,7 +76,7 @@ export function createListener(parts: {
   const sender = randomBytes(4).toString('hex')
   const listeners = new Set<(signal: Signal) => void>()
   let state: State = { kind: 'unused' }
-  /** Pings do not come back, and the operator was told. */
+  /** Pings do not come back, and the operator has been warned. */
   let isSilent = false
   let failures = 0
   let pong: (() => void) | undefined
@@ -136,7 +136,7 @@ export function createListener(parts: {
     runLater(() => void connect(), toBackoffMs(failures, retry))
   }
 
-  /** The ping is sent by the pool: a pooler may return to a connection what that connection itself sent, and nothing else. */
+  /** The ping is sent by the pool: a pooler may return to a connection only the notifications that this connection itself sent. */
   async function check(): Promise<void> {
     if (state.kind !== 'listening') return
     const { attempt } = state

@@ -244,7 +244,7 @@ export async function isMigrated(query: MigrationQuery, shown: string): Promise<
   return (await findVersion(query, shown)) === migrations.length
 }
 
-/** For readers. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is another one. */
+/** The check of readers. Throws `config-missing` if no gateway has used the database yet, and `config-invalid` if its schema is another one. */
 export async function checkVersion(query: MigrationQuery, shown: string): Promise<void> {
   const version = await findVersion(query, shown)
   if (version === migrations.length) return
@@ -256,7 +256,7 @@ export async function checkVersion(query: MigrationQuery, shown: string): Promis
   )
 }
 
-/** 0 if there are no tables yet. */
+/** The version; 0 if there are no tables yet. */
 async function findVersion(query: MigrationQuery, shown: string): Promise<number> {
   const [found] = await query(`SELECT to_regclass('hookloom_schema')::text AS name`)
   return found?.['name'] ? await readVersion(query, shown) : 0

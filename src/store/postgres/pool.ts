@@ -32,7 +32,7 @@ type ClientPool = {
 const connectMs = 5_000
 /** The statements that may wait for a connection. Each one keeps a request in memory, whose body may be large. */
 const mostWaiting = 2_000
-/** The time that statements have to end before their connections are destroyed. */
+/** The time in which statements may still end before their connections are destroyed. */
 const closeMs = 3_000
 
 const int8 = 20

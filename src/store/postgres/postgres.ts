@@ -75,7 +75,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     lockMs: held.lockMs,
   })
 
-  /** One transaction that signals what it wrote, unless it wrote nothing. */
+  /** One transaction that signals its writes, if it wrote anything. */
   const writeAndSignal = <Result>(
     signals: readonly Signal[],
     write: (query: Query) => Promise<Result>,

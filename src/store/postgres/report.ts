@@ -49,7 +49,7 @@ export async function report(
   if (posts !== undefined) {
     await query('UPDATE job_parts SET posts = $2 WHERE job_seq = $1', held.seq, JSON.stringify(posts))
   }
-  // of a job that must end, only the posts count: they show what was sent; nobody works on it after an outcome
+  // if a job must end, only the posts of its report count: they show what was sent; nobody works on the job after an outcome
   if (row['must_end'] === 1 || (queuesAgain(what) && (await mustEnd(query, held.seq)))) {
     if (what.outcome !== undefined) await query(endAsAsked(now, 'j.seq = $1'), held.seq)
     return false
@@ -64,7 +64,7 @@ function queuesAgain({ outcome }: JobReport): boolean {
   return outcome?.kind === 'retry' || outcome?.kind === 'release'
 }
 
-/** A claim may have written it while the report waited for the lock: only a statement that begins under the lock sees it. */
+/** A claim may have written the ending while the report waited for the lock: only a statement that begins under the lock sees it. */
 async function mustEnd(query: Query, seq: number): Promise<boolean> {
   return (await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)).length > 0
 }

@@ -40,7 +40,7 @@ export const selectDeliveries = newest(
 )
 export const selectStep = `SELECT id, received_at FROM deliveries
   WHERE seq <= coalesce($1::bigint, (SELECT max(seq) + 1 FROM deliveries)) - $2::bigint ORDER BY seq DESC LIMIT 1`
-/** As `encode(…, 'escape')` of Postgres writes the UTF-8 of a text. */
+/** The bytes of a text in UTF-8, written as `encode(…, 'escape')` of Postgres writes them. */
 export function toEscapedBytes(text: string): string {
   const toEscape = (byte: string) => (byte === '\\' ? '\\\\' : `\\${byte.charCodeAt(0).toString(8).padStart(3, '0')}`)
   return Buffer.from(text)

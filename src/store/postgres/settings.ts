@@ -7,20 +7,20 @@ import type { Row } from '../rows.ts'
  * others. So no call that was refused is committed later. Set for one transaction at a time.
  */
 export type Limits = {
-  /** Between two statements of a transaction. Less than `lockMs`, so that calls that wait for a stopped gateway are still served. */
+  /** The limit between two statements of a transaction. It is less than `lockMs`, so that calls that wait for a stopped gateway are still served. */
   readonly idleMs: number
-  /** For one lock. */
+  /** The limit for one lock. */
   readonly lockMs: number
-  /** For one statement of a transaction. */
+  /** The limit for one statement of a transaction. */
   readonly statementMs: number
-  /** In this process, for the answer to one statement. After it, the connection is destroyed: the network may have lost the answer. */
+  /** The limit of this process for the answer to one statement. After it, the connection is destroyed: the network may have lost the answer. */
   readonly answerMs: number
 }
 
 /** After an outage, the last limit ends within ten seconds. */
 export const limits: Limits = { idleMs: 4_000, lockMs: 6_000, statementMs: 7_000, answerMs: 8_000 }
 
-/** For statements that may visit many rows. */
+/** The limits for statements that may visit many rows. */
 export function extendLimits(usual: Limits): Limits {
   return { ...usual, statementMs: Math.max(25_000, usual.statementMs), answerMs: Math.max(30_000, usual.answerMs) }
 }

@@ -1,4 +1,4 @@
-// The accounts of budgets. A reservation counts while the job that made it is leased under the fence of then, so a crash leaves none behind.
+// The accounts of budgets. A reservation counts while the job that made it is leased under the same fence, so a crash leaves none behind.
 import type { Spending } from '../../model/spending.ts'
 import { type Account, type AccountName, type SettledTurn, wokenBySettling } from '../budgets.ts'
 import { toAccount } from '../rows.ts'
@@ -6,7 +6,7 @@ import type { Database, SqlValue } from './driver.ts'
 import { reopenFlow } from './flow.ts'
 import type { OperationOf } from './operations.ts'
 
-/** starts_at: of the period. alerted: the percentage that the operator was told about. nanos: billionths of a US dollar. */
+/** starts_at: the start of the period. alerted: the percentage that the operator has an alert about. nanos: billionths of a US dollar. */
 export const budgetsSchema = `
 CREATE TABLE accounts (
   name TEXT NOT NULL,
@@ -91,7 +91,7 @@ export function wakeBudgets(db: Database, { at }: OperationOf<'wakeBudgets'>): b
   return wakeJobs(db, sql, at)
 }
 
-/** Makes jobs due that wait for a budget. */
+/** Makes the jobs that wait for a budget due. */
 function wakeJobs(db: Database, sql: string, ...params: readonly SqlValue[]): boolean {
   const woken = db.all(`${sql} RETURNING flow, run_at`, ...params)
   for (const job of woken) reopenFlow(db, job)

@@ -1,15 +1,15 @@
-// The catalog has what only people's reads need: lists, searches, transcripts, and when a session was updated. No answer waits for
+// The catalog has what only reads for people need: lists, searches, transcripts, and when a session was updated. No answer waits for
 // it. The rows behind the catalog are read from their tables, and the writer adds them in bulk, in a commit that it makes anyway.
 import type { Database, SqlValue } from './driver.ts'
 
-/** A batch of the writer adds what is missing when this many rows of a table are behind the catalog. Readers visit as many. */
+/** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most as many. */
 const mostBehind = 500
 /** Before every row, even before those that a copy from another engine brought. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER
 
 /**
- * catalog: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They
- * also delete what belongs to a deleted delivery, in place of foreign keys, which would need an index in each child.
+ * catalog: the last row of each table that the catalog has. The triggers keep it correct when such a row changes or is deleted. They also delete the
+ * rows that belong to a deleted delivery, in place of foreign keys, which would need an index in each child.
  *
  * listed has what lists filter and search by, so that a search of the whole store reads no wide row. Within a state it is in the
  * order of arrival.
@@ -97,10 +97,10 @@ export function completeCatalog(db: Database): void {
   for (const sql of additions) db.run(sql)
 }
 
-/** In SQL: the difference may be too large for a number of JavaScript. */
+/** Computed in SQL: the difference may be too large for a number of JavaScript. */
 const selectIsBehind = `SELECT max(${tables.map((table) => `${last(table)} - ${table}`).join(', ')}) > ${mostBehind} AS is_behind FROM catalog`
 
-/** Adds the rows behind the catalog, if they are enough to be worth a few more pages. */
+/** Adds the rows behind the catalog, if there are enough of them to justify writing a few more pages. */
 export function extendCatalog(db: Database): void {
   if (db.get(selectIsBehind)?.['is_behind'] === 1) completeCatalog(db)
 }

@@ -27,7 +27,7 @@ export function createReadConnection(file: string, onMissing: () => void = () =>
     hasSchema = false
     was?.close()
   }
-  /** Undefined if there is no file, or if the file has no store yet. */
+  /** The connection; undefined if there is no file, or if the file has no store yet. */
   const open = () => {
     if (!db && !existsSync(file)) return void onMissing()
     db ??= openDatabase(file, { readOnly: true, busyMs: 2000 })

@@ -66,7 +66,7 @@ export async function writeSqlite<Result>(file: string, run: (target: CopyTarget
   const exists = () =>
     new Problem('conflict', `${file} exists already. Give --to the name of a file that does not exist.`)
   if (existsSync(file)) throw exists()
-  // SQLite would replay them into the copy
+  // SQLite would replay these files into the copy
   const [stale] = ['-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`).filter((rest) => existsSync(rest))
   if (stale !== undefined) {
     throw new Problem(

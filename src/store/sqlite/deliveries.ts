@@ -62,7 +62,7 @@ function keepNewest(db: Database, seq: number, { ringOf, size }: RingValues): vo
   }
 }
 
-/** The next claim carries it out. */
+/** Stores the cancel. The next claim carries it out. */
 function insertCancel(db: Database, deliverySeq: number, { ring, key, reason }: FlowCancel): void {
   db.run(
     'INSERT OR REPLACE INTO flow_cancels (delivery_seq, ring, key, reason) VALUES (?, ?, ?, ?)',

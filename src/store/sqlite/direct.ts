@@ -7,7 +7,7 @@ import type { BatchResult, Inodes, Operation } from './operations.ts'
 import { countWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
-  /** Undefined: nothing was written, and the operations are for the writer thread. Never throws. */
+  /** Commits the operations here. Undefined: nothing was written, and the operations are for the writer thread. Never throws. */
   run(operations: readonly Operation[]): BatchResult | undefined
   /** Called for each commit of the writer thread, with the milliseconds that it took. */
   noteCommit(tookMs: number): void
@@ -22,7 +22,9 @@ const share = 0.2
 /** The maximum number of commits in a row on this thread: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
 const mostInARow = 256
 
-/** Always for the writer thread: a sweep takes long, no answer waits for repetitions or refusals, and a probe tests that thread. */
+/**
+ * The operations that always go to the writer thread: a sweep takes long, no answer waits for repetitions or refusals, and a probe tests that thread.
+ */
 const long: ReadonlySet<Operation['kind']> = new Set(
   'sweep prune pruneAudit probe appendAll noteRepeats quarantine noteRefusals release'.split(
     ' ',

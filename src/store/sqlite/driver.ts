@@ -103,7 +103,7 @@ export function isLocked(error: unknown): boolean {
   return classifyError(error) === locked
 }
 
-/** Undefined if the error is about the statement, not about the disk or the file. */
+/** The failure of the disk or the file; undefined if the error is about the statement. */
 export function classifyError(error: unknown): Trouble | undefined {
   if (!(error instanceof Error)) return undefined
   const { message, code, errcode }: { message: string; code?: unknown; errcode?: unknown } = error

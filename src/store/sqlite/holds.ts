@@ -18,7 +18,7 @@ export function holdBack(db: Database, held: readonly string[], limit: number): 
   while (db.run(closeGates, JSON.stringify(held), limit).changes > 0);
 }
 
-/** Lets the jobs run whose holds have ended by themselves. */
+/** Releases the jobs whose holds have ended by themselves. */
 export function endHolds(db: Database, at: number): void {
   if (db.run('DELETE FROM holds WHERE until <= ?', at).changes > 0) openHeld(db)
 }

@@ -22,9 +22,9 @@ export const selectJob = `SELECT j.id, ${planOf} AS planned, j.state, j.attempts
     j.lane, j.stands_for, j.ended_at, j.ended_by, j.labels, j.flow, j.queued_again, j.budget, d.id AS delivery_id
   FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq`
 
-/** As a job, a wake in the row of its delivery precedes all jobs that have a row, in the order of the deliveries. */
+/** The place of a wake that is in the row of its delivery: as a job, it precedes all jobs that have a row, in the order of the deliveries. */
 export const wakeOffset = 2 ** 52
-/** Such wakes, with the columns of `selectJob`. */
+/** The wakes in the rows of deliveries, with the columns of `selectJob`. */
 export const selectWake = `SELECT wake_id AS id, plan AS planned, 'done' AS state, 0 AS attempts, settled_at AS created_at,
     settled_at AS run_at, settled_at AS ended_at, NULL AS locked_until, NULL AS last_error, NULL AS failing_since,
     NULL AS failures, NULL AS lane, NULL AS stands_for, NULL AS ended_by, NULL AS labels, NULL AS flow, 0 AS queued_again, NULL AS budget,
@@ -179,7 +179,7 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
   return true
 }
 
-/** Of a job that must end, only the posts count: they show what was sent. It ends with any outcome, because nobody works on it then. */
+/** If a job must end, only the posts of its report count: they show what was sent. Any outcome ends the job, because nobody works on it then. */
 function endReported(db: Database, { outcome, posts, at }: OperationOf<'report'>, job: Row): void {
   const { seq = null } = job
   if (posts !== undefined) db.run('UPDATE jobs SET posts = ? WHERE seq = ?', posts, seq)
@@ -278,8 +278,8 @@ const firstOfLane = `(SELECT seq FROM jobs WHERE lane = ?1 AND ended_at IS NULL
   ORDER BY CASE gate WHEN 1 THEN seq ELSE 0 END LIMIT 1)`
 
 /**
- * Opens the gate of a lane's earliest unfinished job, unless another gate of the lane is open. Must be called after a job of the
- * lane ended or was queued again with gate 1. A job that was never tried is due even if the clock was set back since.
+ * Opens the gate of a lane's earliest unfinished job, unless another gate of the lane is open. Call it after a job of the lane ended or was queued
+ * again with gate 1. A job that was never tried is due even if the clock was set back since.
  */
 export function openLane(db: Database, lane: SqlValue, at: number): void {
   if (lane === null) return

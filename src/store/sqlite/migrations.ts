@@ -14,7 +14,7 @@ import { dropStoredWaitingBytes, storedWaitingBytes } from './waiting-bytes.ts'
 /**
  * Times are milliseconds since the epoch. `seq` is the order of arrival.
  *
- * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was given back.
+ * jobs.fence: random since the sixth migration, 0 if the job was never claimed or was released.
  * jobs.gate: 0 = may be claimed, 1 = another job of its lane comes first, 2 = waits for its run_at. At most one unfinished
  * job of a lane has a gate other than 1. jobs.stands_for is set for tasks only. jobs.queued_again: 1 after it ran, or died, and was queued.
  *
@@ -221,8 +221,8 @@ export function readSchemaVersion(db: Database, file: string): number {
 }
 
 /**
- * Applies the missing migrations, each in its own transaction, so that a kill leaves the file as one of them made it. `upTo`: only the
- * first so many, as an older version did.
+ * Applies the missing migrations, each in its own transaction, so that a kill leaves the file as one of them made it. `upTo`: applies only this many,
+ * as an older version did.
  */
 export function migrate(db: Database, file: string, upTo = migrations.length): void {
   const version = readSchemaVersion(db, file)

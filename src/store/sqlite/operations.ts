@@ -57,17 +57,17 @@ export type EventValues = readonly [string, string, string, string, number, numb
 
 export type JobValues = {
   readonly id: string
-  /** Empty if it is the plan in the row of the delivery. */
+  /** The plan; empty if it is in the row of the delivery. */
   readonly planned: string
   readonly lane: string | null
   readonly state: 'queued' | 'done'
   readonly steps: string
-  /** JSON. */
+  /** The labels as JSON. */
   readonly labels: string | null
   /** ring, key, lane, milliseconds until it expires, and settings as JSON. Such a job has no lane yet. */
   readonly flow: readonly [string, string, string | null, number | null, string] | undefined
   readonly events: readonly EventValues[]
-  /** Of a task, which belongs to no delivery. */
+  /** Set for a task, which belongs to no delivery. */
   readonly standsFor: string | null
 }
 
@@ -147,7 +147,7 @@ export type Operation =
       /** JSON; null deletes the stored state. */
       readonly runnerState: string | null | undefined
       readonly recipient: { readonly channel: string; readonly to: string | null } | undefined
-      /** JSON. */
+      /** The posts as JSON. */
       readonly posts: string | undefined
       readonly outcome:
         | { readonly kind: 'done' | 'release' | 'goes on' }
@@ -284,7 +284,7 @@ export type Writer = {
   close(): Promise<void>
 }
 
-/** For an operation that failed alone: the rest of its batch was committed. */
+/** The problem of an operation that failed alone: the rest of its batch was committed. */
 export function toUnwritableProblem(cause: string | undefined): Problem {
   return storeUnavailable('The store cannot write this.', 5, cause)
 }

@@ -4,7 +4,7 @@ import { toQuarantinedRequest } from '../rows.ts'
 import type { Database } from './driver.ts'
 import type { OperationOf } from './operations.ts'
 
-/** The index has all that decides what is deleted, so that no body is read for it. */
+/** The index has all columns that decide which requests are deleted, so that no body is read for it. */
 export const quarantineSchema = `
 CREATE TABLE quarantine (
   seq INTEGER PRIMARY KEY,

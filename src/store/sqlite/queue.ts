@@ -121,7 +121,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
     if (closing !== undefined) closeThread(closing.end)
   }
 
-  /** Commits what waits on this thread, unless it is for the writer thread. */
+  /** Commits the waiting operations on this thread, unless they are for the writer thread. */
   function commitHere(): void {
     const calls = waiting
     const result = direct.run(calls.map(({ operation }) => operation))
@@ -259,7 +259,7 @@ export function createWriterQueue(options: QueueOptions): Writer {
   }
 }
 
-/** One operation, or an append with the claim of its jobs. */
+/** Whether one operation waits alone, or an append with the claim of its jobs. */
 function isLone(waiting: readonly Waiting[]): boolean {
   const [first, second] = waiting
   return (

@@ -59,7 +59,7 @@ const selectWakes = `${selectWake} WHERE seq IN (SELECT value FROM json_each(?))
 const selectEachProgress = selectProgress((id) => `${id} IN (SELECT value FROM json_each(?1))`, { parts: 'j' })
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
   (SELECT seq FROM jobs WHERE state = 'dead' AND seq < ? ORDER BY seq DESC LIMIT ?) ORDER BY j.seq`
-/** Ranges of the indexes of the ids. */
+/** Reads ranges of the indexes of the ids. */
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 AND id < ?2
   UNION ALL SELECT w.id, d.id FROM wake_ids w JOIN deliveries d ON d.seq = w.seq WHERE w.id >= ?1 AND w.id < ?2
   UNION ALL SELECT wake_id, id FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
@@ -80,7 +80,7 @@ const selectWaiting = `WITH waiting AS (SELECT seq, wakes FROM events
 const selectWoken = `SELECT at FROM events WHERE seq = (SELECT max(seq) FROM events
   WHERE agent_id = ? AND session_key = ? AND wakes = 1 AND consumed_at IS NULL)`
 const ofSession = 'agent_id = ?1 AND session_key = ?2'
-/** The newest of the catalog, and those behind it. */
+/** The newest messages of the catalog, and those behind it. */
 const newestMessages = (catalog: string, condition: string) => `SELECT * FROM messages WHERE ${ofSession} AND seq IN (
     SELECT seq FROM (SELECT * FROM (SELECT seq FROM ${catalog} ORDER BY seq DESC LIMIT ?3)
       UNION ALL SELECT seq FROM messages WHERE ${isBehind('messages')} AND ${condition})
@@ -93,7 +93,7 @@ const selectUnfinished = `${selectJob} WHERE j.ended_at IS NULL AND j.seq IN (
     UNION SELECT job_seq FROM job_flow WHERE key = ?1) ORDER BY j.seq LIMIT ?2`
 /** A turn has two messages: its prompt and its reply. */
 const selectTurns = `SELECT at FROM (${selectMessages}) WHERE role = 'assistant' ORDER BY seq DESC`
-/** From the partial index of unfinished jobs, then one row for each lane that is returned. */
+/** Reads the partial index of unfinished jobs, then one row for each lane that is returned. */
 const selectLanes = `SELECT lane, jobs, (SELECT created_at FROM jobs WHERE seq = first) AS since,
     EXISTS (SELECT 1 FROM jobs WHERE seq = first AND state = 'running') AS running
   FROM (SELECT lane, count(*) AS jobs, min(seq) AS first FROM jobs INDEXED BY jobs_lane

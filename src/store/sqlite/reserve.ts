@@ -32,7 +32,7 @@ export function reserve(db: Database, { id, fence, at, reservations }: Operation
   return { kind: 'reserved' }
 }
 
-/** It is not an attempt. A job that must end, ends. */
+/** Queues the job again without counting an attempt. A job that must end is ended instead. */
 function queueAgain(
   db: Database,
   { seq, lane, at }: { readonly seq: SqlValue; readonly lane: SqlValue; readonly at: number },

@@ -31,14 +31,14 @@ const wanted = `d.seq < ?1 AND d.seq >= ?6 AND (?2 IS NULL OR d.state = ?2) AND 
 /** LIKE ignores the case of ASCII letters. */
 const has = (column: string) => `${column} LIKE ?9 ESCAPE '|'`
 const hasInStart = (column: string) => has(`CAST(substr(${column}, 1, ${searchedBytes}) AS TEXT)`)
-/** Not the names of the fields. A row that cannot be read must not fail the search. */
+/** Searches the values at these paths, not the names of the fields. A row that cannot be read must not fail the search. */
 const hasInJson = (column: string, ...paths: readonly string[]) =>
   `CASE WHEN json_valid(${column}) THEN ${paths.map((path) => has(`substr(${column} ->> '${path}', 1, ${searchedBytes})`)).join(' OR ')} END`
 const hasInPlan = (column: string) => hasInJson(column, '$.action.message', '$.action.text', '$.sessionKey')
 const jobHas = `${hasInPlan('j.planned')} OR ${has('j.last_error')}`
 /** Prompts are not searched: their message is in the plan, and the text around the message is the same in every prompt. */
 const replyHas = `m.role = 'assistant' AND ${hasInStart('m.text')}`
-/** What a delivery or its jobs have. Jobs and messages behind the catalog are searched once, and not for each delivery. */
+/** The deliveries that have the text, or whose jobs have it. Jobs and messages behind the catalog are searched once, and not for each delivery. */
 const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries d WHERE ${wanted} AND seq IN (
   SELECT * FROM (SELECT d.seq FROM deliveries d WHERE ${wanted} AND (?9 IS NULL
       OR ${['d.hook', 'd.source', 'd.event', 'd.mapping_id'].map(has).join(' OR ')} OR (d.id >= ?10 AND d.id < ?11)
@@ -61,7 +61,6 @@ export function findSeq(db: Database, id: string): SqlValue {
   return db.get(selectPlace, id)?.['seq'] ?? findWake(db, id)
 }
 
-/** The rows of `deliveries`. */
 export function findRows(db: Database, query: DeliveriesQuery): Row[] {
   const { limit, before, from } = query
   const [last, first] = [

@@ -33,7 +33,7 @@ export function sweep(db: Database, { at, before, after, limit }: OperationOf<'s
   return { count, after: old.length < limit || !last ? undefined : Number(last['seq']) }
 }
 
-/** In order of arrival. Skips rows from the future, as `sweep` does. */
+/** Deletes in the order of arrival. Skips rows from the future, as `sweep` does. */
 const deleteOldest = (table: string) => `DELETE FROM ${table} WHERE at < ?2
   AND seq IN (SELECT seq FROM ${table} WHERE at <= ?1 ORDER BY seq LIMIT ?3)`
 

@@ -107,8 +107,8 @@ function toWork({ state, jobs }: Settlement): Work {
 }
 
 /**
- * Undefined unless the job is a wake whose only event has its text and source. A text that SQLite would read differently from JSON is
- * stored with its event.
+ * The values of a wake; undefined unless the job is a wake whose only event has its text and source. A text that SQLite would read differently from
+ * JSON is stored with its event.
  */
 function toWakeValues({ state, planned, events }: NewJob): WakeValues | undefined {
   const [event, ...others] = events

@@ -66,7 +66,7 @@ export function countWaitingBytes(db: Database): void {
   db.exec(countChanges)
 }
 
-/** By how much the bytes that wait have changed since the last call. A rollback takes the change back too. */
+/** The change in the bytes that wait since the last call. A rollback also undoes the change. */
 export function takeWaitingChange(db: Database): number {
   const bytes = Number(db.get('SELECT bytes FROM waiting_change')?.['bytes'])
   if (bytes !== 0) db.run('UPDATE waiting_change SET bytes = 0')

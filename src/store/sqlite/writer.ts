@@ -6,7 +6,7 @@ import { probeDiskSpace, readSize } from './files.ts'
 import type { Opened, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
 import { createOwner } from './owner.ts'
 
-/** After this long without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
+/** After this time without a batch, the writer checkpoints a long WAL: a checkpoint in a pause delays no batch. */
 const pauseMs = 200
 /** A WAL longer than this is checkpointed in a pause. */
 const longWalBytes = 4 * 1024 * 1024
