@@ -9,7 +9,8 @@ type Tokens = Pick<Generation, 'tokens'>
 
 export type Access = {
   /**
-   * The name of a token, whatever it may do, also of an expired one; undefined for any other text. For the operator: no decision depends on it.
+   * The name of a token, whatever its rights, even if it has expired; undefined for any other text. It is for the operator: no decision depends on
+   * it.
    */
   findName(given: string, live: Tokens): string | undefined
   /** The name of the token with this id. */

@@ -73,7 +73,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 
   const isLocal = isLoopbackHost(parts.adminHost)
   const names = () => generation().config.server.adminNames
-  // a configuration with names says that a proxy passes requests of others on
+  // configured names mean that a proxy forwards requests of others
   const isExposed = () => !isLocal || names().length > 0
 
   router.use(createNameCheck({ names, isLocal }))

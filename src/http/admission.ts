@@ -16,7 +16,7 @@ import type { Throttle } from './throttle.ts'
 /** The client of a request and its credential, for the operator. No decision depends on it. */
 export type Caller = {
   readonly client: string
-  /** `repeated`: a credential header came twice. `gateway-token`: the token of the admin port, which opens no hook. */
+  /** `repeated`: the request has a credential header twice. `gateway-token`: the token of the admin port, which opens no hook. */
   readonly credential: RefusalRecord['credential']
 }
 

@@ -8,7 +8,7 @@ import type { AuditRow, NewAuditEntry } from '../store/audit.ts'
 import { storeUnavailable } from '../store/rules.ts'
 import type { Store } from '../store/store.ts'
 
-/** What somebody asked for. */
+/** A change that somebody asked for. */
 export type AuditedAct = Pick<NewAuditEntry, 'by' | 'act' | 'target' | 'details'>
 
 export type Auditor = {
@@ -17,21 +17,21 @@ export type Auditor = {
    * not begin.
    */
   perform<Result>(act: AuditedAct, work: () => Promise<Result>): Promise<Result>
-  /** Records something that happened already, or was refused. Tries again until the store takes it. Never throws. */
+  /** Records a change that already happened, or that was refused. Tries again until the store takes the entry. Never throws. */
   note(entry: NewAuditEntry): void
   /** Tries once more to store what `note` has not stored yet. */
   stop(): Promise<void>
 }
 
 const againMs = 1_000
-/** What can be refused or saved during an outage of the store. Without a limit, it would fill the memory. */
+/** The maximum number of entries that wait during an outage of the store. Without a limit, they would fill the memory. */
 const mostWaiting = 1_000
 
 type AuditorParts = {
   readonly store: Pick<Store, 'audit'>
   /** The id of this gateway. */
   readonly gateway: string
-  /** Whether each entry has a line in the log. An author's terminal shows what the author does anyway. */
+  /** Whether each entry has a line in the log. An author's terminal shows the acts of the author anyway. */
   readonly isLogged: boolean
   readonly log: Log
 }
@@ -41,7 +41,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   const stopping = new AbortController()
   let writing: Promise<void> | undefined
 
-  /** The line has the hash. Who keeps the log elsewhere can use it to prove that no newest entry was removed. */
+  /** The line has the hash. Somebody who keeps the log elsewhere can use it to prove that the newest entries were not removed. */
   async function write(entry: NewAuditEntry): Promise<AuditRow> {
     const row = await store.audit({ ...entry, gateway })
     const { act, outcome, by } = entry
@@ -122,7 +122,7 @@ export function readAuditEntry({ number, entry, hash }: AuditRow): AuditFields {
   )
 }
 
-/** What a reload shows of itself: `ReloadReport` with the saved files. */
+/** The parts of a reload that an entry shows: `ReloadReport` with the saved files. */
 type Reload = {
   readonly generation: string
   readonly swapped: boolean

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import * as zlib from 'node:zlib'
 
 export type BodyOptions = {
-  /** Bytes. It applies to the body as it was sent, and again after it is inflated. */
+  /** The limit in bytes. It applies to the body as it was sent, and again after it is inflated. */
   limit: number
   /** From the call until the last byte. */
   timeoutMs: number

@@ -123,7 +123,7 @@ function toClient(address: Address): string {
   return `${network.join(':')}::/64`
 }
 
-/** Undefined if the text is not an address. Some proxies add the port: `1.2.3.4:5678`, `[2001:db8::1]:443`. */
+/** The address in a text; undefined if there is none. Some proxies add the port: `1.2.3.4:5678`, `[2001:db8::1]:443`. */
 function toAddress(text: string): Address | undefined {
   const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text
   // only four decimal parts: programs disagree on 010.1 and 0x7f.1

@@ -48,7 +48,7 @@ type EntryParts = {
   readonly quarantine: Pick<Quarantine, 'accepts'>
 }
 
-/** The reason of a mapping whose scheme the headers do not show, with the name of the scheme. */
+/** The reason for a mapping whose scheme does not show in the headers, with the name of the scheme. */
 export const unclaimedReason = 'the request has no proof of the scheme'
 
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
@@ -89,7 +89,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       const take = memory && ((size: number) => memory.take(request.client, size, limit))
       const reading = readBody(req, { limit, timeoutMs, continueNow, take })
       const read = await (request.token === 'valid' || isProofShown ? reading : reading.catch(returnSenderProblem))
-      // a client without a proof is not told what is wrong with its body
+      // a client without a proof does not learn what is wrong with its body
       if (read instanceof Problem) {
         trace = [...trace, ...signed.map(({ id }) => toUnmatchedEntry(id, read.message))]
         return admission.refuseUnproved(request, { isGatewaysFault: false, isProofShown })
@@ -150,7 +150,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   return { admitRequest, readmitRequest }
 
   /**
-   * Of a request with a wrong token, so that it can be kept: a sender whose token was changed looks like a guess. The hook decides nothing here.
+   * Reads the body of a request with a wrong token, so that it can be kept: a sender whose token was changed looks like a guess. This does not depend
+   * on the hook.
    */
   function readBodyToKeep({ req, continueNow }: Incoming, { client }: CheckedHead, memory?: BodyMemory) {
     const take = (size: number) => memory?.take(client, size, size)

@@ -10,7 +10,7 @@ const mostSecrets = 2
 
 /** `secretsName`: that of the `Identity` of a mapping. */
 export type HandshakeSecrets = {
-  /** The same array until it changes. */
+  /** The secrets, in the same array until they change. */
   find(secretsName: string): readonly string[]
   isArmed(secretsName: string): boolean
   /** Opens a window in which one secret is accepted. Returns its end in milliseconds since the epoch. */

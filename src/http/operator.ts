@@ -14,7 +14,7 @@ import { createSecretSet } from '../pipeline/verifiers/proof.ts'
 import { readToken } from './admission.ts'
 import { createThrottle } from './throttle.ts'
 
-/** Who calls the admin port. `name`: for people, never the token itself. */
+/** Who calls the admin port. `name`: a name for people, never the token itself. */
 type Operator = { readonly kind: 'token' | 'page'; readonly name: string; readonly right: AdminRight }
 
 /** The checks before the routes of the admin API, one for each right. */

@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts'
 
 /** A balancer needs up to three failed checks before it takes a gateway out. */
 const enoughAnswers = 3
-/** A balancer that has not asked for this long, and for longer than a stop may wait, counts as gone. */
+/** A balancer that has sent no check for this long, and for longer than a stop may wait, counts as gone. */
 const forgottenMs = 30_000
 const mostBalancers = 64
 
@@ -14,18 +14,18 @@ export type Readiness = {
   isStopping(): boolean
   /** Whether this gateway takes requests. Undefined if the check does not come from one of `server.trustedProxies` itself. */
   check(req: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<boolean | undefined>
-  /** Unready from now on. Resolves when every balancer that asks has been told so three times, at the latest after `limitMs`. */
+  /** Unready from now on. Resolves when every balancer that checks has got this answer three times, at the latest after `limitMs`. */
   retire(limitMs: number): Promise<void>
 }
 
 export function createReadiness(parts: {
   readonly store: Pick<Store, 'health'>
-  /** Undefined for a trusted proxy. */
+  /** The client of a connection; undefined for a trusted proxy. */
   readonly peerOf: ReturnType<typeof createPeerLookup>
   readonly log: Log
 }): Readiness {
   const { store, peerOf, log } = parts
-  /** By address: when each balancer asked last, and how often it was told that this gateway stops. */
+  /** The balancers by address: when each sent its last check, and how often the answer was that this gateway stops. */
   const balancers = new Map<string, { askedAt: number; told: number }>()
   let isRetiring = false
   let endWait = () => {}

@@ -76,7 +76,7 @@ type ReceiverParts = {
 }
 
 type AdmittedRequest = Extract<EntryResult, { kind: 'delivery' }>
-/** A delivery, what it is decided with, and how it is stored. */
+/** A delivery, the parts that the decision needs, and how the outcome is stored. */
 type Handling = {
   readonly delivery: Delivery
   readonly hook: Hook
@@ -211,7 +211,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return decide(delivery, { hook, config: generation.config, newId, serves: true, readState })
   }
 
-  /** For a decision of code, which may take longer than the sender waits. */
+  /** Stores a decision of code, which may take longer than the sender waits. */
   async function storeInTime(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
     const { generation } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
@@ -219,7 +219,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return decision === undefined ? storePending(deciding, handling) : storeDecision(decision, handling)
   }
 
-  /** The transform still runs, and the time for the answer is over. */
+  /** Stores a delivery whose transform still runs when the time for the answer is over. */
   async function storePending(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
     const { delivery, hook, generation, writer } = handling
     checkBodyLate(delivery, deciding)
@@ -242,7 +242,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     return parts.rerunner.state.inTurn(changes, () => storeFresh(decision, handling))
   }
 
-  /** Runs the code again as long as other deliveries change what it read, and leaves that to the time after the answer if it takes long. */
+  /** Runs the code again as long as other deliveries change the state that it read. If this takes long, it continues after the answer. */
   async function storeFresh(decision: Decision, handling: Handling): Promise<Answer> {
     const { delivery, generation } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
@@ -260,7 +260,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     }
   }
 
-  /** Undefined, and nothing is stored, if other deliveries have changed the state that the decision is based on. */
+  /** Stores a decision. Returns undefined, and stores nothing, if other deliveries have changed the state that the decision is based on. */
   async function storeIfFresh(decision: Decision, handling: Handling): Promise<Answer | undefined> {
     const { delivery, generation, writer } = handling
     // code that returned an action has parsed the payload; after any other decision the body may be unparsed

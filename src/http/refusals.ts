@@ -21,7 +21,7 @@ export type Refusal = Caller & {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
-  /** What its headers show about its sender, if no proof was tried. */
+  /** The signature that its headers show, if no proof was tried. */
   readonly signature?: Signature | undefined
   /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
   readonly isKept: boolean
@@ -38,7 +38,7 @@ export function withoutGatewayCredentials(
 }
 
 const most = 500
-/** In characters. A request may name a hook with up to 16 kB. */
+/** The maximum number of characters. A request may name a hook with up to 16 kB. */
 const longestName = 200
 
 const mostRequests = 50
@@ -46,12 +46,12 @@ const mostBytes = 4 * 1024 * 1024
 
 export class Refusals {
   readonly #entries: Refusal[] = []
-  /** Oldest first. They are noted before their outcome is known, and forgotten if they are not refused. */
+  /** The requests, oldest first. They are noted before their outcome is known, and forgotten if they are not refused. */
   readonly #requests = new Map<string, VerifyRequest>()
   #bytes = 0
   #added = 0
 
-  /** For `hookloom verify --explain` in development. In production no payload is kept. */
+  /** Requests are kept in development, for `hookloom verify --explain`. In production no payload is kept. */
   readonly keepsRequests: boolean
 
   constructor(keepsRequests: boolean) {
@@ -97,13 +97,13 @@ export class Refusals {
 
 const everyMs = 60_000
 
-/** For senders of a configuration that came from OpenClaw. */
+/** A sentence about senders that were set up for OpenClaw. */
 const openClawHeader =
   'only the header x-openclaw-token, which is not read: let the sender use "Authorization: Bearer <token>" or "x-service-token: <token>"'
 
 export type RefusalLog = {
   count(refusal: Pick<Refusal, 'code' | 'credential'>): void
-  /** Logs what was counted since the last lines. */
+  /** Logs the refusals that were counted since the last lines. */
   stop(): void
 }
 

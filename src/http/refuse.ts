@@ -19,7 +19,7 @@ function isUntried({ code, trace }: Problem): boolean {
   return code === 'unauthorized' && trace.every(({ matched, why }) => !matched && why.startsWith(unclaimedReason))
 }
 
-/** For the terminal of `hookloom dev`. */
+/** The line of a refusal on the terminal of `hookloom dev`. */
 function describeRefusal(refusal: Refusal, generation: Generation): string {
   const { hook, path, status, code, error, requestId } = refusal
   const { nearestHook, signature } = toRefusalFields(refusal, generation)

@@ -31,7 +31,7 @@ const methods = ['GET', 'HEAD', 'DELETE'] as const
 /** An answer whose body may be a stream. */
 export type StreamedAnswer = Answer & { readonly stream?: Readable }
 
-/** What a request waits for. Times are seconds. */
+/** The wait that a request asks for. Times are in seconds. */
 type RequestedWait =
   | { readonly kind: 'delivery'; readonly tokenId: string; readonly seconds: number }
   | { readonly kind: 'run'; readonly request: RunCall; readonly seconds: number }
@@ -101,9 +101,9 @@ export type Runs = {
 
 /** After this silence a stream sends a comment, because proxies and browsers close silent connections. */
 const silenceMs = 15_000
-/** The longest time of a stream. Its client continues with `Last-Event-ID`, and one that does not read ends. */
+/** The longest time of a stream. Its client continues with `Last-Event-ID`. A stream whose client does not read ends too. */
 const streamMs = 900_000
-/** After that, a stream that its client has not read is cut. */
+/** The time after that in which the client must read the rest; then the stream is cut. */
 const graceMs = 10_000
 
 export function createRuns({ store, access, auditor, generation, lookForJobs, clock, log }: RunsParts): Runs {
@@ -150,7 +150,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     }
     lookForJobs()
     log.info({ jobId: job.id }, `run ${job.id} was cancelled by the caller that started it`)
-    // the turn of a run that is ending has still to be stopped
+    // the turn of a run that is ending must still be stopped
     return { ...(await show((await find(request)) ?? job)), status: ended === 'ended' ? 200 : 202 }
   }
 
@@ -167,7 +167,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
       for (;;) {
         const record = await store.delivery(receipt.deliveryId)
         const runs = record?.jobs.filter(({ planned }) => planned.kind !== 'wake') ?? []
-        // a parked delivery waits for a person; a repeated one may be of another token
+        // a parked delivery waits for a person; a repeated one may belong to another token
         if (record === undefined || record.state === 'parked' || !runs.every((run) => isStartedBy(run, tokenId)))
           return now
         const receiptNow = receipt.isPending ? buildCurrentReceipt(now, record) : now
@@ -214,10 +214,10 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
   }
 
   function openStream(request: RunCall, now: Answer, response: ServerResponse): StreamedAnswer {
-    // no event would free what a stream needs
+    // the client has gone: no event would release the resources of a stream
     if (response.closed) return { status: 204, body: undefined }
     const lastId = request.headers['last-event-id']
-    // 204 tells a client that has everything not to connect again
+    // 204 makes a client that has everything stop connecting
     if (now.headers?.['retry-after'] === undefined && toEventId(now.body ?? '') === lastId)
       return { status: 204, body: undefined }
     const place = waiters.enter(response)
@@ -235,7 +235,10 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
     return { status: 200, body: undefined, headers, stream }
   }
 
-  /** The states of a run until its end, each as a whole. Without a place: the present one, after which the client connects again. */
+  /**
+   * The states of a run until its end, each as a whole. Without a free place for a request that waits, it sends only the present state, after which
+   * the client connects again.
+   */
   async function* streamRun(
     request: RunCall,
     place: Waiter | undefined,

@@ -29,7 +29,7 @@ export function createHookApp(
   parts: ListenerParts & { receive: Receiver['receive']; readiness?: Pick<Readiness, 'check'> },
 ): RequestListener {
   return createRequestListener(async (ctx: Context) => {
-    // not `ctx.path`: it parses what a stranger sent
+    // not `ctx.path`: it parses text from a stranger
     const isCheck = toUrlPath(ctx.req.url ?? '') === '/readyz' && (ctx.method === 'GET' || ctx.method === 'HEAD')
     const ready = isCheck ? await parts.readiness?.check(ctx.req) : undefined
     if (ready !== undefined) {

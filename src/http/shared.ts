@@ -8,9 +8,9 @@ import { armedForMs, type HandshakeSecrets, addSecret } from './handshake-secret
 import { lockRule, type Throttle } from './throttle.ts'
 
 const readEveryMs = 1_000
-/** Failures within this time are one write. */
+/** Failures within this time are written together. */
 const writeAfterMs = 250
-/** The maximum number of clients of a write. Those beyond it are counted by this gateway alone. */
+/** The maximum number of clients in one write. Those beyond it are counted by this gateway alone. */
 const mostClients = 1_000
 
 type Parts<Calls extends keyof Store> = { readonly store: Pick<Store, Calls>; readonly log: Log }
@@ -23,7 +23,7 @@ type Sharing = Stoppable & {
   handed(own: HandshakeSecrets): HandshakeSecrets
 }
 
-/** For the only gateway on its store. */
+/** The sharing of the only gateway on its store: nothing is shared. */
 export const notShared: Sharing = { throttle: (_, own) => own, handed: (own) => own, stop: async () => {} }
 
 export function createSharing(parts: { store: Store; clock: Clock; log: Log; generation: () => Generation }): Sharing {

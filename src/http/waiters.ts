@@ -25,8 +25,8 @@ export type Waiters = {
 
 export type Waiter = {
   /**
-   * Resolves with `reached` when the progress of an id is as asked (undefined: the store no longer has it), with `late` after `ms`, and with
-   * `over` if the place was left, the client has gone or the gateway stops. Never rejects: it waits through an outage of the store.
+   * Resolves with `reached` when the progress of an id is as asked (undefined: the store no longer has it), with `late` after `ms`, and with `over`
+   * if the place was given up, the client has gone or the gateway stops. Never rejects: it waits through an outage of the store.
    */
   until(id: string, isReached: (progress: Progress | undefined) => boolean, ms: number): Promise<WaitEnd>
   leave(): void
@@ -120,7 +120,7 @@ export function createWaiters({
 
 /** The maximum number of seconds that a request waits: proxies cut one that is silent for a minute. */
 const mostSeconds = 55
-/** No client needs a longer header; and a longer one could be made to cost time. */
+/** No client needs a longer header, and an attacker could make a longer one that takes time to parse. */
 const longestPrefer = 1_000
 
 /**

@@ -16,7 +16,7 @@ export function onKeyExpired(listener: (why: string) => void): void {
   onExpired = listener
 }
 
-/** The proof of the gateway since the last cut. Undefined: no key may be sent before it has proved that it made the key. */
+/** The proof of the gateway since the connection was last lost. Undefined: no key may be sent before it has proved that it made the key. */
 let proof: { readonly key: string; readonly isGiven: Promise<boolean> } | undefined
 
 /** Called when the connection was lost: another program may have the port now. */

@@ -53,7 +53,7 @@ export function App(): JSX.Element {
     if (id !== undefined) go({ id }, { replaces: place.id !== '' })
     focusList()
   }
-  /** Elsewhere, the arrow keys scroll. */
+  /** Outside of the list, the arrow keys scroll. */
   const stepInList = (by: number): 'unused' | undefined => {
     const { activeElement } = document
     if (place.view !== 'list' || (activeElement !== document.body && activeElement?.id !== 'list')) return 'unused'

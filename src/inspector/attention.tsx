@@ -1,4 +1,4 @@
-// What needs a person: parked, dead, failing and refused, grouped by cause, with what can be done about a whole group.
+// Deliveries and jobs that need a person: parked, dead, failing and refused, grouped by cause, with the actions for a whole group.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { AttentionFields, AttentionGroup } from '../model/api/operations.ts'

@@ -24,7 +24,7 @@ import {
 
 /** Two keystrokes within this time are one request. */
 const gatherMs = 30
-/** Characters of a kept body. The browser gets slow with a longer text in a field. */
+/** The maximum number of characters of a kept body in the field. A longer text makes the browser slow. */
 const longestBody = 500_000
 
 type BenchProps = {

@@ -1,4 +1,4 @@
-// A kept request as a command for bash or zsh. It sends the same bytes and reads no file. Of the request, nothing is expanded, and
+// A kept request as a command for bash or zsh. It sends the same bytes and reads no file. The shell expands nothing of the request, and
 // every character can be seen.
 import type { RequestFields } from '../model/api/answers.ts'
 
@@ -11,7 +11,7 @@ const connectionHeader =
 /** The characters of a header's name (RFC 9110). A name with `@` would make curl read a file. */
 const isHeaderName = /^[\w!#$%&'*+.^`|~-]+$/
 
-/** An argument cannot have a NUL, nor bytes that are not text. */
+/** An argument cannot contain a NUL or bytes that are not text. */
 export function isCopyable({ body, encoding }: RequestFields): boolean {
   return encoding === 'utf8' && !body.includes('\0')
 }

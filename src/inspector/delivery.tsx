@@ -29,7 +29,7 @@ const isWaiting = ({ state }: JobFields) => state === 'queued' || state === 'run
 
 type OpenedProps = {
   readonly id: string
-  /** Whether the list has it as a refusal; a bookmark may name either. */
+  /** Whether the list has this id as a refusal. A bookmark may name a delivery or a refusal. */
   readonly isRefusal: boolean
   readonly version: number
   readonly hooksUrl: string
@@ -122,7 +122,7 @@ type Tab = keyof typeof tabs
 // as: the object has these names
 const tabNames = Object.keys(tabs) as Tab[]
 const tabKey = 'hookloom-tab'
-/** The tab that was chosen last, also of another delivery. */
+/** The tab that was chosen last, in this delivery or another one. */
 const readTab = (): Tab => tabNames.find((name) => name === localStorage.getItem(tabKey)) ?? 'trace'
 
 function Tabs({ chosen, onChoose }: { chosen: Tab; onChoose: (tab: Tab) => void }): JSX.Element {
@@ -198,7 +198,7 @@ function Title({ delivery, onCopy }: TitleProps): JSX.Element {
   )
 }
 
-/** Why it is parked, or why a run is dead or will be tried again. */
+/** Why the delivery is parked, or why a run is dead or will be tried again. */
 function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDelivery }): JSX.Element | null {
   const failed = jobs.find((job) => job.lastError !== null && job.state !== 'done' && job.state !== 'dropped')
   const isOver = failed !== undefined && failed.state !== 'queued' && failed.state !== 'running'
@@ -224,14 +224,14 @@ function Reason({ delivery: { state, problem, jobs } }: { delivery: ShownDeliver
   )
 }
 
-/** Runs whose texts are read: a delivery with `forEach` can have two hundred. */
+/** The maximum number of runs whose texts are read: a delivery with `forEach` can have two hundred. */
 const mostRuns = 10
 
 async function readOpened(id: string, isRefusal: boolean, signal: AbortSignal): Promise<Opened> {
   const [first, second] = isRefusal ? [readRefusal, readDelivery] : [readDelivery, readRefusal]
   return first(id, signal).catch((error: unknown) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
-    // if neither exists, the error of the first request describes what was probably meant
+    // if neither exists, the error of the first request describes the id that was probably meant
     return second(id, signal).catch(() => Promise.reject(error))
   })
 }

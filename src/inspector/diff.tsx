@@ -5,12 +5,12 @@ import { markUnseen } from './format.ts'
 /** `noted`: a line of the record that the live code does not have. */
 type Piece = { readonly kind: 'same' | 'removed' | 'added' | 'noted' | 'gap'; readonly text: string }
 
-/** Lines of both values that are compared one by one. Beyond that, all lines between the equal ends count as different. */
+/** The maximum number of lines of both values that are compared one by one. Beyond that, all lines between the equal ends count as different. */
 const mostCompared = 400
 const context = 2
-/** Characters of a line before the place where it differs from the other one. */
+/** The number of characters of a line that are shown before the place where it differs from the other one. */
 const lead = 60
-/** Characters of a difference within a line. An action that only one side has is one such line. */
+/** The maximum number of characters of a difference within a line. An action that only one side has is one such line. */
 const longest = 2_000
 const mostShown = 120
 
@@ -35,7 +35,7 @@ function toLines(value: unknown, isPlain: boolean): string[] {
   return (isPlain && typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)).split('\n')
 }
 
-/** By the longest common sequence of lines. */
+/** Compares by the longest common sequence of lines. */
 function diffLines(old: readonly string[], now: readonly string[]): Piece[] {
   const removed = (text = ''): Piece => ({ kind: 'removed', text })
   const added = (text = ''): Piece => ({ kind: 'added', text })

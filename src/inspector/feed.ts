@@ -25,11 +25,11 @@ export type Feed = {
 }
 
 const pageRows = 200
-/** Pages that are read for one screen of a filter that the API does not have. */
+/** The maximum number of pages that are read for one screen of a filter that the API does not have. */
 const maxPages = 5
-/** A search of the whole store may take a hundred requests. It goes on for this long, and then on demand. */
+/** A search of the whole store may take a hundred requests. It continues for this long, and then on demand. */
 const longestSearchMs = 2_000
-/** Words of new deliveries are searched by the gateway, at most so often. */
+/** The gateway searches new deliveries for the words, at most this often. */
 const searchAgainMs = 1_500
 
 type PageOfRows = {

@@ -49,7 +49,7 @@ export function formatClock(at: number, now = Date.now()): string {
   return isSameDay(at, now) ? clock.format(at) : `${formatDay(new Date(at))} ${clock.format(at)}`
 }
 
-/** The times in UTC of a sentence of the gateway, such as `14:03:10Z`, in the time zone of the page. Without a date, they are of today. */
+/** Converts the UTC times in a sentence of the gateway, such as `14:03:10Z`, to the time zone of the page. A time without a date is of today. */
 export function toLocalTimes(sentence: string, now = Date.now()): string {
   return sentence.replace(/(?:\b(\d{4}-\d\d-\d\d) )?\b(\d\d:\d\d:\d\d)Z/g, (written, day, time) => {
     const at = Date.parse(`${day ?? new Date(now).toISOString().slice(0, 10)}T${time}Z`)

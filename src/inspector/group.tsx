@@ -1,4 +1,4 @@
-// The deliveries that an edit changes in the same way: what differs in each of them, one after the other.
+// The deliveries that an edit changes in the same way: the differences of each delivery, one delivery at a time.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ChangeFields, GroupFields, ReplayReport } from '../model/api/replay.ts'
@@ -82,7 +82,7 @@ export function Group({ group, title, names, isLive = false }: GroupProps): JSX.
   )
 }
 
-/** The changes of one delivery of a group. The report has those of the example; another one is replayed, also after the next save. */
+/** The changes of one delivery of a group. The report has those of the example; another delivery is replayed, and again after each save. */
 function useMember({ example }: GroupFields, id: string): { shown: readonly ChangeFields[]; said: string } {
   const [other, setOther] = useState<{ readonly id: string; readonly changes: readonly ChangeFields[] }>()
   const [said, setSaid] = useState('')
@@ -109,7 +109,7 @@ function useMember({ example }: GroupFields, id: string): { shown: readonly Chan
 
 type GroupToolsProps = { readonly shown: string; readonly ids: readonly string[] }
 
-/** From a difference: a fixture of the shown delivery, and all deliveries of the group again. */
+/** Buttons at a difference: make a fixture of the shown delivery, and run all deliveries of the group again. */
 function GroupTools({ shown, ids }: GroupToolsProps): JSX.Element {
   const [said, setSaid] = useState('')
   const [isBusy, setBusy] = useState(false)

@@ -132,10 +132,10 @@ export function Health({ health, held, attention }: HealthProps): JSX.Element {
   )
 }
 
-/** Causes in the first sentence, and the characters of each. */
+/** The maximum number of causes in the first sentence, and of characters of each. */
 const [mostCauses, longestCause] = [4, 120]
 
-/** Without a full stop, or with an ellipsis in place of the words that are left out. */
+/** The cause without a full stop, or with an ellipsis in place of the words that are left out. */
 const cutCause = (cause: string) =>
   cause.length > longestCause ? cause.slice(0, longestCause).replace(/\s+\S*$/, ' …') : cause.replace(/\.$/, '')
 

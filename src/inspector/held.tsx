@@ -35,7 +35,7 @@ export function useHeld(version: string): Held {
   return { ...held, reload: () => setRound((before) => before + 1) }
 }
 
-/** What is paused, in a line each. `isShort`: above the list, where nothing is shown if nothing is paused. */
+/** The pauses, one line each. `isShort`: above the list, where nothing is shown if there is no pause. */
 export function Pauses({ held, isShort = false }: { held: Held; isShort?: boolean }): JSX.Element | null {
   const [said, setSaid] = useState('')
   const now = useNow(0)

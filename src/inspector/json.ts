@@ -9,11 +9,11 @@ export type JsonNode =
 /** The gateway refuses deeper bodies. The limit bounds the recursion. */
 const maxDepth = 1_000
 
-/** Undefined if the text is not JSON. A key that comes twice is there twice. */
+/** Parses a text; undefined if it is not JSON. A key that occurs twice in the text occurs twice in the result. */
 export function parseJson(text: string): JsonNode | undefined {
   let at = 0
   try {
-    // JSON.parse decides what is JSON, so that the parser below need not
+    // JSON.parse decides whether a text is JSON, so the parser below need not check it
     JSON.parse(text)
     return readValue(0)
   } catch {

@@ -9,7 +9,7 @@ import { describeRow, findRowState, formatTook, glyphs, type ListItem, type List
 import { Start } from './start.tsx'
 import { Age, Line, useNow } from './text.tsx'
 
-/** Rows above and below those in sight that are in the document. */
+/** The number of rows above and below those in sight that are in the document. */
 const spare = 8
 
 /** What the list shows. On the filter `refused`, each refusal is a row of its own. */

@@ -16,7 +16,7 @@ addEventListener('hashchange', () => {
   if (code !== undefined) void openLink(code).then((problem) => showNotice(problem))
 })
 
-/** Resolves to why there is no key; undefined if there is one. A link that does not work leaves a valid key as it is. */
+/** Resolves to the reason why there is no key; undefined if there is one. A link that does not work leaves a valid key as it is. */
 async function openLink(code: string): Promise<string | undefined> {
   const problem = await exchangeCode(code).then(
     () => undefined,

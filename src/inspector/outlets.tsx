@@ -54,7 +54,7 @@ export function Outlets({ version }: { version: string }): JSX.Element | null {
 
 const marks = { failure: ['✕', 'bad'], warning: ['▲', 'warn'], well: ['✓', 'dim'] } as const
 
-/** Runs when a button asks for it: it loads all modules, and asks the channels and the runners whether they take their credentials. */
+/** Runs only after a click: it loads all modules, and asks the channels and the runners whether they accept their credentials. */
 export function Doctor(): JSX.Element {
   const [findings, setFindings] = useState<readonly FindingFields[]>()
   const [said, setSaid] = useState('')

@@ -6,7 +6,7 @@ import { Markdown } from './markdown.tsx'
 import { Line, LongText } from './text.tsx'
 import { PayloadView } from './tree.tsx'
 
-/** Characters of a reply below the trace. */
+/** The maximum number of characters of a reply below the trace. */
 const shortReply = 400
 
 /** The beginning of each reply. */
@@ -81,7 +81,7 @@ export function Texts({ runs }: { runs: readonly RunFields[] }): JSX.Element {
 }
 
 /** The words around the text from outside are the same in each prompt, so they are folded. */
-/** `label`: of the text that is not folded. */
+/** `label`: the label of the text that is not folded. */
 export function Prompt({ text, label }: { text: string; label?: string }): JSX.Element {
   const found = outside.exec(text)
   if (found === null) return <LongText text={text} label={label ?? 'Prompt'} />

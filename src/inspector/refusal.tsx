@@ -12,7 +12,7 @@ import { emptyBenchInput, keepBenchInput } from './typed.ts'
 
 export type OpenedRefusal = {
   readonly refusal: RefusalFields
-  /** Its body, in base64. Null unless the gateway keeps refused requests, as `hookloom dev` does. */
+  /** The request with its body in base64. Null unless the gateway keeps refused requests, as `hookloom dev` does. */
   readonly request: { readonly body: string } | null
 }
 

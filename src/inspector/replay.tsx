@@ -103,7 +103,7 @@ function useReplay(query: string, wanted: string, isConnected: boolean) {
     now.current.done = ''
     setReport(undefined)
     setProblem('')
-    // while a word is typed, only its last version is asked for
+    // while a word is typed, only its last version is requested
     const timer = setTimeout(() => void run(), 300)
     return () => clearTimeout(timer)
   }, [query])

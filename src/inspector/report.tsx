@@ -1,4 +1,4 @@
-// The result of a replay: the number of requests of each class, the groups of changes with an example each, and what was not compared.
+// The result of a replay: the number of requests of each class, the groups of changes with an example each, and the requests that were not compared.
 import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ReplayClass, ReplayReport } from '../model/api/replay.ts'
@@ -15,7 +15,7 @@ const sides = {
   base: ['before: the base', 'after: the edit'],
 } as const
 
-/** `isFiltered`: only some of the kept requests were asked for. */
+/** `isFiltered`: only some of the kept requests were replayed. */
 export function Report({ report, isFiltered }: { report: ReplayReport; isFiltered: boolean }): JSX.Element {
   const { total, counts, groups: all, unstable, drift, tooLarge, notRun, problems, compared, deliveries } = report
   const [only, setOnly] = useState<ReplayClass>()

@@ -53,7 +53,7 @@ export function mergeRows(
   return [...added, ...kept].toSorted(compareByTime).slice(0, maxRows)
 }
 
-/** The newest first. Ids sort by time, so they order the rows of one millisecond. */
+/** Orders rows, the newest first. Ids sort by time, so they order the rows of one millisecond. */
 function compareByTime(one: ListRow, other: ListRow): number {
   return other.at - one.at || (one.id < other.id ? 1 : -1)
 }
@@ -103,7 +103,7 @@ export type RowState =
   | 'cancelled'
   | 'expired'
 
-/** What the filter `waiting` shows: everything that has not ended. */
+/** The rows that the filter `waiting` shows: all that have not ended. */
 const waitingStates: readonly string[] = ['failing', 'waiting', 'running'] satisfies RowState[]
 
 export function findRowState(row: ListRow): RowState {
@@ -124,7 +124,7 @@ export function findState({ state, jobs }: Pick<DeliveryRow, 'state' | 'jobs'>):
   return endsWithoutEffect.find((end) => jobs[end] > 0) ?? 'done'
 }
 
-/** The counts of a list for the jobs of one delivery. */
+/** Counts the jobs of one delivery as a list counts them. */
 export function countJobs(jobs: readonly JobFields[]): DeliveryRow['jobs'] {
   const count = (isCounted: (job: JobFields) => boolean) => jobs.filter(isCounted).length
   return {
@@ -197,7 +197,7 @@ export function describeRow(row: ListRow): string {
   return `${summary}${waits === undefined ? '' : ` · ${toLocalTimes(waits)}`}${recovered ? ' · recovered' : ''}${repeats === 0 ? '' : ` · repeated ${formatTimes(repeats)}`}`
 }
 
-/** The time until the last step of its last action; blank before that. */
+/** The time from the arrival to the last step of the last action; blank before that. */
 export function formatTook(row: ListRow): string {
   return row.kind === 'refusal' ? '' : formatDuration(row.delivery.doneMs)
 }
@@ -209,7 +209,7 @@ export type Bin = { readonly from: number; readonly until: number; readonly all:
 const bins = 48
 const failures: readonly string[] = ['parked', 'dead', 'failing', 'refused']
 
-/** Empty for fewer than two rows. Refusals of strangers are not failures. */
+/** The bins; empty for fewer than two rows. Refusals of strangers are not failures. */
 export function buildBins(rows: readonly ListRow[]): readonly Bin[] {
   const [newest, oldest] = [rows[0]?.at, rows.at(-1)?.at]
   if (newest === undefined || oldest === undefined || rows.length < 2) return []

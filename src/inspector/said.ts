@@ -7,7 +7,7 @@ export type Said = { readonly text: string; readonly isBad: boolean }
 
 export const nothingSaid: Said = { text: '', isBad: false }
 
-/** `otherwise`: what is said of an exception without a message. */
+/** `otherwise`: the sentence for an exception without a message. */
 export function describeException(error: unknown, otherwise = 'It failed.'): string {
   return error instanceof Error ? error.message : otherwise
 }

@@ -31,7 +31,7 @@ export async function followChanges(listener: StreamListener, signal: AbortSigna
       })
       listener.connected(true)
       retryMs = firstRetryMs
-      // every piece, also one that is only a comment
+      // every piece, even one that is only a comment
       const noteSign = (
         piece: Uint8Array<ArrayBuffer>,
         pieces: TransformStreamDefaultController<Uint8Array<ArrayBuffer>>,

@@ -1,4 +1,4 @@
-// The draft of a template on the bench of a hook. It is tried at once, and saved when its author asks for it.
+// The draft of a template on the bench of a hook. It is tried at once, and saved when its author clicks a button.
 import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { HookFields, SavedMappingFields } from '../model/api/bench.ts'

@@ -3,7 +3,7 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { formatAge, formatClock, formatCount, formatFullTime, isRecent, markUnseen } from './format.ts'
 
-/** Characters that are drawn at once. A browser lays out some hundred kilobytes quickly, and five megabytes not at all. */
+/** The maximum number of characters that are drawn at once. A browser lays out some hundred kilobytes quickly, but not five megabytes. */
 const shown = 20_000
 
 /** The lines of a file that failed. They are not wrapped: a mark below a line shows the column. */
@@ -29,7 +29,7 @@ export function LongText({ text, label, className = '' }: LongTextProps): JSX.El
   )
 }
 
-/** One line. */
+/** A text on one line, cut after `most` characters. */
 export function Line({ text, most = 300 }: { text: string; most?: number }): JSX.Element {
   return <bdi>{markUnseen(text.length > most ? `${text.slice(0, most)}…` : text).replaceAll(/\s+/g, ' ')}</bdi>
 }

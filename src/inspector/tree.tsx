@@ -7,11 +7,11 @@ import { Line, LongText } from './text.tsx'
 
 const page = 100
 const longestText = 2_000
-/** Characters of a payload whose branches are all opened at once. */
+/** The maximum number of characters of a payload whose branches are all opened at once. */
 const largestExpanded = 100_000
-/** Nodes that a search opens. */
+/** The maximum number of nodes that a search opens. */
 const mostFound = 2_000
-/** Keys that a folded object shows. */
+/** The maximum number of keys that a folded object shows. */
 const shownKeys = 4
 
 type Chosen = { readonly path: readonly PathStep[]; readonly node: JsonNode }
@@ -26,7 +26,7 @@ type Choice = {
 
 type PayloadViewProps = {
   readonly text: string
-  /** Gets the name of what is copied, and the text. */
+  /** Gets the name of the copied part, and its text. */
   readonly onCopy: (what: string, text: string) => void
   /** Gets the placeholder of each field that is clicked, such as `{{pull_request.title}}`. */
   readonly onPick?: (placeholder: string) => void

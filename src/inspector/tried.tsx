@@ -79,7 +79,7 @@ export function TriedView({ tried }: { tried: TriedFields }): JSX.Element {
   )
 }
 
-/** The message is part of the prompt. */
+/** `isPrompted`: the prompt shows the message already. */
 function Fields({ fields, isPrompted }: { fields: object; isPrompted: boolean }): JSX.Element {
   const shown = Object.entries(fields).filter(
     ([name]) => !isPrompted || (name !== 'message' && name !== 'instructions'),

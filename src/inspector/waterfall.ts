@@ -12,7 +12,7 @@ export type StepTime = {
   readonly failed: readonly number[]
 }
 
-/** From the arrival until the last step or failure, or until now while something runs. */
+/** The span from the arrival until the last step or failure, or until now while something runs. */
 export function findSpan({ receivedAt, jobs }: Pick<ShownDelivery, 'receivedAt' | 'jobs'>, now: number): Span {
   const from = Date.parse(receivedAt)
   const ends = jobs.flatMap(({ steps, failures }) => [...steps, ...failures].map(({ at }) => Date.parse(at)))
@@ -21,8 +21,8 @@ export function findSpan({ receivedAt, jobs }: Pick<ShownDelivery, 'receivedAt' 
 }
 
 /**
- * The times of the steps of a job, in order. A step waits from the end of the one before it. `rest`: of the step that is not recorded yet, if
- * the job runs or attempts of it failed.
+ * The times of the steps of a job, in order. A step waits from the end of the one before it. `rest`: the step that is not recorded yet, if the job
+ * runs or attempts of the step failed.
  */
 export function listTimes(
   { steps, state, failures }: Pick<JobFields, 'steps' | 'state' | 'failures'>,

@@ -8,10 +8,10 @@ import { readRequestText } from './query.ts'
 
 type KnownAct = {
   readonly name: string
-  /** What an entry shows of the parameters, and of the fields of the body: never a payload, and never a secret. */
+  /** The parameters, and the fields of the body, that an entry shows: never a payload, and never a secret. */
   readonly query?: readonly string[]
   readonly body?: readonly string[]
-  /** The one of these that is the target, if the path has none. */
+  /** The one of these fields that names the target, if the path has none. */
   readonly target?: string
 }
 
@@ -48,7 +48,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/page/code': { name: 'page.code' },
 }
 
-/** The calls that change nothing, although they are no GET. */
+/** The calls that change nothing, although their method is not GET. */
 export const questions: ReadonlySet<string> = new Set([
   'POST /api/coverage',
   'POST /api/doctor',
@@ -94,12 +94,12 @@ export function createActRecorder({ auditor, generation }: ActParts): ActRecorde
   }
 }
 
-/** As much as any route reads beside a request of a sender. */
+/** The maximum that a route reads, except for requests of senders. */
 const maxOtherBytes = 500_000
 
 type FoundAct = KnownAct & { readonly param: string | undefined }
 
-/** Undefined: the request changes nothing. */
+/** The act of a request; undefined if the request changes nothing. */
 function findAct(ctx: Context): FoundAct | undefined {
   const { method, path, query } = ctx
   if (method === 'GET' || method === 'HEAD') return undefined

@@ -1,4 +1,4 @@
-// POST /api/alerts/test: a test alert on the way of every alert, so that its arrival shows that alerts arrive.
+// POST /api/alerts/test: queues a test alert like any other alert, so that its arrival shows that alerts arrive.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type Router from '@koa/router'
 import type { Job } from '../../model/job.ts'
@@ -13,7 +13,7 @@ type AlertParts = Pick<ApiParts, 'store'> & {
   readonly testAlert: () => Promise<string>
 }
 
-/** A request ends after this time, and the test goes on. */
+/** A request ends after this time, while the test continues. */
 const waitMs = 20_000
 const lookEveryMs = 200
 

@@ -8,7 +8,7 @@ import { readLimit, readMoment, readParameter } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 
-/** The newest first. */
+/** Answers with the newest entries first. */
 export function addAuditRoute(router: Router, guards: Guards, { store }: Pick<ApiParts, 'store'>): void {
   router.get('/api/audit', guards.read, async (ctx) => {
     const limit = readLimit(ctx)

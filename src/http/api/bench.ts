@@ -133,7 +133,7 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/** Characters of JSON for a byte of a body, and room for the other fields. */
+/** The largest number of JSON characters for one byte of a body, and room for the other fields. */
 const [mostEscaped, mostOthers] = [2, 500_000]
 
 /** Throws `usage-invalid` and `body-too-large`. */

@@ -21,10 +21,10 @@ import { NewToken } from './tokens.ts'
 export type Call = {
   readonly port: 'hooks' | 'admin'
   readonly method: 'get' | 'post' | 'delete'
-  /** With `{name}` for parameters; on the hook port after `hooks.path`. */
+  /** The path, with `{name}` for parameters. On the hook port, it is the part after `hooks.path`. */
   readonly path: string
   readonly summary: string
-  /** What the token needs. `none`: the call needs no token. */
+  /** The right that the token needs. `none`: the call needs no token. */
   readonly right: AdminRight | 'runs' | 'none'
   /** Its parameters, with their meaning. */
   readonly query?: Readonly<Record<string, string>>

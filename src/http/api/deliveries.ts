@@ -1,4 +1,4 @@
-// /api/deliveries: the list, one delivery with its request, and what the operator does with it.
+// /api/deliveries: the list, one delivery with its request, and the changes that the operator makes to it.
 import { join } from 'node:path'
 import type Router from '@koa/router'
 import { z } from 'zod'
@@ -87,7 +87,7 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
 /** `forEach` can make two hundred runs. */
 const mostRuns = 10
 
-/** The commit statuses and callbacks of the first runs. */
+/** Reads the commit statuses and callbacks of the first runs. */
 async function readTasks({ jobs }: DeliveryRecord, store: DeliveryParts['store']): Promise<JobFields[]> {
   const ids = jobs.slice(0, mostRuns).flatMap(({ planned }) => {
     if (planned.kind !== 'agent') return []

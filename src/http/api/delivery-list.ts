@@ -13,11 +13,11 @@ import type { DeliveryPage } from '../../model/api/answers.ts'
 /** A step over the catalog, or over the times of rows, takes some milliseconds. */
 const catalogRows = 25_000
 const timedRows = 10_000
-/** A step that reads texts takes about as long. Its length follows what the steps before it took. */
+/** A step that reads texts should take about as long. Its length depends on how long the steps before it took. */
 const textRows = { first: 20, least: 5, most: 800 }
 const shortStepMs = 4
 const longStepMs = 12
-/** A search ends then, and the client asks on. */
+/** After this time a search ends, and the client asks for the rest. */
 const longestMs = 60
 /** Deliveries arrive in the order of the clock, unless it was set back by more than this. */
 const clockMs = 3_600_000

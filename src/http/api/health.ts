@@ -58,7 +58,7 @@ async function readHealth(parts: HealthParts): Promise<HealthFields> {
   }
 }
 
-/** Of this gateway only: another one on the store answers for its own runs. */
+/** The slots of this gateway only: another gateway on the store answers for its own runs. */
 export function toSlotFields({ used, most, fullSince, turns }: Slots): SlotFields {
   return {
     used,

@@ -18,7 +18,7 @@ type Minute = {
   readonly reloads: { live: number; refused: number }
   readonly latencies: number[]
   measured: number
-  /** By the name of the hook in metrics. */
+  /** The counts by the name of the hook in metrics. */
   readonly hooks: Map<string, { -readonly [Name in keyof HookCounts]: number }>
 }
 

@@ -76,7 +76,7 @@ function convertSchemas(registry: z.core.$ZodRegistry<{ id: string }>): Record<s
     target: 'draft-2020-12',
     uri: toRef,
     override({ jsonSchema }) {
-      // lists that code must not change: a client may
+      // `readOnly` is for lists that code here must not change; a client may change them
       delete jsonSchema.readOnly
     },
   })

@@ -18,7 +18,7 @@ import type { Guards } from '../operator.ts'
 import type { ApiParts } from './parts.ts'
 import { reply } from './reply.ts'
 
-/** The newest deliveries whose runs are read. */
+/** The number of newest deliveries whose runs are read. */
 const mostRead = 200
 
 type OutletParts = Pick<ApiParts, 'store' | 'generation' | 'dir'>
@@ -38,7 +38,7 @@ export function addOutletRoutes(router: Router, guards: Guards, { store, generat
 
 type Outlet = Pick<OutletFields, 'kind' | 'name'>
 
-/** Those of the configuration, and those that the deliveries name. `records`: in the order of their arrival. */
+/** The outlets of the configuration, and those that the deliveries name. `records`: in the order of their arrival. */
 function listOutlets(records: readonly Pick<DeliveryRecord, 'jobs'>[], config: Config): OutletFields[] {
   const found = new Map<string, OutletFields>()
   const find = ({ kind, name }: Outlet) =>
@@ -90,7 +90,7 @@ function findModelOf(planned: Planned, config: Config, model?: string): Outlet {
 
 const findAgentId = (planned: Planned): string => ('agentId' in planned ? planned.agentId : '')
 
-/** A run that has a reply and failed: its channel is the cause. */
+/** The outlet that made a run fail: its channel if the run has a reply, otherwise its model. */
 function findFailed({ planned, steps, posts }: Job, config: Config): Outlet | undefined {
   if (!steps.some(({ name }) => name === 'run')) return findModelOf(planned, config)
   const name = posts.find(({ state }) => state !== 'sent')?.channel

@@ -23,7 +23,7 @@ type IssuedSecret = { readonly text: string; /** Milliseconds since the epoch. *
 
 export type PageKeys = {
   issueCode(): IssuedSecret
-  /** Undefined if the code is unknown, was used before, or is older than a minute. */
+  /** A new key for a code; undefined if the code is unknown, was used before, or is older than a minute. */
   exchange(code: string): IssuedSecret | undefined
   /** Whether a text is meant as a key, valid or not. */
   isForm(text: string): boolean

@@ -164,7 +164,7 @@ function describeChange({ by, done, name, reason, until }: Change): string {
   return `Hookloom: ${by} ${done} ${name}.${why}${until === undefined ? '' : ` Until ${until}.`}`
 }
 
-/** An event that wakes nobody, and a log line. Sources and session keys come from requests, so the line has only their kind. */
+/** Makes an event that wakes no agent, and a log line. Sources and session keys come from requests, so the line has only their kind. */
 async function noteChange({ store, generation, newId, lookForJobs, log }: PauseParts, change: Change): Promise<void> {
   const [kind = ''] = change.name.split(':')
   log.info({}, describeChange(isFromRequest(change.name) ? { ...change, name: `a ${kind}` } : change))

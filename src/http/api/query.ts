@@ -49,7 +49,7 @@ export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undef
 /** Bodies that were read: the audit log and the route read the same one. */
 const bodies = new WeakMap<IncomingMessage, Promise<string | undefined>>()
 
-/** The body; undefined if it is over the limit. The connection stays, so that the refusal can be sent. */
+/** The body; undefined if it is over the limit. The connection stays open, so that the refusal can be sent. */
 export async function readRequestText({ req, res }: Context, maxBytes: number): Promise<string | undefined> {
   const reading = bodies.get(req) ?? readLimitedBody(req.iterator({ destroyOnReturn: false }), maxBytes)
   bodies.set(req, reading)

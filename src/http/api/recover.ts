@@ -1,4 +1,4 @@
-// /api/recover: asks senders for what did not arrive, when the operator wants it.
+// /api/recover: asks senders for deliveries that did not arrive, when the operator wants it.
 import type Router from '@koa/router'
 import { within } from '../../base/time.ts'
 import type { Recovery, RecoverReport } from '../../deliveries/recovery/recovery.ts'
@@ -7,7 +7,7 @@ import { readMoment, readParameter } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 
-/** A request ends after this time, and the pass goes on. */
+/** A request ends after this time, while the pass continues. */
 const waitMs = 20_000
 
 type Asked = { readonly ended: Promise<void>; reports?: readonly RecoverReport[]; problem?: Problem }

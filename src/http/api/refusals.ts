@@ -1,4 +1,4 @@
-// /api/refusals: the refusals that the gateway remembers, those whose requests are kept, and what the operator does with them.
+// /api/refusals: the refusals that the gateway remembers, those whose requests are kept, and how the operator runs or deletes these.
 import type Router from '@koa/router'
 import type { RefusalRecord } from '../../deliveries/refused/quarantine.ts'
 import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.ts'
@@ -12,7 +12,7 @@ import { reply } from './reply.ts'
 type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
 
 const mostListed = 500
-/** All that the largest quarantine can have. */
+/** As many as the largest quarantine can contain. */
 const mostKept = 100_000
 
 export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalParts): void {
@@ -29,7 +29,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
     if (refusal === undefined) {
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
-    // only those of development: a kept request is never shown
+    // only a request that development remembers: a kept request is never shown
     const request = toRefusedRequest(refusals.request(refusal.requestId))
     reply(ctx, { refusal: toRefusalFields(refusal, generation()), request })
   })

@@ -25,9 +25,9 @@ export type AdminReplayer = {
     query: KeptQuery & { readonly ids?: readonly string[] | undefined },
     isWanted: () => boolean,
   ): Promise<ReplayReport>
-  /** Writes the results of the fixtures of a module as what they expect. */
+  /** Writes the results of the fixtures of a module as their expectations. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
-  /** Which code of a module its fixtures and kept requests run. */
+  /** The code of a module that its fixtures and kept requests run. */
   coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
@@ -37,7 +37,7 @@ export type AdminReplayer = {
   ): Promise<CapturedFields>
   /** Mappings whose transform has a shadow. */
   shadows(): ShadowFields[]
-  /** Makes the saves live that `hooks.transforms.hold` held back. */
+  /** Makes the saves that `hooks.transforms.hold` held back live. */
   publish(): Promise<object>
 }
 

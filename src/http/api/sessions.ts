@@ -60,7 +60,7 @@ async function readPage<Row>(
 const singleKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const mostHooks = 5_000
 
-/** Remembers the hooks of single runs, because they do not change, and a page asks for its whole list again. */
+/** Remembers the hooks of single runs, because they do not change, and a page reads its whole list again. */
 function createRowReader(store: SessionParts['store']): (session: Session) => Promise<SessionRow> {
   const hooks = new Map<string, string>()
   const findHook = async ({ agentId, sessionKey }: Session): Promise<string | undefined> => {

@@ -1,4 +1,4 @@
-// Routes of the admin API for the payloads of hooks: what was learnt about them, and what templates can read.
+// Routes of the admin API for the payloads of hooks: their learnt shapes, and the paths that templates can read.
 import type Router from '@koa/router'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
 import { Problem } from '../../model/problem.ts'

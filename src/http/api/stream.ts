@@ -35,8 +35,8 @@ type StreamOptions = {
 }
 
 /**
- * The frames until `signal` ends, or until the client is no longer allowed to read them. `lastId` is the `Last-Event-ID` of a client that reconnects: it gets what it missed, or `reset`
- * if that is no longer known. The first frame is always `status`.
+ * The frames until `signal` ends, or until the client is no longer allowed to read them. `lastId` is the `Last-Event-ID` of a client that reconnects:
+ * it gets the events that it missed, or `reset` if they are no longer known. The first frame is always `status`.
  */
 export async function* streamFrames(
   parts: StreamParts,
@@ -69,7 +69,7 @@ export async function* streamFrames(
     if (status !== sentStatus) frames.push(toFrame('status', status))
     sentStatus = status
     if (frames.length === 0 && performance.now() - quietSince > silenceMs) frames.push(': nothing changed\n\n')
-    // what was read meanwhile is not for a token that was revoked meanwhile
+    // a token that was revoked during the reads must not get their result
     if (frames.length > 0 && isAllowed()) {
       quietSince = performance.now()
       yield frames.join('')
@@ -80,7 +80,7 @@ export async function* streamFrames(
 
 type Position = { place: number; refused: number }
 
-/** Undefined for an id of another run of the gateway, or for none. */
+/** The position in the stream; undefined without an id, or for an id of another run of the gateway. */
 function readPosition(lastId: string | undefined): Position | undefined {
   const [, start, place, refused] = /^([\da-f]{8})\.(\d{1,15})\.(\d{1,15})$/.exec(lastId ?? '') ?? []
   return start === run ? { place: Number(place), refused: Number(refused) } : undefined
@@ -107,7 +107,7 @@ function toFrame(event: string, data: string, position?: Position): string {
   return `${id}event: ${event}\ndata: ${data}\n\n`
 }
 
-/** Files of a save that are named. A checkout of another branch saves hundreds. */
+/** The maximum number of files of a save that are named. A checkout of another branch saves hundreds. */
 const mostSaved = 5
 
 export function toStatusFields(status: SavedFilesStatus): StatusFields {

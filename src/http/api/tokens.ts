@@ -1,4 +1,4 @@
-// /api/tokens: the tokens with few rights, of the configuration and of the store. No answer but the one to a new token has a token.
+// /api/tokens: the tokens with few rights, of the configuration and of the store. Only the answer to a new token contains a token.
 import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { z } from 'zod'
