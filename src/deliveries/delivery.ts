@@ -22,7 +22,7 @@ export type CheckedHead = RequestHead & {
   readonly client: string
   /** A client that is locked out always gets `wrong`: a right guess must look like a wrong one. */
   readonly token: 'valid' | 'wrong' | 'none'
-  /** Of a valid token. */
+  /** The id of a valid token. */
   readonly tokenId: string | undefined
 }
 
@@ -30,8 +30,8 @@ export type CheckedHead = RequestHead & {
 type Arrival = { readonly hook: Hook; readonly id: string; readonly receivedAt: number }
 
 /**
- * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before anything is
- * decided from it. A body that only a transform reads is parsed in its thread; if that did not happen, call `checkBody`.
+ * The delivery of a head and a body. Throws `media-type-unsupported` and `body-invalid`: the body is checked before any decision depends on it. A
+ * body that only a transform reads is parsed in the thread of the transform; if that did not happen, call `checkBody`.
  */
 export function buildDelivery(head: DeliveryHead, bytes: Uint8Array, { hook, id, receivedAt }: Arrival): Delivery {
   const { method, url, path, headers, query, verifiedBy, admitted } = head

@@ -13,7 +13,7 @@ export type DrainParts = {
   readonly store: Pick<Store, 'open' | 'counts' | 'inState' | 'drop' | 'parkedFor' | 'waitedFor'>
   readonly rerunner: Pick<Rerunner, 'rerun' | 'resumePending'>
   readonly generation: () => Generation
-  /** With them, only one gateway drains a module at a time, in order. Default: there is no other gateway. */
+  /** With leases, only one gateway drains a module at a time, in order. Default: there is no other gateway. */
   readonly leases?: Pick<NamedLeases, 'take' | 'release'>
   readonly log: Log
 }
@@ -23,7 +23,7 @@ const lookEveryMs = 5_000
 type Drain = ParkedCalls & {
   /**
    * Runs the parked deliveries of these modules through the current generation, after the deliveries that wait for a mapping or for a
-   * module that no mapping names any more. Unless `again` is set, it leaves out what this generation parked itself. A call during a
+   * module that no mapping names any more. Unless `again` is set, it leaves out the deliveries that this generation parked. A call during a
    * drain adds its modules and starts the walk again. Resolves when all modules are done. Deliveries that the drain does not reach,
    * because the process stops or the store fails, stay parked. Never rejects.
    */
@@ -134,12 +134,12 @@ export function createDrain(parts: DrainParts): Drain {
     return drained
   }
 
-  /** Runs what waits for a mapping, or for a module that the mappings do not name any more. */
+  /** Runs the deliveries that wait for a mapping, or for a module that the mappings do not name any more. */
   async function drainOrphans({ isOver, drained }: Omit<Pass, 'notFailedBy'>): Promise<void> {
     const { id, transforms } = generation()
     const named = new Set([...transforms.values()].map(({ module }) => module))
     const orphans = (await store.waitedFor()).filter((name) => !named.has(name))
-    // not `notFailedBy`: a generation that is back, because an edit was undone, runs what it parked before
+    // not `notFailedBy`: when an edit is undone, the earlier generation is back, and runs the deliveries that it parked before
     const skips = (open: OpenDelivery) => open.generation === id
     let isNews = false
     for (const name of orphans) {
@@ -191,7 +191,7 @@ export function createDrain(parts: DrainParts): Drain {
     return generation().config.hooks.transforms.drain === 'ask'
   }
 
-  /** For `hooks.transforms.drain: "ask"`. */
+  /** Logs how many deliveries wait, if `hooks.transforms.drain` is `"ask"`. */
   async function logWaiting(): Promise<void> {
     const { parked } = (await store.counts()).deliveries
     if (parked === 0) return
@@ -219,11 +219,11 @@ export function createDrain(parts: DrainParts): Drain {
     }
   }
 
-  /** Runs what is parked for a module that works here, and was not parked by this code. */
+  /** Runs the deliveries that are parked for a module that works here, except those that this code parked. */
   async function drainOthers(): Promise<void> {
     const drained = { settled: 0, stillParked: 0 }
     const isOver = () => state.kind !== 'looking'
-    // `lookOnce` sets the state first
+    // the caller sets the state while this waits
     await undefined
     for (const [module, hash] of [...findWorkingModules(), [missingMappingModule, undefined] as const]) {
       const notFailedBy = [generation().id, ...(hash === undefined ? [] : [hash])]

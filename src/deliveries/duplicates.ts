@@ -1,4 +1,4 @@
-// The same delivery twice has one effect: how a duplicate is recognised, which answer it gets, and what a concurrent twin waits for.
+// A delivery that arrives twice has one effect: how a duplicate is recognised, which answer it gets, and what a concurrent twin waits for.
 import { hash } from 'node:crypto'
 import type { Delivery } from '../model/delivery.ts'
 import { Problem } from '../model/problem.ts'
@@ -11,7 +11,7 @@ const longestKey = 256
 
 type Dedupe = {
   readonly key: DedupeKey
-  /** True: the key is the sender's delivery id, not an Idempotency-Key. Such a repetition is a redelivery, and may be wanted. */
+  /** True: the key is the sender's delivery id, not an Idempotency-Key. A repetition with such a key is a redelivery, which may be intended. */
   readonly isSenders: boolean
 }
 
@@ -45,7 +45,7 @@ export function readDedupe(delivery: Delivery): Dedupe | undefined {
   return { key: toKey(signers.length > 0 ? `${signers.join()} ${name}` : name), isSenders }
 }
 
-/** The key of a refused request whose sender gives no delivery id: it runs once, however often the operator asks for it. */
+/** The key of a refused request whose sender gives no delivery id: it runs once, however often the operator retries it. */
 export function toRefusedDedupe(delivery: Delivery, requestId: string): Dedupe {
   return { key: { hook: delivery.path, key: `refused:${requestId}`, bodyHash: toBodyHash(delivery) }, isSenders: false }
 }

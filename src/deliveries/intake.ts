@@ -12,7 +12,10 @@ export type IntakeParts = {
 }
 
 export type Intake = {
-  /** Stores pending deliveries and moves the cursor in one commit, and runs what is new. `moved`: another process moved it; nothing is stored. */
+  /**
+   * Stores pending deliveries and moves the cursor in one commit, then runs the new deliveries. `moved`: another process moved the cursor, and
+   * nothing is stored.
+   */
   take(rows: readonly NewDelivery[], move: CursorMove): Promise<Appended[] | 'moved'>
 }
 

@@ -29,7 +29,7 @@ import type { PushGate } from '../gmail/push.ts'
 type MailboxParts = Omit<InboxParts, 'account'> & {
   /** The config directory. */
   readonly dir: string
-  /** With `HOOKLOOM_SKIP_GMAIL=1` the gateway does not watch: `hookloom gmail run` does. */
+  /** With `HOOKLOOM_SKIP_GMAIL=1`, the gateway does not watch the mailbox, because `hookloom gmail run` does. */
   readonly env: Readonly<Record<string, string | undefined>>
   /** Only the gateway with this duty watches the mailbox. */
   readonly duty: Duty

@@ -1,6 +1,6 @@
 // `context.state` of transforms: small values that a module keeps from one delivery to the next. A decision is made from the values that
 // it read, so its changes are written only while the store still has them, in the transaction of the delivery. Otherwise another delivery
-// was first, and the code runs again. So every change is based on the newest value, also with several gateways.
+// was first, and the code runs again. So every change is based on the newest value, even with several gateways.
 import { stateLimits } from '../model/transform.ts'
 import type { Log } from '../model/log.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
@@ -13,7 +13,7 @@ export type StateValue = StateName & { readonly json: string; readonly setAt: nu
 
 export type ModuleState = {
   readonly read: StateReader
-  /** Runs the work when no other work of this gateway has one of these values. The turns are in the order of the calls. */
+  /** Runs the work while no other work of this gateway uses any of these values. Calls for the same value run in their order. */
   inTurn<T>(changes: readonly StateName[], work: () => Promise<T>): Promise<T>
   /** The moves that store the changes; undefined if a value has changed since the code read it. */
   toMoves(changes: readonly StateChange[]): Promise<CursorMove[] | undefined>
@@ -23,7 +23,7 @@ export type ModuleState = {
 
 /** A module is counted after this many changes of one gateway, so it has at most this many values too many. */
 const changesBetweenCounts = 250
-/** After a count that found too many values, this part of the limits is used. */
+/** When a count finds too many values, the oldest are deleted until this part of the limits is used. */
 const keptPart = 0.9
 /** Keys have no control characters, so the name has one meaning. */
 const separator = '\n'
@@ -126,7 +126,7 @@ export async function dropState(store: Pick<Store, 'cursor' | 'appendAll'>, valu
   }
 }
 
-/** Its time is over, so a sweep removes it. */
+/** A value whose time is over, so that a sweep removes it. */
 const deleted = '0 0 '
 
 function toCursorName({ module, key }: StateName): string {

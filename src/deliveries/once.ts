@@ -1,4 +1,4 @@
-// Stores a decision together with what its transform asked for: a dedupe key, and changes of the state of its module. All of it is written
+// Stores a decision together with a dedupe key that its transform set, and the changes of the state of its module. All of it is written
 // in the transaction that stores the delivery, so two gateways cannot both accept one key.
 import type { OnceKey } from '../model/transform.ts'
 import { type CursorMove, oncePrefix } from '../store/cursors.ts'

@@ -5,14 +5,14 @@ import { Problem } from '../model/problem.ts'
 import type { Decision } from '../pipeline/pipeline.ts'
 import type { Store } from '../store/store.ts'
 
-/** A guess: a turn takes about as long. */
+/** A guess at how long a turn takes. */
 const retryAfterSeconds = 30
 
 export type Queues = {
   /**
    * Stores a decision with a place in the queue of each of its actions. Throws `queue-full`. A request that is being stored counts, so one
-   * gateway never stores more than `maxQueued`, and may refuse one too early. Each further gateway may store as many more as it stores at
-   * the same moment.
+   * gateway never stores more than `maxQueued`, and may refuse one too early. With several gateways, the number can be exceeded by the requests that
+   * other gateways store at the same moment.
    */
   hold<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
 }

@@ -38,7 +38,7 @@ export function toDeliveryFields(record: DeliveryRecord): DeliveryFields {
   return { ...head, generation: record.generation, node: record.node ?? null, state, actions }
 }
 
-/** `waits`: by the id of the job. */
+/** `waits`: the sentences by the ids of the jobs. */
 export function toShownFields(record: DeliveryRecord, waits: ReadonlyMap<string, string>): ShownFields {
   return {
     ...toDeliveryFields(record),
@@ -143,7 +143,7 @@ export function toJobFields(job: Job, waits: string | undefined): JobFields {
   }
 }
 
-/** Nothing for a run whose mapping has no `verdicts`. */
+/** The verdict of a run; undefined if its mapping has no `verdicts`. */
 export function toVerdictFields(job: Pick<Job, 'planned' | 'steps'>): VerdictFields | undefined {
   const found = findVerdict(job)
   if (found === undefined) return undefined

@@ -1,4 +1,4 @@
-// Repetitions of deliveries. Each is counted and logged at once, and written to the store after its answer, so that no sender waits for
+// Repetitions of deliveries. Each is counted and logged at once, and written to the store after the answer, so that no sender waits for
 // the write. A crash loses at most the repetitions of the last second.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -7,7 +7,7 @@ import type { Answered, Repetition } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import { toBodyHash } from './duplicates.ts'
 
-/** Repetitions within this time are one write. */
+/** Repetitions within this time are written together. */
 const writeAfterMs = 1_000
 const mostAtOnce = 1_000
 /** The maximum number of deliveries whose repetitions wait for the store. Repetitions of further deliveries are only counted and logged. */

@@ -22,7 +22,7 @@ type RerunnerParts = {
   readonly generation: () => Generation
   readonly acquire: (generation: Generation) => () => void
   readonly store: Store
-  /** With them, only one gateway runs a delivery at a time. Default: there is no other gateway. */
+  /** With leases, only one gateway runs a delivery at a time. Default: there is no other gateway. */
   readonly leases?: Pick<NamedLeases, 'take' | 'release'>
   readonly clock: Clock
   readonly newId: () => string

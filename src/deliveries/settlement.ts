@@ -171,7 +171,7 @@ export type Answer = {
   readonly status: number
   /** Media type of an answer that a mapping or a transform set. It is stored with the body. */
   readonly contentType?: string | undefined
-  /** JSON text unless the headers have a content type; undefined if the status has no body. */
+  /** The body: JSON text, unless the headers have a content type; undefined if the status has no body. */
   readonly body: string | undefined
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -184,7 +184,7 @@ export function isRefused(
   return decision.kind === 'refuse' || (decision.kind === 'park' && config.hooks.onTransformError === 'reject')
 }
 
-/** The answer to a delivery that is stored. `development`: that to a parked one has the problem. */
+/** The answer to a delivery that is stored. `development`: the answer to a parked delivery includes the problem. */
 export function toFirstAnswer(
   decision: StoredDecision,
   deliveryId: string,

@@ -13,10 +13,10 @@ type WaitsParts = {
   readonly isOutsider?: boolean
 }
 
-/** Runs whose waits one answer reads. */
+/** The maximum number of runs whose waits one answer reads. */
 const mostRead = 200
 
-/** By the id of the run. Runs that are not queued have none. */
+/** The sentences by the ids of the runs. Runs that are not queued have none. */
 export type Waits = ReadonlyMap<string, string>
 
 /** The sentences of the queued jobs among these. */
@@ -32,7 +32,7 @@ export async function readWaits(
 }
 
 type Facts = Pick<WaitsParts, 'config' | 'now'> & {
-  /** Whether a gateway is on the store. */
+  /** Whether a gateway runs on the store. */
   readonly isServed: boolean
   readonly isOutsider: boolean
 }
@@ -94,7 +94,7 @@ function describeHold(
     : `waits ${until} for ${what}${why}`
 }
 
-/** What a hold keeps back, as seen from one of its runs. */
+/** The name of what a hold keeps back, as seen from one of its runs. */
 function nameHeld(label: string): string {
   const [kind, name] = [label.slice(0, label.indexOf(':')), label.slice(label.indexOf(':') + 1)]
   if (label === 'all') return 'everything'
@@ -116,13 +116,13 @@ function count(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? '' : 's'}`
 }
 
-/** Without the date if it is today. */
+/** The moment, without the date if it is today. */
 function formatMoment(at: number, now: number): string {
   const [text, today] = [toIsoTime(at).slice(0, 19), toIsoTime(now).slice(0, 10)]
   return `${text.startsWith(today) ? text.slice(11) : text.replace('T', ' ')}Z`
 }
 
-/** In the largest unit of which there is at least one. */
+/** The duration in the largest unit of which there is at least one. */
 function formatAge(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000))
   if (seconds < 60) return `${seconds} s`

@@ -1,4 +1,4 @@
-// How a delivery becomes durable. A new delivery gets a row; a parked one already has one.
+// How a delivery becomes durable. A new delivery gets a row; a parked delivery already has one.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import { type Hook, toHookLabel } from '../pipeline/hook.ts'
@@ -22,7 +22,7 @@ export type DeliveryWriter = {
   readonly state: 'pending' | 'parked'
   /** The answer if no mapping takes a delivery that was parked before: it stays parked. */
   readonly ifUnmatched?: Answer
-  /** For a transform that still runs. `isOurs`: no other request settles the delivery. */
+  /** Called for a delivery whose transform still runs. `isOurs`: no other request settles the delivery. */
   wait(settlement: Settlement): Promise<{ answer: Answer; isOurs: boolean }>
   settle(settlement: Settlement, answer: Answer): Promise<{ answer: Answer }>
   /** `moved`: nothing is stored, because a cursor of `moves` has another value. */
@@ -35,7 +35,7 @@ type WriterParts = {
   readonly senders: Pick<SenderNotes, 'accepted'>
   readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
-  /** Called when jobs are being stored, if a claim finds them then, or else when they are stored. */
+  /** Called while jobs are being stored, if a claim can find them then; otherwise when they are stored. */
   readonly lookForNew: (jobs: Settlement['jobs'], cancel: Settlement['cancel']) => void
   /** Called when jobs are stored. */
   readonly onAccepted: (jobs: Settlement['jobs']) => void

@@ -40,7 +40,7 @@ type ApiParts = {
 }
 
 const timeoutMs = 30_000
-/** A page of 100 events of GitLab or Stripe. */
+/** The maximum size of an answer: a page of 100 events of GitLab or Stripe. */
 const maxBytes = 64 * 1024 * 1024
 const tries = 4
 const leastSkewMs = 30_000
@@ -53,7 +53,7 @@ const reportedWaitMs = 10_000
 export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools): ApiCall {
   const { clock, pause, signal, onWait } = tools
   const { host } = new URL(baseUrl)
-  /** Until then, the API takes no further request. */
+  /** The time until which the API takes no further request. */
   let blockedUntil = 0
   /** How far the clock of the API is ahead. A signed token has a time, which the API checks with its own clock. */
   let aheadMs = 0

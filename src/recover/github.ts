@@ -94,7 +94,7 @@ async function authorize(
   }
 }
 
-/** Only the cursor is taken from the link, so that no answer can choose the host of the next request. */
+/** Only the cursor is taken from the link, so that an answer cannot choose the host of the next request. */
 function readNextCursor(headers: Headers): string | undefined {
   const next = /<([^>]*)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1]
   if (next === undefined || !URL.canParse(next)) return undefined

@@ -35,7 +35,7 @@ export function openGitLab(settings: GitLabRecover, tools: ApiTools): Outbox {
     hasTimes: false,
     overlap: 1_000,
     async *pages(): AsyncGenerator<OutboxPage> {
-      // an event that arrives meanwhile moves older ones to the next page, where they are seen twice, not missed
+      // an event that arrives between two pages moves older ones to the next page, where they are seen twice, not missed
       for (let page = 1; ; page += 1) {
         const { text } = await call({ path: `${hookPath}/events?per_page=${perPage}&page=${page}` })
         const listed = readAnswer(Listed, { text }, 'GitLab’s list of events')

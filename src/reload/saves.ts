@@ -1,4 +1,4 @@
-// Remembers the files of each save that went live, so that "hookloom bisect" can find the save that changed an outcome. One file a save, in
+// Remembers the files of each save that went live, so that "hookloom bisect" can find the save that changed an outcome. One file for each save, in
 // state/saves/: the configuration with its `${NAME}` and without its secrets, and the code, without `.env` and without packages.
 import { hash } from 'node:crypto'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
@@ -21,7 +21,7 @@ export type Save = { readonly at: number; readonly files: Readonly<Record<string
 /** Enough for weeks of edits; a save of fifty modules has 40 kB. */
 const mostSaves = 200
 const mostBytes = 16_000_000
-/** Of one save. A larger one is not remembered. */
+/** The limits of one save. A larger save is not remembered. */
 const mostFiles = 2_000
 const mostSaveBytes = 8_000_000
 
@@ -58,7 +58,7 @@ export function rememberSaves(
   return () => inOrder(() => {})
 }
 
-/** The oldest first. A file that cannot be read is left out. */
+/** The remembered saves, the oldest first. A file that cannot be read is left out. */
 export async function readSaves(dir: string): Promise<Save[]> {
   const names = await listSaves(dir)
   const saves = await Promise.all(names.map((name) => readSave(join(toSavesFolder(dir), name))))
@@ -80,8 +80,8 @@ async function addSave(dir: string, at: number, secrets: readonly string[]): Pro
 }
 
 /**
- * Puts variables that nobody sets in place of secrets, because a secret that was replaced must be gone. `hookloom bisect` reads a variable that is
- * missing as any value. A URL stays a URL.
+ * Replaces the secrets by variables that nobody sets: the remembered saves must not keep a secret that the operator has replaced. `hookloom bisect`
+ * reads a variable that is missing as any value. A URL stays a URL.
  */
 function removeSecrets(text: string, secrets: readonly string[]): string {
   const names = new Map([...secrets].map((secret, at) => [secret, `\${REMOVED_SECRET_${at + 1}}`]))
@@ -127,7 +127,9 @@ async function readSave(file: string): Promise<Save | undefined> {
   }
 }
 
-/** Undefined: there are too many, or they are too large. Links are not followed, because they may lead out of the directory. */
+/**
+ * The files of the save. Undefined: there are too many, or they are too large. Links are not followed, because they may lead out of the directory.
+ */
 async function readFiles(dir: string): Promise<Record<string, string> | undefined> {
   const names = [configFile, ...(await listFiles(dir, folder))].toSorted()
   if (names.length > mostFiles) return undefined

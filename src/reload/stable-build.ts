@@ -35,8 +35,8 @@ export async function buildStable(options: {
 }
 
 /**
- * Whether a file was saved while the build ran. Other files of the same save may not be written yet. What was read before it was saved has
- * changed, whatever the clock of the file system says: on a busy machine it is further behind.
+ * Whether a file was saved while the build ran. Other files of the same save may not be written yet. A file that was read before it was saved has
+ * changed, whatever its time in the file system: on a busy machine, that clock is further behind.
  */
 function isSavedSince({ ctimeNs }: BuildInput, moment: number): boolean {
   return Number(ctimeNs / 1_000_000n) > moment - clockLagMs

@@ -114,7 +114,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     onChange({ changed, fresh })
   }
 
-  /** Finds what was saved without an event since the last burst. */
+  /** Finds the files that were saved without an event since the last burst. */
   function touchMissed(): void {
     for (const folder of newFolders) void watching.then((watcher) => watcher.add(folder))
     newFolders.clear()
@@ -139,7 +139,7 @@ export function createWatcher({ paths, inputs, onChange, onTouch, log, open = op
     else checkFiles()
   }
 
-  /** chokidar reads a new folder before it watches it, and misses what is written in between. */
+  /** For a new folder: chokidar reads it before it watches it, and misses the files that are written in between. */
   function noticeFolder(path: string): void {
     if (!isInRoot(path) && !isAboveRoot(path)) return
     newFolders.add(path)

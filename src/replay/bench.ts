@@ -25,7 +25,7 @@ import type { LearntPaths, ShapeFields } from '../model/api/shapes.ts'
 import type { KeptQuery } from '../store/queries.ts'
 import type { StoreReader } from '../store/store.ts'
 
-/** A template that is not saved. Without `mappingId`, it belongs to a new mapping of the hook, after those of the configuration. */
+/** An unsaved template. Without `mappingId`, it belongs to a new mapping of the hook, after those of the configuration. */
 type Draft = { readonly mappingId?: string | undefined; readonly template: string }
 
 export type HookBench = {
@@ -40,11 +40,11 @@ export type HookBench = {
   checkDraft(hook: string, draft: Draft): void
   /** The requests with which a hook can be tried. */
   samples(hook: string): Promise<SampleFields[]>
-  /** Of the live generation. */
+  /** The warnings of the live generation. */
   pathWarnings(): Promise<readonly PathWarning[]>
-  /** What the gateway has learnt about payloads; see `listShapeRows`. */
+  /** The learnt shapes of payloads; see `listShapeRows`. */
   shapes(query: Parameters<typeof listShapeRows>[1]): Promise<ShapeFields[]>
-  /** What templates of the live generation can read; see `listLearntPaths`. */
+  /** The paths that templates of the live generation can read; see `listLearntPaths`. */
   paths(query: Parameters<typeof listLearntPaths>[1]): Promise<LearntPaths>
   /** Writes a fixture; see `capture` of the replayer. */
   capture(request: TypedRequest, asked: Parameters<Replayer['capture']>[1]): Promise<CapturedFields>
@@ -143,7 +143,7 @@ export function createHookBench(parts: {
   }
 }
 
-/** The generation with a template that is not saved. */
+/** The generation with an unsaved template. */
 function withDraft(generation: Generation, hook: string, { mappingId, template }: Draft): Generation {
   const { config, env, transforms, verifiers } = generation
   const mappings = generation.mappings.map(({ mapping }) => mapping)

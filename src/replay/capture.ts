@@ -27,7 +27,7 @@ export type Kept = {
   /** The request without its secrets. */
   readonly safe: Redacted
   readonly mappings: readonly NamedMapping[]
-  /** Without transforms. */
+  /** The generation without transforms. */
   readonly generation: Generation
 }
 
@@ -122,7 +122,7 @@ function withoutSecretFields(actual: Actual, secrets: readonly string[], request
   return { actual: { ...actual, actions }, removed }
 }
 
-// limits, because a place contains keys of the payload, which the sender chooses
+// these are limited, because a place contains keys of the payload, which the sender chooses
 const mostPlaces = 100
 const longestPlace = 200
 const longestNote = 2_000

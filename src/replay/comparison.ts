@@ -82,7 +82,7 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
 type Group<One> = {
   readonly class: Class
   readonly paths: readonly string[]
-  /** In the order in which they were given. The first is the example. */
+  /** The deliveries in the order in which they were given. The first is the example. */
   readonly members: readonly [One, ...One[]]
 }
 

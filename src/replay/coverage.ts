@@ -1,4 +1,4 @@
-// Which code of a module its fixtures run, which code only kept requests run, or nothing, and which of the learnt payloads its fixtures have.
+// Which code of a module its fixtures run, which code only kept requests or nothing runs, and which of the learnt payloads its fixtures have.
 import { newId } from '../base/id.ts'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
 import { Problem } from '../model/problem.ts'
@@ -13,7 +13,7 @@ import { type FixtureFile, readFixtures } from './fixture-files.ts'
 import { type Parts, runFixture } from './fixtures.ts'
 import { runAll } from './replay.ts'
 
-/** How many of the newest kept requests of a module run for its coverage, in one page after the other. */
+/** How many of the newest kept requests of a module run for its coverage, page by page. */
 const mostKept = 200
 const pageSize = 25
 /** No further page is run after this time. */
@@ -107,7 +107,7 @@ type MeasuredParts = {
   readonly store: NonNullable<CoverageParts['store']>
 }
 
-/** The newest first. */
+/** Reads the kept requests of a module, the newest first. */
 async function* readKept(
   module: string,
   { mappings }: Parts,

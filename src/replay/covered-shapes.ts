@@ -22,7 +22,7 @@ type ShapeParts = {
   readonly store: Pick<StoreReader, 'cursors'> | undefined
 }
 
-/** Of the mappings of a module, by the number of their requests. */
+/** The learnt shapes of the mappings of a module, with the parts that its fixtures cover, ordered by the number of their requests. */
 export async function listCoveredShapes(module: string, parts: ShapeParts): Promise<CoveredShape[]> {
   const { generation, store } = parts
   const own = generation.mappings.filter(({ mapping }) => mapping.transform?.module === module)
@@ -43,7 +43,7 @@ function isTaken(mappings: readonly CompiledMapping[], shape: EventShape): boole
 
 type Fixed = { readonly shape: EventShape; count: number }
 
-/** What the fixtures have, by source and event, as if all of them came to this hook. */
+/** The payloads that the fixtures have, by source and event, as if all of them came to this hook. */
 function learnFixtures(name: string, { generation, fixtures }: ShapeParts): ReadonlyMap<string, Fixed> {
   const found = new Map<string, Fixed>()
   for (const file of fixtures) {

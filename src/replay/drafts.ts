@@ -1,4 +1,4 @@
-// Tries a template and conditions that are not saved with kept requests. Runs no transform, stores and sends nothing.
+// Tries an unsaved template and unsaved conditions with kept requests. Runs no transform, stores and sends nothing.
 import { z } from 'zod'
 import { isJsonObject, type JsonValue } from '../base/json.ts'
 import { cut, findNearest } from '../base/text.ts'
@@ -40,7 +40,7 @@ export const TriedDraftSchema = z.object({
 /** `match`: the conditions, as in a mapping. */
 export type Draft = { readonly template: string; readonly match: object }
 
-/** The limit of characters of a message, and of the number of requests in memory at a time. */
+/** The maximum length of a message in characters, and the maximum number of requests in memory at a time. */
 const longestMessage = 2_000
 const pageSize = 25
 
@@ -79,7 +79,7 @@ export async function tryDraft(
 }
 
 export type DraftParts = {
-  /** The files on disk. */
+  /** The generation of the files on disk. */
   readonly edited: Generation
   readonly store: Pick<StoreReader, 'kept'>
   readonly newId: () => string
@@ -138,7 +138,7 @@ async function decideKept(
   return { decision, payload: readPayload(delivery.body) }
 }
 
-/** The mapping of the files whose proof the request has. The id of the mapping that took it may be the position of another one now. */
+/** The mapping on disk whose proof the request has. The id of the mapping that took it may now be the position of another mapping. */
 function findProven({ mappings }: Generation, { request }: KeptDelivery): string | null {
   const proofs = request?.head.admitted.signedFor ?? []
   const found = mappings.find(

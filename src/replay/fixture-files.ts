@@ -13,7 +13,7 @@ import { readInside } from '../transforms/read.ts'
 import { isInside, toModuleLabel, resolveRealPath } from '../transforms/root.ts'
 
 const mostFixtures = 200
-/** Bytes. */
+/** The maximum size of a fixture, in bytes. */
 export const largestFixture = 1_000_000
 
 const fixtureDecisions = ['accept', 'skip', 'park', 'refusal'] as const

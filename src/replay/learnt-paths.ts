@@ -13,7 +13,7 @@ const mostPaths = 5_000
 type Steps = readonly (string | number)[]
 type Known = { readonly kinds: Set<Kind>; count: number }
 
-/** `mappingId`: only of the requests that this mapping may get. An unknown one gets those of the hook. */
+/** `mappingId`: only the requests that this mapping may get. For an unknown mapping, the requests of the hook. */
 export async function listLearntPaths(
   parts: ShapeParts,
   { hook, mappingId }: { readonly hook: string; readonly mappingId: string | undefined },
@@ -44,7 +44,7 @@ function mergePaths(shapes: readonly NamedShape[]): LearntPaths {
   }
 }
 
-/** Calls `take` for each place that a path can name: the keys of a map are not known. Of a list, the path of its first item. */
+/** Calls `take` for each place that a path can name: the keys of a map are not known. For a list, it takes the path of its first item. */
 function visit({ fields, items }: Shape, steps: Steps, take: (steps: Steps, shape: Shape) => void): void {
   const below = (step: string | number, shape: Shape) => {
     const inner = [...steps, step]

@@ -2,7 +2,7 @@
 import { toPrintable, toPrintableLine } from '../base/text.ts'
 import type { ChangeFields, ReplayReport } from '../model/api/replay.ts'
 
-/** By this line, a workflow finds its comment again. */
+/** A workflow finds its comment again by this line. */
 const mark = '<!-- hookloom replay -->'
 /** GitHub takes 65,536 characters. */
 const longestComment = 60_000

@@ -10,7 +10,7 @@ import { type NamedShape, readRequests } from '../shapes/event-shape.ts'
 import { findPath } from '../shapes/places.ts'
 import { collectShapes, type ShapeParts } from './payload-shapes.ts'
 
-/** Of a path without a similar one. Fewer requests may lack an optional field by chance. */
+/** The fewest requests for a warning about a path without a similar one. Fewer requests may lack an optional field by chance. */
 const fewestRequests = 20
 
 export type PathWarning = { readonly mappingId: string; readonly text: string }
@@ -44,7 +44,7 @@ function checkMapping(compiled: CompiledMapping, shapes: readonly NamedShape[]):
   })
 }
 
-/** Bundled requests of a sender show only what mappings of this sender get: the name of a hook alone does not tell who sends to it. */
+/** Bundled requests of a sender show only the requests for mappings of this sender: the name of a hook alone does not show who sends to it. */
 function isEvidence(shape: NamedShape, { match, mapping, provenSender }: CompiledMapping): boolean {
   if (readRequests(shape).last > 0) return true
   return [match.source, mapping.verify?.scheme, provenSender?.source].includes(shape.source)

@@ -17,7 +17,7 @@ import { readShapes } from '../deliveries/shapes/stored.ts'
 import type { Fixture } from './fixture-files.ts'
 import { buildTypedHead, buildTypedRequest, listSamples } from './samples.ts'
 
-/** The type of one request, as a fixture has it, of a hook. */
+/** The type of one request of a hook, in the form that a fixture has. */
 export function toRequestType(
   generation: Generation,
   hook: string,
@@ -38,7 +38,7 @@ export type ShapeParts = {
   readonly generation: Generation
   /** Undefined: there is no store yet. */
   readonly store: Pick<StoreReader, 'cursors' | 'kept' | 'request'> | undefined
-  /** How many of the kept requests are read that came before the gateway learnt. Default: 1,000. */
+  /** How many of the kept requests that came before the gateway learnt are read. Default: 1,000. */
   readonly mostKept?: number
 }
 

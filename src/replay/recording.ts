@@ -33,7 +33,7 @@ export type RecordedRequest = z.infer<typeof RecordedRequest>
 /** A request of a recording, as if a store had kept it. */
 export type RecordedDelivery = Pick<KeptDelivery, 'deliveryId' | 'receivedAt' | 'hook' | 'source' | 'event' | 'request'>
 
-/** The request without its secrets, and the places of what was removed. Throws a Problem if it is too large, or not readable any more. */
+/** The request without its secrets, and the places of the removed values. Throws a Problem if the request is too large, or not readable any more. */
 export function recordKept(
   kept: KeptDelivery,
   parts: Omit<Parts, 'transforms'>,

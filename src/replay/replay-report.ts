@@ -52,7 +52,7 @@ export const ReplayReportSchema = z.object({
 }) satisfies z.ZodType<api.ReplayReport>
 export type ReplayReportSchema = api.ReplayReport
 
-/** The limit of characters of a value, and the number of characters that are shown before the first difference. */
+/** The maximum number of characters of a value, and the number of characters that are shown before the first difference. */
 const longestValue = 2_000
 const lead = 200
 

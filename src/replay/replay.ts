@@ -178,7 +178,7 @@ export function readRecorded({
 function readResponse({ status, body, contentType }: StoredAnswer): Outcome['response'] {
   if (contentType !== undefined) return { status, contentType, body }
   const receipt = tryParseJson(body)
-  // pending or parked
+  // the delivery was pending or parked
   return isJsonObject(receipt) && receipt['status'] !== undefined ? 'unknown' : undefined
 }
 

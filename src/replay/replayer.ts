@@ -31,7 +31,7 @@ export type Replayer = {
    * on disk is invalid.
    */
   capture(stored: Stored, asked: { name?: string | undefined; module?: string | undefined }): Promise<CapturedFields>
-  /** Runs the fixtures of a module with the files on disk, and writes their results as what they expect, as `hookloom test -u` does. */
+  /** Runs the fixtures of a module with the files on disk, and writes their results as their expectations, as `hookloom test -u` does. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
   /** Runs the fixtures and kept requests of a module with the files on disk, and returns which of its code ran. */
   coverage(module: string, isWanted?: () => boolean): Promise<CoverageFields>
@@ -41,7 +41,7 @@ export type Replayer = {
 
 type Named = { readonly ids?: readonly string[] | undefined }
 
-/** A command waits a minute for the answer. */
+/** Less than a minute, for which a command waits for the answer. */
 const limitMs = 40_000
 
 export function createReplayer(parts: {

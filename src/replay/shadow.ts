@@ -1,5 +1,5 @@
 // Runs the next version of a transform on requests that the live version has decided, and counts how the outcomes differ. It runs after the
-// answer, in threads without effects, for a bounded share of the time. What it cannot do in that time is dropped and counted.
+// answer, in threads without effects, for a bounded share of the time. Work beyond that time is dropped and counted.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createSerial } from '../base/serial.ts'
 import { toErrorName } from '../base/exceptions.ts'
@@ -20,11 +20,11 @@ import { compare } from './comparison.ts'
 import { listChanges, type Outcome, toOutcome } from './outcome.ts'
 import { pauseBetweenRuns } from './replay.ts'
 
-/** After a batch of one millisecond, the next one waits this many: at most a tenth of the time. */
+/** After a batch that took one millisecond, the next batch waits this many milliseconds: at most a tenth of the time is used. */
 const restFactor = 9
 const batchSize = 8
 const mostWaiting = 32
-/** Of bodies and of the texts of actions. */
+/** The maximum number of bytes of waiting bodies and of the texts of their actions. */
 const mostWaitingBytes = 4_000_000
 const mostDifferences = 50
 
@@ -50,19 +50,19 @@ type ShadowParts = {
   readonly log: Log
 }
 
-/** One mapping with a shadow, and what was counted since one of its two versions changed. */
+/** One mapping with a shadow, and its counts since one of its two versions changed. */
 type Shadow = {
   readonly mappingId: string
   readonly hook: string
   readonly module: string
   readonly shadow: string
-  /** Of both versions. */
+  /** The hash of both versions. */
   readonly hash: string
   readonly problem: string | undefined
   readonly since: number
   readonly counts: Map<ReplayClass, number>
   dropped: number
-  /** The newest last. */
+  /** The differences, the newest last. */
   readonly differences: ShadowFields['differences'][number][]
 }
 
@@ -90,7 +90,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   let runtime: TransformRuntime | undefined
   let loaded: Loaded | undefined
   let running: Promise<void> | undefined
-  /** The end of the rest after the last batch, as `performance.now()` counts. It is kept when nothing waits in the meantime. */
+  /** When the pause after the last batch ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
   let restUntil = 0
   const stopping = new AbortController()
   const { signal } = stopping
@@ -162,7 +162,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     meter('shadow', { hook: shadow.hook, class: 'dropped' })
   }
 
-  /** Runs what waits, in batches with a rest between them. The first batch begins after the answers of this turn of the event loop. */
+  /** Runs the waiting requests, in batches with a pause between them. The first batch begins after the answers of this turn of the event loop. */
   async function run(): Promise<void> {
     while (waiting.length > 0 && !signal.aborted) {
       const restMs = Math.max(0, Math.ceil(restUntil - performance.now()))
@@ -235,8 +235,8 @@ export function withShadow<One extends Pick<CompiledMapping['mapping'], 'transfo
 }
 
 /**
- * Reads the memory of the live module as it was when the live code ran: a value that the live code changed is the one before. Of a value that it
- * set without reading it, nothing is known.
+ * Reads the memory of the live module as it was when the live code ran: a value that the live code changed is read as it was before the change. A
+ * value that it set without reading is unknown.
  */
 function createReader(
   decision: Decision,

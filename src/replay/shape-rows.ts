@@ -1,4 +1,4 @@
-// What the gateway has learnt about the payloads of each event, what changed in them, and a kept request that shows each change.
+// The learnt shape of each event's payloads, the changes in them, and a kept request that shows each change.
 import { buildDelivery } from '../deliveries/delivery.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import { readShapes } from '../deliveries/shapes/stored.ts'
@@ -14,7 +14,7 @@ import type { KeptDelivery } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
 
 const pageSize = 25
-/** Of the newest kept requests, for examples. */
+/** The number of newest kept requests that are searched for examples. */
 const mostRead = 200
 const mostReadBytes = 16_000_000
 
@@ -59,7 +59,7 @@ type Example = {
   readonly places: ReadonlyMap<string, readonly Kind[]>
 }
 
-/** The newest first. */
+/** Lists the changes, the newest first. */
 async function readExamples({ generation, store }: RowParts, hook: string | undefined): Promise<Example[]> {
   const examples: Example[] = []
   const among = hook === undefined || hook === '*' ? {} : { hook }

@@ -2,7 +2,7 @@
 import { walk } from './places.ts'
 import { countSeen, type Kind, type Shape } from './shape.ts'
 
-/** `at`: milliseconds since the epoch. `kind`: the one that is new. */
+/** `at`: milliseconds since the epoch. `kind`: the new kind. */
 export type ShapeChange = {
   readonly at: number
   readonly what: 'new-field' | 'new-kind' | 'gone'
@@ -11,7 +11,7 @@ export type ShapeChange = {
   readonly text: string
 }
 
-/** A field of fewer requests is not missed. */
+/** A field that fewer requests had does not count as gone. */
 const fewestOfGone = 20
 
 /** The changes since then, the oldest first. Fields below a new field are part of it. */
@@ -45,7 +45,7 @@ export function listShapeChanges(root: Shape, since: number): ShapeChange[] {
   return changes.toSorted((one, other) => one.at - other.at)
 }
 
-/** Whether the place was missed for ten times its usual interval. `last`: of the event. */
+/** Whether the place has been missing for ten times its usual interval. `last`: the time of the last request of the event. */
 function isGone(shape: Shape, last: number): boolean {
   const count = countSeen(shape)
   const usualMs = (readLast(shape) - readFirst(shape)) / (count - 1)

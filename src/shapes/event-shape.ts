@@ -50,7 +50,7 @@ export function renderEventShape({ hook, source, event, shape }: EventShape): st
   return JSON.stringify({ hook, source, event, shape: encodeShape(shape) })
 }
 
-/** `text`: of `renderEventShape`. */
+/** `text`: the result of `renderEventShape`. */
 export function parseEventShape(text: string): EventShape {
   // as: only renderEventShape writes such a text
   const { shape, ...key } = JSON.parse(text) as EventKey & { shape: Parameters<typeof decodeShape>[0] }
@@ -110,7 +110,7 @@ export function isNullable(field: Shape, requests: number): boolean {
   return field.kinds.has('null') || Math.min(countSeen(field), requests) < fewestCertain
 }
 
-/** The kinds of a place but null, in a fixed order. */
+/** The kinds of a place except null, in a fixed order. */
 export function listKinds(shape: Shape): Kind[] {
   return kinds.filter((kind) => kind !== 'null' && shape.kinds.has(kind))
 }

@@ -1,5 +1,5 @@
 // Decides which words of a payload may be kept. A name of a field and a word of a closed vocabulary may; everything else may be a secret or
-// personal, also as a key: maps have ids, addresses and names of people as their keys.
+// personal, even as a key: maps have ids, addresses and names of people as their keys.
 
 const fieldName = /^[@#]?[\p{L}_$][\p{L}\p{M}\p{N}_$.:-]*$/u
 const mostNameChars = 64
@@ -30,7 +30,7 @@ function hasIdForm(word: string): boolean {
   return groups.length > 0 && /^[A-Z\d]{6,}$/.test(word)
 }
 
-/** The last words of fields whose values are a vocabulary of the sender: none of them names a person, a thing or a place of a customer. */
+/** The last words of fields whose values are a vocabulary of the sender: such a value names no person, thing or place of a customer. */
 const vocabularies: ReadonlySet<string> = new Set(
   (
     'action type kind state status event object mode level severity currency visibility category priority conclusion ' +
@@ -72,7 +72,7 @@ const forms = [
 
 export type Form = (typeof forms)[number][0] | 'text'
 
-/** What a text is by its form. An empty text has none. */
+/** The form of a text. An empty text has none. */
 export function findForm(text: string): Form | undefined {
   if (text === '') return undefined
   if (text.length > 2_000) return 'text'

@@ -6,7 +6,7 @@ export type FieldPlace = {
   readonly path: string
   readonly kinds: readonly Kind[]
   readonly count: number
-  /** How many could have had it: the objects that were read one level above. */
+  /** How many objects could have had the field: those that were read one level above. */
   readonly of: number
 }
 
@@ -33,8 +33,8 @@ export function listPlaces(shape: Shape): FieldPlace[] {
 }
 
 /**
- * Whether a path is in the payloads. `unknown`: the shape cannot say, because it leads into a map, into what was always null or empty, or into
- * what the limits left out. `near`: the similar path that exists.
+ * Whether a path is in the payloads. `unknown`: the shape cannot say, because it leads into a map, into a value that was always null or empty, or
+ * into a part that the limits left out. `near`: the similar path that exists.
  */
 export function findPath(
   root: Shape,

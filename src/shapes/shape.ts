@@ -1,5 +1,5 @@
 // What the payloads of one event have in common: a tree of their fields with the kinds of their values, counted. A shape has no value of a
-// payload but the words of a vocabulary (names.ts). It is bounded, whatever a sender sends.
+// payload except the words of a vocabulary (names.ts). It is bounded, whatever a sender sends.
 import type { JsonObject, JsonValue } from '../base/json.ts'
 import { findForm, type Form, isFieldName, isVocabulary, isVocabularyWord } from './names.ts'
 
@@ -9,7 +9,7 @@ export type Kind = (typeof kinds)[number]
 /** Times are milliseconds since the epoch. */
 type Seen = { count: number; first: number; last: number }
 
-/** What was seen at one place of the payloads. It changes while it learns. */
+/** The facts about one place of the payloads. They change while the shape learns. */
 export type Shape = {
   readonly kinds: Map<Kind, Seen>
   /** The objects whose fields were read. A field that fewer of them have is optional. */
@@ -19,25 +19,25 @@ export type Shape = {
   others: Shape | undefined
   /** True: the keys differ from object to object, so all of them are in `others`. */
   isMap: boolean
-  /** All items of the arrays. */
+  /** The shape of all items of the arrays. */
   items: Shape | undefined
   /** The values of a field with a vocabulary. Undefined: the field has none, or its values are too many or no words. */
   words: Map<string, number> | undefined
-  /** What all texts are by their form. */
+  /** The form that all texts have. */
   form: Form | undefined
   /** True: the limits left something out below this place. */
   isPartial: boolean
 }
 
-/** The most places and words of the shape of one event, with which its text has about 200 kB. */
+/** The maximum number of places and of words in the shape of one event. With them, its text has about 200 kB. */
 const mostPlaces = 2_000
 const mostWords = 12
 const mostFields = 200
 const deepest = 16
-/** Of one payload. */
+/** The limits of one payload. */
 const mostVisits = 5_000
 const mostItems = 50
-/** An object with at least so many fields of one kind, each of which few of its objects have, is a map. */
+/** An object with at least this many fields of one kind, each of which few of its objects have, is a map. */
 const fewestOfMap = 16
 const openedOfMap = 5
 const sharedOfMap = 0.25
@@ -164,7 +164,7 @@ function joinForms(one: Form | undefined, other: Form | undefined): Form | undef
   return one === other ? one : 'text'
 }
 
-/** Adds what another shape has learnt. */
+/** Adds the counts of another shape. */
 export function merge(shape: Shape, other: Shape): void {
   mergeInto(shape, other, { places: mostPlaces - countPlaces(shape), visits: Infinity })
   foldMaps(shape)

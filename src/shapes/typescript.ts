@@ -3,7 +3,7 @@
 import { buildUnionName, isNullable, isOptional, listKinds, listWords, type NamedShape } from './event-shape.ts'
 import { countSeen, type Shape } from './shape.ts'
 
-/** `requests`: from which the shape was learnt. */
+/** `requests`: the number of requests that the shape was learnt from. */
 type Place = { readonly indent: string; readonly requests: number }
 
 const head = (hook: string) =>

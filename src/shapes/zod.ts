@@ -3,7 +3,7 @@ import { isNullable, isOptional, listKinds, listWords, type NamedShape } from '.
 import { renderKey } from './typescript.ts'
 import { countSeen, type Shape } from './shape.ts'
 
-/** `requests`: from which the shape was learnt. */
+/** `requests`: the number of requests that the shape was learnt from. */
 type Place = { readonly indent: string; readonly requests: number }
 
 /** A module with one schema for each event, named like its type but with a small first letter. */
@@ -28,7 +28,7 @@ function renderSchema(shape: Shape, place: Place): string {
   return second === undefined ? only : `z.union([${found.join(', ')}])`
 }
 
-/** For items and values of maps: their number says nothing about the number of requests. */
+/** Items and values of maps are excluded: their number says nothing about the number of requests. */
 function renderNullable(shape: Shape, place: Place): string {
   return `${renderSchema(shape, place)}${shape.kinds.has('null') ? '.nullable()' : ''}`
 }

@@ -10,7 +10,7 @@ const writeEveryMs = 60_000
 const shortestGapMs = 150_000
 
 type Listening = {
-  /** Notes that the gateway listens now. Returns the gap since the last note, if it is one. */
+  /** Notes that the gateway listens now. Returns the time since the last note, if it is long enough to be a gap. */
   note(): Promise<Gap | undefined>
   /** Notes that it listened until now. */
   end(): Promise<void>

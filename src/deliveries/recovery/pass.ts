@@ -1,4 +1,4 @@
-// One pass over the outbox of a sender: what it could not deliver, and what the store does not have, is fetched and stored, the oldest first.
+// One pass over the outbox of a sender: fetches and stores the deliveries that failed and that the store does not have, the oldest first.
 // The cursor moves in the commit that stores the deliveries, so that a kill neither loses nor repeats one.
 import { z } from 'zod'
 import type { Log } from '../../model/log.ts'
@@ -60,9 +60,9 @@ const Position = z.object({
 })
 type Position = z.infer<typeof Position>
 
-/** Deliveries of one commit. */
+/** The maximum number of deliveries in one commit. */
 const chunkSize = 20
-/** With so many failures in a row, the API is down, and the pass ends. */
+/** After this many failures in a row, the API counts as down, and the pass ends. */
 const mostFailures = 3
 const mostUnfetched = 100
 const mostRecent = 2_000
@@ -139,7 +139,7 @@ export async function recoverSource(
     const recent = { ...position.recent, ...Object.fromEntries(chunk.map(({ id, place }) => [id, place])) }
     const appended = await move(rows, { through, recent, unfetched })
     counts.recovered += appended.filter(({ kind }) => kind === 'stored').length
-    // a request brought it in the meantime
+    // a request brought the delivery in the meantime
     counts.missing -= appended.filter(({ kind }) => kind === 'duplicate').length
   }
 

@@ -100,7 +100,7 @@ function listSecrets({ secret, secrets }: { secret?: string | undefined; secrets
   return secrets ?? (secret === undefined ? [] : [secret])
 }
 
-/** As `http/entry.ts` finds it. GitLab signs its id in the header `webhook-id`. */
+/** Finds the signed delivery id as `http/entry.ts` does. GitLab signs its id in the header `webhook-id`. */
 function findSignedId(proved: readonly SignedMapping[], { headers, body }: SentRequest): SignedId | undefined {
   for (const { identity, verifier, provenSender } of proved) {
     const signed = verifier.covers.id ? headers['webhook-id'] : undefined

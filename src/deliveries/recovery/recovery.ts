@@ -1,4 +1,5 @@
-// When the gateway asks senders for what did not arrive: at the start, after the machine slept, and every hour. Of several gateways, one does it.
+// When the gateway asks senders for deliveries that did not arrive: at the start, after the machine slept, and every hour. Only one of several
+// gateways does it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '../../model/problem.ts'
 import { normalizeHookName } from '../../model/config/mapping-rules.ts'
@@ -22,14 +23,14 @@ type RecoveryParts = Omit<IntakeParts, 'store'> & {
   readonly clock: Clock
   readonly newId: () => string
   readonly pause?: ApiTools['pause']
-  /** Between two looks at the clock. Tests shorten it. */
+  /** The time between two looks at the clock. Tests shorten it. */
   readonly tickMs?: number
 }
 
 /** `name`: a hook or a sender; default: all. */
 type RecoverRequest = PassOptions & { readonly name?: string | undefined }
 
-/** What became of one source. */
+/** The result of a pass over the outbox of one sender. */
 export type RecoverReport = RecoverResult & { readonly sender: string; readonly hook: string }
 
 export type Recovery = {
@@ -41,7 +42,7 @@ export type Recovery = {
 }
 
 const hourMs = 3_600_000
-/** After a failed pass: a network that is down is up again soon. */
+/** The waits after failed passes. They begin short, because a network that is down is often up again soon. */
 const retryMs = [60_000, 120_000, 300_000, 900_000]
 const none = { missing: 0, recovered: 0, failed: 0, gone: 0, refused: 0, begins: false }
 
@@ -146,7 +147,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
       await outbox.turnOn()
       log.warn({ sender, hook: path }, `The webhook of ${sender} for the hook "${path}" was turned on again.`)
     } catch (error) {
-      // what the sender could not deliver is recovered all the same
+      // the deliveries that the sender could not deliver are recovered anyway
       if (!(error instanceof Problem)) throw error
       log.error(
         { sender, hook: path },
@@ -185,7 +186,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     return [...sources.values()]
   }
 
-  /** The line that shows after a start or an hour what was missed. A pass that found nothing is logged only after a gap. */
+  /** Logs what was missed before a start or in the last hour. A pass that found nothing is logged only after a gap. */
   function logReports(reports: readonly RecoverReport[], gap: Gap | undefined): void {
     const shown = reports.filter(
       ({ problem, missing, begins }) => gap !== undefined || problem !== undefined || missing > 0 || begins,

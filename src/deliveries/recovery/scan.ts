@@ -1,4 +1,4 @@
-// Finds in the outbox of a sender what was never delivered. It reads the newest page first, and returns the oldest delivery first.
+// Finds the deliveries in the outbox of a sender that never arrived. It reads the newest page first, and returns the oldest delivery first.
 import { Problem } from '../../model/problem.ts'
 import type { SentAttempt, Outbox } from '../../recover/outbox.ts'
 
@@ -6,7 +6,7 @@ import type { SentAttempt, Outbox } from '../../recover/outbox.ts'
 export type Missing = Pick<SentAttempt, 'id' | 'place' | 'ref' | 'request' | 'headers'>
 
 /**
- * `through`: everything up to this place was seen; undefined if nothing new was. `isCut`: newer deliveries were left out. `now`: the clock of
+ * `through`: everything up to this place was seen; undefined if nothing new was seen. `isCut`: newer deliveries were left out. `now`: the clock of
  * the sender, if places are times.
  */
 type Scan = {
@@ -18,7 +18,7 @@ type Scan = {
 
 /** A newer attempt may still run, so that its result is not final. */
 export const settledAfterMs = 60_000
-/** Of the requests that one scan holds in memory. The newest ones are left for the next scan. */
+/** The limits of the requests that one scan keeps in memory. The newest requests are left for the next scan. */
 const maxBytes = 32 * 1024 * 1024
 const maxDeliveries = 10_000
 /** An API whose pages never end would hold up the other senders. */

@@ -21,7 +21,7 @@ export type RefusedQuery = {
 
 type RetriedRefused = {
   readonly ran: number
-  /** They repeat a delivery, for example because their sender sent them again. */
+  /** Requests that repeat a delivery, for example because their sender sent them again. */
   readonly repeated: number
   readonly stillRefused: number
   /** Why, each sentence once, and for how many. */
@@ -34,14 +34,14 @@ export type RefusedCalls = {
   list(limit: number): Promise<RefusalRecord[]>
   /** Whether a refused request is not written yet. */
   isWaiting(requestId: string): boolean
-  /** Verifies each again, with the time of its arrival as the clock, and runs what may enter. `isDry`: only says what would happen. */
+  /** Verifies each request again, with the time of its arrival as the clock, and runs those that may enter. `isDry`: only says what would happen. */
   retry(query: RefusedQuery, options: { readonly isDry: boolean }): Promise<RetriedRefused>
   drop(query: RefusedQuery): Promise<{ readonly dropped: number; readonly next: number | undefined }>
 }
 
 const pageSize = 50
 const longestPassMs = 5_000
-/** What a gateway cannot do now has nothing to do with the request: the rest would fail too. */
+/** These problems are of the gateway and not of the request: the other requests would fail too. */
 const endsPass: ReadonlySet<string> = new Set(['store-unavailable', 'store-full', 'store-locked'])
 
 export function createRefusedCalls(parts: {

@@ -13,7 +13,7 @@ import { createKnownNetworks, toNetwork } from '../network.ts'
 import { createSealKeys, type RawRequest, seal } from './seal.ts'
 
 /**
- * The refusals after which a request is kept: what the operator can correct. A request is not kept if only the sender can correct
+ * The refusals after which a request is kept: those whose cause the operator can correct. A request is not kept if only the sender can correct
  * it (its encoding, its Idempotency-Key, a token in the URL), if its body is incomplete, or if the sender repeats it anyway.
  */
 const correctable: ReadonlySet<ProblemCode> = new Set([
@@ -52,7 +52,7 @@ export type RefusalRecord = {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
-  /** What its headers show about its sender, if no proof was tried. */
+  /** The signature that its headers show, if no proof was tried. */
   readonly signature?: Signature | undefined
 }
 
@@ -71,7 +71,7 @@ export type Quarantine = {
   noteAdmitted(hook: Hook, path: string, client: string): void
   /** Whether a request waits to be written, or is being written. */
   isWaiting(requestId: string): boolean
-  /** Writes what waits. */
+  /** Writes the requests that wait. */
   flush(): Promise<void>
   stop(): Promise<void>
 }
@@ -85,11 +85,11 @@ type QuarantineParts = {
 }
 
 const dayMs = 86_400_000
-/** Between two writes, so 256 requests and 2 MiB a second: the disk belongs to the requests that are accepted. */
+/** The pause between two writes. It limits them to 256 requests and 2 MiB a second: the disk belongs to the requests that are accepted. */
 const pauseMs = 250
 const batchRequests = 64
 const batchBytes = 512 * 1_024
-/** What may wait in memory. */
+/** The limits of the requests that wait in memory. */
 const mostWaiting = 4_000
 const mostWaitingBytes = 32 * 1_024 * 1_024
 const warnEveryMs = 60_000
@@ -104,7 +104,7 @@ type Waiting = {
   readonly bytes: number
 }
 
-/** The settings, or undefined if no request is kept. Without a gateway token no command could run what is kept. */
+/** The settings, or undefined if no request is kept. Without a gateway token, no command could run the kept requests. */
 function findSettings({ hooks, gateway }: Generation['config']) {
   return hooks.quarantine === false || gateway.token === undefined ? undefined : hooks.quarantine
 }
@@ -141,7 +141,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
     }, pauseMs).unref()
   }
 
-  /** Writes at most so many batches. */
+  /** Writes at most this many batches. */
   function flush(batches = Number.POSITIVE_INFINITY): Promise<void> {
     writing = write(writing, batches)
     return writing
@@ -231,8 +231,8 @@ function withoutCookies(request: RawRequest): RawRequest {
 }
 
 /**
- * Requests that wait, in order. When it is full, a sender adds no more than its share, and of many strangers none adds more than a little:
- * to decide that takes no search, because it happens before an answer.
+ * Requests that wait, in order. When the queue is full, a sender adds no more than its share, and each of many strangers adds only a little. The
+ * decision takes no search, because the answer waits for it.
  */
 function createFairQueue() {
   const all = new Map<string, Waiting>()
@@ -260,7 +260,7 @@ function createFairQueue() {
       counts.set(toShareKey(entry), (counts.get(toShareKey(entry)) ?? 0) + 1)
       return true
     },
-    /** The oldest ones, at least one. */
+    /** Takes the oldest requests, at least one. */
     take(requests: number, limit: number): Waiting[] {
       const taken: Waiting[] = []
       let size = 0

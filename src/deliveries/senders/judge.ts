@@ -1,4 +1,4 @@
-// Judges the records of senders: what must be told to the operator, and what is over. Pure: the clock and the configuration are arguments.
+// Judges the records of senders: which problems the operator must know, and which are over. Pure: the clock and the configuration are arguments.
 import { type ProblemCode, problems } from '../../model/problem.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import { countDays, countExpected, findLongestSilence, type Period, sumDownMs } from './rhythm.ts'
@@ -10,10 +10,10 @@ const dayMs = 86_400_000
 
 /** A silence causes an alert when more requests than this were expected during it: ten times the usual gap. */
 const leastExpected = 10
-/** The same for senders with less than one request an hour, whose rhythm is known less exactly. */
+/** The same limit for senders with less than one request an hour, whose rhythm is known less exactly. */
 const leastExpectedOfRare = 15
 const leastSilenceMs = 5 * minuteMs
-/** What must be known before a silence is unusual. */
+/** How much history is needed before a silence counts as unusual. */
 const learnt = { requests: 20, days: 3 }
 /** Causes that a poor connection can have by chance. A few of them, or a few requests that only resemble the sender, mean nothing. */
 const chanceCodes: ReadonlySet<ProblemCode> = new Set(['body-timeout', 'body-incomplete'])
@@ -24,12 +24,12 @@ const leastQuietMs = 15 * minuteMs
 /** One message to the operator. `cause`: the same only for the same beginning or end. */
 export type SenderNotice = { readonly cause: string; readonly text: string }
 
-/** What the operator reads now, and the record when it is queued. */
+/** The message that the operator gets now, and the record after the message is queued. */
 export type Judgement = { readonly notice: SenderNotice | undefined; readonly after: SenderRecord }
 
 export type JudgeFacts = {
   readonly now: number
-  /** When the gateway did not listen. */
+  /** The times in which the gateway did not listen. */
   readonly downs: readonly Period[]
   /** The name of the sender for people, empty if it is not recognised; for the record of a mapping, its id. */
   readonly name: string
@@ -37,7 +37,7 @@ export type JudgeFacts = {
   readonly expectation: number | 'learnt' | 'off'
 }
 
-/** Everything that the operator must be told about a sender, in order. */
+/** All messages about a sender that the operator must get, in order. */
 export function judge(record: SenderRecord, facts: JudgeFacts): Judgement[] {
   const refusals = Object.entries(record.refused).flatMap(
     ([name, cause]) => judgeRefusal(record, name, cause, facts) ?? [],
@@ -175,7 +175,7 @@ const advices: Partial<Record<ProblemCode, string>> = {
   'hook-unknown': 'No mapping has this name any more. Add the mapping again, or change the URL at the sender.',
 }
 
-/** What the operator does next. */
+/** The next move of the operator. */
 function describeRemedy({ code }: RefusedCause): string {
   const seen = '"hookloom list --refused" shows each reason.'
   const advice = advices[code]
@@ -184,7 +184,7 @@ function describeRemedy({ code }: RefusedCause): string {
   return `If the secret has changed at the sender, put the new one into .env; then "hookloom retry --refused" runs the requests that are kept. ${seen}`
 }
 
-/** `14:02 UTC`, with the date if it is not of the last 20 hours. */
+/** `14:02 UTC`, with the date if it is more than 20 hours ago. */
 function formatMoment(at: number, now: number): string {
   const [date = '', time = ''] = new Date(at).toISOString().split('T')
   const short = `${time.slice(0, 5)} UTC`

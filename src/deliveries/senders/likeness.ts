@@ -1,4 +1,4 @@
-// What shows that a refused request comes from a sender that was accepted before. A refused request proves nothing, and everybody who knows
+// Signs that a refused request comes from a sender that was accepted before. A refused request proves nothing, and everybody who knows
 // the URL can copy names and user agents from the documentation of the sender. A stranger has neither its network nor a number that the sender puts into
 // each request, such as the id of the webhook.
 import { hash } from 'node:crypto'
@@ -45,7 +45,7 @@ export function toAgentName(headers: Headers): string {
   return (headers['user-agent'] ?? '').split(/[/ (]/, 1)[0]?.slice(0, 60).toLowerCase() ?? ''
 }
 
-/** What is known after another accepted request. */
+/** The likeness after one more accepted request. */
 export function addSample(
   known: Likeness,
   { networks, headers, at }: { readonly networks: Iterable<string>; readonly headers: Headers; readonly at: number },

@@ -9,7 +9,7 @@ import { readRecords, type SenderRecord } from './record.ts'
 
 const hourMs = 3_600_000
 
-/** The senders of the store; the one that was accepted last is the last one. */
+/** The senders in the store, ordered by their last accepted request, the newest last. */
 export async function listSenders(store: Pick<StoreReader, 'cursors'>): Promise<SenderFields[]> {
   const records = (await readRecords(store)).filter(({ mapping }) => mapping === undefined)
   return records.toSorted((one, other) => one.last - other.last).map(toSenderFields)

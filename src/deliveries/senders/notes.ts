@@ -21,7 +21,7 @@ import {
   updateRecord,
 } from './record.ts'
 
-/** Of one sender, since the last write. */
+/** The maximum number of networks of one sender that are noted between two writes. */
 const mostNetworks = 100
 
 export type SenderNotes = {
@@ -72,9 +72,9 @@ const gatewayFaults: ReadonlySet<ProblemCode> = new Set([
 ])
 
 export function createSenderNotes({ store, clock, generation, ...parts }: NotesParts): SenderNotes {
-  /** By hook, then by sender. */
+  /** The noted requests by hook, then by sender. */
   const seen = new Map<string, Map<string, NotedRequests>>()
-  /** By the ring of a mapping with `expectEvery`. */
+  /** The noted requests by the ring of a mapping with `expectEvery`. */
   const seenByMapping = new Map<string, NotedRequests>()
   const refusals = new Map<SenderRecord, Map<string, NewRefusals>>()
 

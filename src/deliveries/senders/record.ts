@@ -1,4 +1,4 @@
-// What is known about a sender: when it sends, what its requests have in common, and what was refused. One record for each hook and sender,
+// The record of a sender: when it sends, what its requests have in common, and which were refused. One record for each hook and sender,
 // in the store; every gateway adds to it, and one of them judges it (judge.ts).
 //
 //   refusal    counted ──▶ told ──▶ over      it is over when the sender is accepted again and nothing more is refused
@@ -14,7 +14,7 @@ export type SenderRecord = Likeness & {
   readonly hook: string
   /** Empty for senders that are not recognised. */
   readonly source: string
-  /** The ring of the mapping whose `expectEvery` this record is for. Such a record has no hook, source and likeness. */
+  /** The ring of the mapping whose `expectEvery` this record is for. Such a record has no hook, no source and no likeness. */
   readonly mapping?: string
   /** The first and the last accepted request. */
   readonly since: number
@@ -36,7 +36,7 @@ export type RefusedCause = {
   readonly since: number
   readonly last: number
   readonly count: number
-  /** How many of them are surely from the sender. */
+  /** The number of these requests that are surely from the sender. */
   readonly firm: number
   /** The first reason, in words of the gateway. */
   readonly why: string
@@ -52,7 +52,7 @@ export type SeenRequests = {
   readonly last: number
   readonly count: number
   readonly networks: Iterable<string>
-  /** Of the last request. */
+  /** The headers of the last request. */
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -92,7 +92,7 @@ export function addSeen(before: SenderRecord, seen: SeenRequests, downs: readonl
   }
 }
 
-/** The record with the silence that ended at `to`. */
+/** Adds the silence that ended at `to` to the record. */
 function addSilence(before: SenderRecord, to: number, downs: readonly Period[]): SenderRecord {
   if (to <= before.last) return before
   const expected = countExpected(before.hours, { from: before.last, to }, downs)
@@ -143,7 +143,6 @@ function toCursorName({ hook, source, mapping }: RecordKey): string {
   return folder + [hook, source, ...(mapping === undefined ? [] : [mapping])].map(encodeURIComponent).join('/')
 }
 
-/** The records of the store. */
 export async function readRecords(store: Pick<StoreReader, 'cursors'>): Promise<SenderRecord[]> {
   // as: only this file writes these cursors
   return (await store.cursors(folder)).map(({ value }) => JSON.parse(value) as SenderRecord)

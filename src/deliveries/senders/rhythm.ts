@@ -71,7 +71,7 @@ const otherWeeks = [-3, -2, -1, 1, 2, 3].map((week) => week * weekHours)
 const earlierDays = [-6, -5, -4, -3, -2, -1].map((day) => day * dayHours)
 const otherDays = [-4, -3, -2, -1, 1, 2, 3, 4].map((day) => day * dayHours)
 
-/** `isPast`: also from later weeks and days. */
+/** `isPast`: later weeks and days count too. */
 function predict(hours: Hours, hour: number, { downs, isPast }: { downs: readonly Period[]; isPast: boolean }): number {
   const before = isPast ? hours.from + hours.counts.length : hour
   const ofWeeks = computeMean(isPast ? otherWeeks : earlierWeeks, (away) =>

@@ -1,5 +1,5 @@
-// Watches the senders: notes who is accepted and who is refused, and tells the operator who is refused now or silent. Nothing is read or
-// written during a request. Once a minute, each gateway adds what it has noted to the records in the store, and one of them judges these.
+// Watches the senders: notes who is accepted and who is refused, and reports to the operator who is refused or silent now. Nothing is read or
+// written during a request. Once a minute, each gateway adds its notes to the records in the store, and one gateway judges the records.
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Log } from '../../model/log.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -24,9 +24,9 @@ const forgottenAfterMs = 90 * 86_400_000
 const watchCursor = 'senders/watch'
 
 export type SenderWatch = Pick<SenderNotes, 'accepted' | 'refused'> & {
-  /** Adds what was noted to the store and judges all records. It runs once a minute by itself. Never rejects. */
+  /** Adds the notes to the records in the store and judges all records. It runs once a minute by itself. Never rejects. */
   look(): Promise<void>
-  /** Returns a function that writes what was noted and ends the watch. */
+  /** Returns a function that writes the notes and ends the watch. */
   start(): () => Promise<void>
 }
 
@@ -34,7 +34,7 @@ type WatchParts = {
   readonly store: Pick<Store, 'cursor' | 'cursors' | 'appendAll'>
   readonly generation: () => Generation
   readonly clock: Clock
-  /** Of several gateways, one judges the records. */
+  /** With several gateways, only one judges the records. */
   readonly duty: Duty
   /** Queues a message to the operator. Resolves to false if it could not be queued now. */
   readonly alert: (notice: SenderNotice) => Promise<boolean>
@@ -42,7 +42,7 @@ type WatchParts = {
 }
 
 export function createSenderWatch({ store, generation, clock, duty, alert, log }: WatchParts): SenderWatch {
-  /** As the store had them a minute ago. */
+  /** The records as they were in the store a minute ago. */
   let records: readonly SenderRecord[] = []
   let byHook: ReadonlyMap<string, readonly SenderRecord[]> = new Map()
   let downs: readonly Period[] = []
@@ -124,7 +124,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     }
   }
 
-  /** Undefined for a record that is not judged any more. */
+  /** The expectation of a record; undefined if it is not judged any more. */
   function gatherFacts(record: SenderRecord): JudgeFacts | undefined {
     const now = clock()
     if (record.mapping !== undefined) {

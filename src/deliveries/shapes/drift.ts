@@ -1,5 +1,5 @@
-// Watches whether payloads still have what the mappings read. A change is reported to the operator when chance does not explain it: a new event, a field
-// that is missing now, or a field that has another kind of value. A report contains no value of a payload.
+// Watches whether payloads still have the fields that the mappings read. A change is reported to the operator when chance does not explain
+// it: a new event, a field that is missing now, or a field that has another kind of value. A report contains no value of a payload.
 import type { JsonValue } from '../../base/json.ts'
 import { cut, toPrintableLine } from '../../base/text.ts'
 import type { Log } from '../../model/log.ts'
@@ -16,9 +16,9 @@ import { mostEvents } from './stored.ts'
 const fewestRequests = 20
 /** The fewest requests in a row that show a change. */
 const fewestInRow = 3
-/** A change is reported if the earlier requests make its requests in a row less probable than this. */
+/** A change is reported if its requests in a row, judged by the earlier requests, have a lower probability than this. */
 const leastChance = 1e-6
-/** A new event is unusual if at least so many requests came for each known one, and hardly any event came only once. */
+/** A new event is unusual if at least this many requests came for each known event, and hardly any event came only once. */
 const requestsOfEvent = 10
 const mostSingles = 0.01
 
@@ -32,7 +32,7 @@ const mostListed = 5
 
 type Found = Kind | 'missing'
 
-/** The kinds that one path had in the requests of one event. `row`: the newest requests with the same kind. */
+/** The kinds that one path had in the requests of one event. `row`: the run of newest requests with the same kind. */
 type PathRecord = {
   total: number
   readonly counts: Map<Found, number>
@@ -43,7 +43,7 @@ type PathRecord = {
 type DriftWatch = {
   /** Takes the shapes that the store has. */
   begin(shapes: readonly EventShape[]): void
-  /** A payload of an event, and the delivery that had it. */
+  /** Looks at a payload of an event. `deliveryId`: the delivery that had it. */
   look(key: EventKey, payload: JsonValue, deliveryId: string): void
 }
 
@@ -72,11 +72,11 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     known.set(name, (before ?? 0) + 1)
     if (before !== undefined || event === '' || !isUnusual(known, name) || isNamed(generation(), key)) return
     const text = `${describeHook(key)} got the event "${event}"${source === '' ? '' : ` of ${source}`} for the first time. ${describeNext(key, deliveryId)}`
-    // an event that was not told is looked at as a new one again
+    // an event that could not be reported counts as new again
     notices.send(`new event ${hook} ${name}`, text, () => known.delete(name))
   }
 
-  /** The change of the path, if it is to be told. */
+  /** The change of the path, if it must be reported. */
   function lookAtPath(key: EventKey, watched: Watched, payload: JsonValue): Change | undefined {
     const { read } = watched
     const name = JSON.stringify([key.hook, key.source, key.event, read.text])
@@ -93,7 +93,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     return record.isTold || !isChange(record) ? undefined : { ...watched, record }
   }
 
-  /** Fields of one event often change together, so they are told in one notice. */
+  /** Fields of one event often change together, so one notice reports all of them. */
   function lookAtPaths(key: EventKey, payload: JsonValue, deliveryId: string): void {
     const changes = readsOf(generation(), key).flatMap((watched) => lookAtPath(key, watched, payload) ?? [])
     const [first, ...others] = changes
@@ -144,7 +144,7 @@ function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   }
 
   return {
-    /** `onFailure`: called if the change could not be told now. */
+    /** `onFailure`: called if the change could not be reported now. */
     send(cause: string, text: string, onFailure: () => void): void {
       const now = performance.now()
       const known = causes.get(cause)
@@ -222,7 +222,7 @@ function describeChange({ event }: EventKey, { mappingId, read, record: { counts
   )
 }
 
-/** The changes but the first one. */
+/** All changes except the first one. */
 function describeOthers(others: readonly Change[]): string {
   if (others.length === 0) return ''
   const listed = others.slice(0, mostListed - 1).map(({ read, record }) => describeNow(read, record.row.found, 60))

@@ -10,27 +10,27 @@ import type { Store } from '../../store/store.ts'
 import { createDriftWatch, type DriftParts } from './drift.ts'
 import { addToStored, mostEvents, readShapes } from './stored.ts'
 
-/** After work of one millisecond, the next work waits this many: two percent of the time. */
+/** After work that took one millisecond, the next work waits this many milliseconds: two percent of the time are used. */
 const restFactor = 49
 const mostWaiting = 32
 const mostWaitingBytes = 4_000_000
 const largestBody = 1_000_000
 const writeAfterMs = 15_000
-/** For an event that this process has not seen yet. */
+/** The time before the first write of an event that this process has not seen yet. */
 const firstWriteAfterMs = 1_000
 const developmentWriteAfterMs = 50
 
 export type ShapeLearner = {
   /** Notes a delivery that was stored. */
   note(delivery: Delivery, hook: Hook): void
-  /** Learns from the noted deliveries now, and writes what was learnt. Never rejects. */
+  /** Learns from the noted deliveries now, and writes the learnt shapes. Never rejects. */
   flush(): Promise<void>
   stop(): Promise<void>
 }
 
 type LearnerParts = {
   readonly store: Pick<Store, 'cursor' | 'cursors' | 'appendAll'>
-  /** `hookloom dev`: what was learnt is written at once. */
+  /** `hookloom dev`: learnt shapes are written at once. */
   readonly development: boolean
   /** Reports changes of the payloads to the operator. Default: they are not reported. */
   readonly watched?: Omit<DriftParts, 'log'> | undefined
@@ -46,13 +46,13 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
   const drift = watched && createDriftWatch({ ...watched, log })
   const waiting: Waiting[] = []
   let waitingBytes = 0
-  /** What was learnt since the last write. */
+  /** The shapes that were learnt since the last write. */
   const learnt = new Map<string, EventShape>()
   /** The events of the store and of this process. Undefined: not read yet. */
   let known: Set<string> | undefined
   let isFull = false
   let learnTimer: NodeJS.Timeout | undefined
-  /** The end of the rest after the last payload, as `performance.now()` counts. It is kept when nothing waits in the meantime. */
+  /** When the pause after the last payload ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
   let restUntil = 0
   let writeTimer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
@@ -72,7 +72,7 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
     if (waiting.length > 0) scheduleLearning()
   }
 
-  /** If the store cannot be read, its shapes are learnt again. */
+  /** Reads the stored shapes. If the store cannot be read, they are learnt again. */
   async function readKnown(): Promise<void> {
     if (known !== undefined) return
     try {

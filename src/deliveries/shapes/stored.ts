@@ -23,7 +23,7 @@ export async function readShapes(store: Pick<StoreReader, 'cursors'>, hook?: str
   return (await store.cursors(prefix)).map(({ value }) => parseEventShape(value))
 }
 
-/** Adds what was learnt to the stored shape, again if another gateway wrote in between. */
+/** Merges a learnt shape into the stored one, and does so again if another gateway wrote in between. */
 export async function addToStored(store: Pick<Store, 'cursor' | 'appendAll'>, learnt: EventShape): Promise<void> {
   const name = toCursorName(learnt)
   for (;;) {
