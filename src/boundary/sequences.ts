@@ -24,7 +24,7 @@ export function hasSequences(signs: string, known: ReadonlyMap<number, string>):
   return known.has(start.charCodeAt(0)) || known.has(shortStart.charCodeAt(0)) || writtenStart.test(signs)
 }
 
-/** `signs`: the list that a skeleton is made in. */
+/** `signs`: the signs of the skeleton that is being built. */
 export function createSequences(signs: Sign[], terminal: Terminal) {
   /** The position of the latest `ESC ]`, which opens a string up to its end: a title, a link. */
   let stringAt = -1

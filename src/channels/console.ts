@@ -11,7 +11,7 @@ type PrintedReply = {
   readonly chars: number
 }
 
-/** Where replies are printed, such as `process.stdout.write` of their text. This channel has no recipients. */
+/** `write` prints a reply, for example with `process.stdout.write`. This channel has no recipients. */
 export type WriteReply = (reply: PrintedReply) => void
 
 export function createConsoleChannel({ write }: { write: WriteReply }): Channel {

@@ -46,7 +46,7 @@ export function createDiscordChannel(config: ChannelConfig<'discord'>, { fetch }
       url: `${config.baseUrl}/${path}`,
       headers: {
         authorization: `Bot ${config.botToken}`,
-        // Discord refuses bots without such a name
+        // Discord refuses bots without a User-Agent of this form
         'user-agent': 'DiscordBot (https://www.npmjs.com/package/hookloom, 0.1)',
       },
       body,

@@ -1,4 +1,4 @@
-// What the comments of GitHub and GitLab have in common: their text, its hidden marker, and the search for the marker before a second post.
+// The parts that the comments of GitHub and GitLab share: their text, its hidden marker, and the search for the marker before a second post.
 import { z } from 'zod'
 import type { SendResult } from '../model/channel.ts'
 import { toMarker } from '../model/comment.ts'
@@ -14,7 +14,7 @@ const maxPages = 20
 /** The clock of the forge may be behind that of this machine. */
 export const clocksDifferMs = 600_000
 
-/** What was posted or set. */
+/** The comment that was posted, or the status that was set. */
 export const Posted = z.object({ id: z.int() })
 
 export function splitComment(markdown: string): string[] {

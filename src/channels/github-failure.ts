@@ -25,7 +25,7 @@ const hints = new Map([
   [422, 'GitHub rejects the comment or the status. Check that the commit is in the repository.'],
 ])
 
-/** A limit is 403 or 429. It is the primary one, whose end is in a header, or a secondary one. */
+/** GitHub answers 403 or 429 at a limit. A header says when the primary limit ends; for a secondary limit it may be missing. */
 export const readGitHubFailure = createFailureReader({
   provider: 'GitHub',
   schema: ErrorAnswer,

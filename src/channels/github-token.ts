@@ -69,7 +69,7 @@ async function fetchToken(repository: string, { app, config, clock, fetch }: App
       url: `${config.baseUrl}${path}`,
       headers: toGitHubHeaders(signed),
       timeoutMs: config.timeoutMs,
-      // several messages may wait for it
+      // several messages may wait for the same token
       signal: new AbortController().signal,
       fetch,
     })

@@ -110,7 +110,7 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       const set = readSuccess(outcome, Posted)
       if (set !== undefined) return { kind: 'sent', id: String(set.id) }
       if (!isRefusedTransition(outcome)) return readFailure(outcome)
-      // of another run, or of an attempt whose answer was lost: the commit has this state
+      // set by another run, or by an attempt whose answer was lost: the commit already has this state
       const now = await find()
       if (now.kind === 'failed') return now.failed
       return now.status === wanted.state ? { kind: 'sent', id: now.id } : readFailure(outcome)
@@ -124,7 +124,11 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
 }
 
 /** Notes, the newest first: the list has no start time. */
-async function readNotes(call: Call, path: string, { page, since }: { page: number; since: number }): Promise<CommentPage> {
+async function readNotes(
+  call: Call,
+  path: string,
+  { page, since }: { page: number; since: number },
+): Promise<CommentPage> {
   const outcome = await call('GET', `${path}?order_by=created_at&sort=desc&per_page=${pageSize}&page=${page}`)
   const notes = readSuccess(outcome, Notes)
   if (notes === undefined) return { kind: 'failed', failed: toFailureBeforePost(readFailure(outcome)) }

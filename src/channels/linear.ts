@@ -34,7 +34,7 @@ const ErrorAnswer = z.object({
   errors: z.array(z.object({ extensions: z.object({ code: z.string().optional() }).optional() })).min(1),
 })
 
-/** The end of a limit, in milliseconds since the epoch, of the requests or of the complexity. */
+/** When a limit ends, in milliseconds since the epoch: the limit of requests, or that of complexity. */
 const resets = ['x-ratelimit-requests-reset', 'x-ratelimit-complexity-reset'] as const
 
 function explain(status: number, headers: Headers, code: string | undefined): ErrorMeaning {
@@ -48,7 +48,7 @@ function explain(status: number, headers: Headers, code: string | undefined): Er
     return { kind: 'permanent', hint: 'Linear does not accept the API key. Check channels.linear.apiKey.' }
   if (code === 'FORBIDDEN' || status === 403)
     return { kind: 'permanent', hint: 'The API key may not comment there. Give it the permission Create comments.' }
-  // of an error inside Linear, nobody knows whether the comment was posted
+  // after an error inside Linear, it is unknown whether the comment was posted
   if (code === undefined || code === 'INTERNAL_SERVER_ERROR') return {}
   return {
     kind: 'permanent',

@@ -51,7 +51,7 @@ function toTarget({ protocol, host, pathname, search }: URL) {
 
 const defaultPorts: Readonly<Record<string, string>> = { 'http:': ':80', 'https:': ':443' }
 
-/** The hosts that a reader sees in a word: of an authority, or a bare name with a dot. The path does not count. */
+/** The hosts that a reader sees in a word: in an authority, or as a bare name with a dot. The path does not count. */
 function findHosts(word: string): string[] {
   const [scheme = ''] = /^(?:.*:[/\\]+|.*\b(?:https?|ftp):|[/\\]{2,})/.exec(word) ?? []
   const [authority = ''] = word.slice(scheme.length).split(/[/\\?#]/, 1)

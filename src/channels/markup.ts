@@ -25,7 +25,7 @@ function appendAddress(inner: string, address: string): string {
   return toSafeHref(inner) === address || `mailto:${inner}` === address ? inner : `${inner} (${address})`
 }
 
-/** No markup at all. */
+/** Plain text, without markup. */
 export const plainText: Markup = {
   text: (plain) => plain,
   strong: (inner) => inner,
@@ -114,13 +114,13 @@ export const safeMarkdown: Markup = {
 export const teamsMarkdown: Markup = {
   ...safeMarkdown,
   text: (plain, source) => safeMarkdown.text(plain, source).replaceAll('<', '&lt;'),
-  // it documents no <…> around an address
+  // Teams documents no <…> around an address
   link: (inner, address) => `[${inner}](${address.replace(/[()<>]/g, encodePercent)})`,
 }
 
 /**
- * GitHub, GitLab and Linear. Tags are text. Nothing refers to another issue, which would show it there. No line is a command of GitLab
- * (https://docs.gitlab.com/user/project/quick_actions/).
+ * GitHub, GitLab and Linear. Tags are text. Nothing refers to another issue, because that issue would show the reference. No line is a command of
+ * GitLab (https://docs.gitlab.com/user/project/quick_actions/).
  */
 export const forgeMarkdown: Markup = {
   ...safeMarkdown,

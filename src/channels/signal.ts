@@ -15,7 +15,7 @@ import {
 import { plainText } from './markup.ts'
 import { type Markup, render } from './markdown.ts'
 
-/** Bytes. Signal sends a longer text as an attachment, which not every client shows. */
+/** The maximum number of bytes. Signal sends a longer text as an attachment, which not every client shows. */
 const maxBytes = 2_000
 
 const SuccessAnswer = z.object({ result: z.object({ timestamp: z.number() }) })

@@ -81,7 +81,7 @@ const loopHint =
 const readFailure = createFailureReader({
   provider: 'The receiver',
   address: 'the URL of the endpoint',
-  // a gateway's refusal
+  // a gateway that refuses the request answers with a code
   schema: z.object({ code: z.literal('loop-detected') }),
   readCode: ({ code }) => code,
   explain: ({ status, code }) => ({ hint: code === undefined ? hints.get(status) : loopHint }),

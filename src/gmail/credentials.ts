@@ -59,7 +59,7 @@ export function readCredentials(dir: string, { account, serviceAccountKey }: Wat
   return consent
 }
 
-/** Undefined if there is no consent. */
+/** The stored consent; undefined if there is none. */
 export function readConsent(dir: string): Consent | undefined {
   const text = tryRead(toConsentFile(dir))
   return text === undefined ? undefined : Consent.safeParse(tryParseJson(text)).data

@@ -15,7 +15,7 @@ export type Google = {
   readonly pubsub: PubSubApi
   /** Authorised for the project. */
   readonly cloudCall: GoogleCall
-  /** Not authorised. */
+  /** Calls without authorisation. */
   readonly plainCall: GoogleCall
 }
 
@@ -52,7 +52,7 @@ type TokenParts = {
   readonly credentials: Credentials
   /** `hooks.gmail.endpoints.oauthToken` */
   readonly tokenUrl: string
-  /** Without tokens. */
+  /** Calls without tokens. */
   readonly call: GoogleCall
   readonly clock: () => number
   /** For a service account: the scope, and the owner of the mailbox. A consent contains both. */

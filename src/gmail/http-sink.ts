@@ -40,7 +40,7 @@ export function createHttpSink({ account, hooks, file }: HttpSinkParts): MailSin
   }
 }
 
-/** Undefined if no mailbox was ever read, or only another one. */
+/** The stored position; undefined if no mailbox was ever read, or only another one. */
 export async function readMailboxState(file: string, account: string): Promise<GmailState | undefined> {
   const text = await readFile(file, 'utf8').catch(() => undefined)
   if (text === undefined) return undefined

@@ -32,7 +32,7 @@ export type GmailState = { readonly historyId: string; readonly syncedAt: number
 
 /** Receives mails, and keeps the position in the mailbox. */
 export type MailSink = {
-  /** Undefined if the mailbox was never read. */
+  /** The stored position; undefined if the mailbox was never read. */
   state(): Promise<GmailState | undefined>
   /**
    * Resolves when every mail is durable and the state has moved; the state never moves before the mails are durable. If it rejects, all

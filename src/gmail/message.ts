@@ -169,7 +169,7 @@ function decodeQuotedPrintable(text: string): Uint8Array {
   return Buffer.from(escaped, 'latin1')
 }
 
-/** Undefined if the charset is unknown, or if `fatal` is set and the bytes are invalid. */
+/** The text; undefined if the charset is unknown, or if `fatal` is set and the bytes are invalid. */
 function tryDecode(bytes: Uint8Array, charset: string, fatal: boolean): string | undefined {
   try {
     const decoder = new TextDecoder(charset, { fatal })

@@ -20,13 +20,13 @@ export type SyncResult = { readonly mails: number; readonly gap: boolean }
 
 /** Labels of mails that are not new for their owner: trash, spam, drafts and sent mails. */
 const notNew = ['SPAM', 'TRASH', 'DRAFT', 'SENT']
-/** Mails that are fetched, and kept in memory, at the same time. */
+/** The number of mails that are fetched, and kept in memory, at a time. */
 const concurrency = 5
 const chunkSize = 50
 /** The number of newest mails that are fetched after a gap. */
 const maxAfterGap = 100
 const hourMs = 3_600_000
-/** Pages of a search that are read for the mails of one chunk. */
+/** The maximum number of pages of a search that are read for the mails of one chunk. */
 const maxPages = 10
 
 export async function syncOnce(parts: SyncParts): Promise<SyncResult> {
@@ -146,7 +146,7 @@ async function fetchMails(parts: SyncParts, wanted: readonly AddedMessage[], his
   return { payloads, failed, isDown }
 }
 
-/** Undefined if the mail was deleted after it was listed, or is not new for its owner. */
+/** The mail; undefined if it was deleted after it was listed, or is not new for its owner. */
 async function fetchMessage(id: string, { api, gmail }: SyncParts): Promise<GmailMessage | undefined> {
   const message = await api.message(id, gmail.includeBody ? 'full' : 'metadata')
   if (message === undefined || isNotNew(message.labelIds)) return undefined

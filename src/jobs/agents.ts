@@ -20,10 +20,10 @@ export type Agent = {
   readonly timeoutSeconds: number
   /** Absolute; undefined if none is configured and the id cannot be the name of a folder. */
   readonly workspace: string | undefined
-  /** Of one session key; 0: no limit. */
+  /** The limit of one session key; 0: no limit. */
   readonly maxTurnsPerHour: number
   readonly heartbeat: HeartbeatConfig
-  /** Names of budgets. */
+  /** The names of the budgets of its turns. */
   readonly budgets: readonly string[]
 }
 
@@ -101,7 +101,7 @@ function toMinutes(clock: string): number {
   return hours * 60 + minutes
 }
 
-/** The minute of the day at a moment. */
+/** Makes a function that returns the minute of the day at a moment. */
 function createWallClock({ timezone: timeZone }: ActiveHours): (at: number) => number {
   const zone = timeZone === undefined ? {} : { timeZone }
   const format = new Intl.DateTimeFormat('en-GB', { ...zone, hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })

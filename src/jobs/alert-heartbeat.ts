@@ -23,7 +23,7 @@ type HeartbeatParts = {
   readonly store: Pick<Store, 'cursor' | 'appendAll' | 'health'>
   readonly config: () => Config
   readonly channels: () => ReadonlyMap<string, Channel>
-  /** Only this gateway pings. */
+  /** Whether this gateway has the duty to ping. */
   readonly isPinging: () => boolean
   readonly clock: Clock
   readonly log: Log
@@ -33,7 +33,7 @@ type HeartbeatParts = {
 const cursorName = 'alerts/last'
 const delivered = 'delivered'
 const lookEveryMs = 5_000
-/** After a ping that failed or was withheld. */
+/** The pause after a ping that failed or was withheld. */
 const againMs = 30_000
 const pingMs = 10_000
 const probeMs = 10_000

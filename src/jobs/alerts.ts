@@ -71,7 +71,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
   /** The causes of the last hour; `more`: how often each occurred since its message. */
   const causes = new Map<string, { at: number; more: number }>()
 
-  /** Resolves to false if nothing was queued and the operator does not know yet. */
+  /** Resolves to false if nothing was queued and the operator has not got the message in another way. */
   async function raise(cause: string, text: string, what: Pick<Alert, 'event' | 'hops'>): Promise<boolean> {
     const route = config().hooks.alerts
     if (route === undefined && !what.event) return true
@@ -188,7 +188,7 @@ function describeCause(waitsFor: string | undefined): string {
   return waitsFor === missingMappingModule ? ', because no mapping takes it any more' : `, because ${waitsFor} failed`
 }
 
-/** Also false after the clock was set back. */
+/** Whether a moment was less than the pause ago: false too if the clock was set back. */
 function isRecent(at: number, now: number): boolean {
   return now >= at && now - at < pauseMs
 }

@@ -1,4 +1,4 @@
-// Tells the operator once a period when a budget is spent to 80 %, and when its turns wait.
+// Alerts the operator once a period when 80 % of a budget are spent, and when its turns wait.
 import { findPeriod, toLimits } from '../model/budgets.ts'
 import { formatSpending, measures } from '../model/spending.ts'
 import type { Config } from '../model/config/config.ts'

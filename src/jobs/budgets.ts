@@ -24,9 +24,9 @@ type Turn = { readonly planned: AgentPlan | Heartbeat; readonly agent: Agent; re
 
 export type TurnBudget = {
   readonly kind: 'reserved'
-  /** A runner that limits the output of each call to what was reserved, and notes what the calls use. */
+  /** A runner that limits the output of each call to the reservation, and notes the usage of the calls. */
   meter(runner: Runner): Runner
-  /** What the calls used. Undefined without a budget. */
+  /** The usage of the calls. Undefined without a budget. */
   settle(): readonly SettledTurn[] | undefined
 }
 

@@ -9,7 +9,7 @@ import { toErrorName } from '../base/exceptions.ts'
 
 export type HeartbeatOptions = {
   readonly store: Pick<Store, 'addTask' | 'taskAgeMs' | 'waiting' | 'wokenForMs'>
-  /** Read anew each time, so that a new config counts at once. */
+  /** Read at each use, so that a new configuration applies at once. */
   readonly agents: () => readonly { readonly id: string; readonly heartbeat: HeartbeatConfig }[]
   readonly clock: Clock
   readonly newId: () => string
@@ -60,7 +60,7 @@ type WakeState = { readonly kind: 'asleep' } | { readonly kind: 'woken' | 'overt
 const asleep: WakeState = { kind: 'asleep' }
 
 type Schedule = {
-  /** When the newest turn was queued; undefined if no turn is known. */
+  /** The time at which the newest turn was queued; undefined if no turn is known. */
   turnAt: number | undefined
   /** The interval begins at this moment until there is a turn. */
   addedAt: number
@@ -124,7 +124,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         if (schedule.wake.kind === 'woken') schedule.wake = { ...schedule.wake, kind: 'overtaken' }
         return setTimer(agentId)
       }
-      // either it is queued, or one that is queued shows the events
+      // the turn is queued now, or a queued one will show the events
       schedule.turnAt = now
       // a wake that arrived during the write waits for the next turn
       if (schedule.wake === asked) schedule.wake = asleep
@@ -142,11 +142,11 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
 
   type RefusedTurn = { readonly schedule: Schedule; readonly gapMs: number; readonly askedAt: number }
 
-  /** The newest turn, of this gateway or of another one, was less than the gap before. The next one is due after that one. */
+  /** Counts the next interval from the newest turn, if this or another gateway queued it less than the gap ago. Returns whether it did. */
   async function adoptNewerTurn(agentId: string, { schedule, gapMs, askedAt }: RefusedTurn): Promise<boolean> {
     const ageMs = await store.taskAgeMs(toTaskName(agentId))
     const now = clock()
-    // the store refused some time ago, when the turn was younger
+    // the store refused `now - askedAt` ago, when the turn was younger
     if (ageMs === undefined || ageMs - (now - askedAt) >= gapMs) return false
     schedule.turnAt = now - ageMs
     return true

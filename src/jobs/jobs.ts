@@ -136,7 +136,7 @@ export function createEffects(options: EffectsOptions): Effects {
     accepted(jobs) {
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
-    // a run that is queued again begins its tasks again
+    // when a run is queued again, its tasks begin again
     lookForJobs: worker.lookForTasks,
     slots: worker.slots,
     parked: alerts.parked,

@@ -26,7 +26,7 @@ export type JobLease = {
   /** False: the lease was lost, or the store failed until the signal was aborted. */
   report(what: JobReport): Promise<boolean>
   /**
-   * Reserves what a turn may use of its budgets. `ifUnknown`: what the next report settles if it does not say what the turn used. After
+   * Reserves what a turn may use of its budgets. `ifUnknown`: the amounts that the next report settles if it has no usage of the turn. After
    * `waits`, the lease has ended. `lost`: the lease was lost, or the store failed until the signal was aborted.
    */
   reserve(turn: TurnReservation): Promise<Reserved>
@@ -38,9 +38,9 @@ type TurnReservation = { readonly reservations: readonly Reservation[]; readonly
 
 type Leases = {
   readonly size: number
-  /** Whether a job runs here that a newer request may have to end. */
+  /** Whether a job that a newer request may end runs here. */
   readonly hasFlows: boolean
-  /** Whether a job runs here that no delivery caused. */
+  /** Whether a job that no delivery caused runs here. */
   readonly hasTask: boolean
   /** `isStopping`: the job must stop at once. */
   acquire(job: ClaimedJob, options: { isStopping: boolean }): JobLease
@@ -51,7 +51,7 @@ type Leases = {
   renew(job: ClaimedJob): boolean
   /** Extends all leases and stops the jobs whose lease was lost. Never rejects. */
   extend(): Promise<void>
-  /** The same, if the leases may have expired: after an outage of the store or a jump of the clock. */
+  /** Does the same if the leases may have expired: after an outage of the store or a jump of the clock. */
   extendAfterGap(): Promise<void>
   /** Stops the jobs that an operator or a newer request has ended. Their last report ends them in the store. Never rejects. */
   stopEnding(): Promise<void>
@@ -81,7 +81,7 @@ type Claim = {
   /** True: the store refuses its reports, because a newer request or an operator has ended the job. */
   mustEnd: boolean
   readonly abort: AbortController
-  /** What the next report settles if it does not say what the turn used. */
+  /** The amounts that the next report settles if it has no usage of the turn. */
   unsettled: readonly SettledTurn[] | undefined
 }
 
@@ -245,7 +245,7 @@ export function createLeases(options: {
         end: async () => {
           const isLost = claim.state === 'over'
           end(claim)
-          // nothing of the job works here any more, so its key and its lane are free; a lease that was really lost refuses it
+          // nothing of the job works here any more, so its key and its lane are free; if the lease was really lost, the store refuses the report
           if (isLost) await store.report(claim.job, { outcome: { kind: 'release' } }).catch(storeFailed)
         },
       }

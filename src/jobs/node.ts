@@ -21,8 +21,8 @@ type Node = {
   readonly id: string
   readonly leases: NamedLeases
   /**
-   * Each is done by one gateway: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries, the questions to
-   * senders, the judgement of the senders.
+   * Duties that one gateway performs: the heartbeats of the intervals, the watched mailbox, the deletion of old deliveries, the recovery of missed
+   * deliveries, and the judgement of the senders.
    */
   readonly duties: Readonly<Record<'heartbeats' | 'mailbox' | 'retention' | 'recovery' | 'senders', Duty>>
   /** Writes the address and the live version of this gateway for the others. Resolves when the write has succeeded or failed. */
@@ -48,7 +48,7 @@ export function createNode(parts: {
   let timer: NodeJS.Timeout | undefined
   let stopping: Promise<void> | undefined
 
-  /** One write after the other. A write that fails is repeated ten seconds later. */
+  /** The writes run one after the other. A write that fails is repeated ten seconds later. */
   function join(): Promise<void> {
     joining = joining.then(() => store.join({ id, ...info() }).catch(() => undefined))
     return joining
@@ -68,7 +68,7 @@ export function createNode(parts: {
     start(given) {
       actors = given
       const { effects, mailbox, drain, recovery } = given
-      // duties that were acquired before the start
+      // the duties may have been acquired before the start
       timer = setInterval(() => void join(), joinEveryMs).unref()
       effects.timekeeperChanged()
       mailbox.apply()

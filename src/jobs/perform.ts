@@ -111,7 +111,7 @@ function holdRecords(lease: JobLease): { lease: JobLease; hold(record: JobReport
   }
 }
 
-/** Two reports, the second of which follows the first, as one. */
+/** Combines two reports into one. The second follows the first. */
 function mergeReports(first: JobReport, second: JobReport): JobReport {
   const { steps: firstSteps = [], events = [], messages = [], consumed = [] } = first
   return {

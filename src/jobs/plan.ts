@@ -49,7 +49,7 @@ export function toStepKind(name: StepName): StepKind {
   return name.startsWith('deliver-') ? 'deliver' : (name as StepKind)
 }
 
-/** The recipient of a step. The first one is that of the action. */
+/** The recipient of a step. The first recipient is that of the action. */
 export function findTarget({ action }: AgentPlan | MessagePlan, name: StepName): Pick<DeliverAction, 'channel' | 'to'> {
   const { alsoTo = [] } = 'alsoTo' in action ? action : {}
   const index = Number(/^deliver-(\d+)$/.exec(name)?.[1] ?? 1) - 2

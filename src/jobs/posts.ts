@@ -7,7 +7,7 @@ import { findRunStep } from './plan.ts'
 import { defaultRetry, type Failure, type StepRecord, type StepOutcome } from './retry.ts'
 import type { JobContext } from './step.ts'
 
-/** Milliseconds that a channel has to answer. */
+/** The time limit for the answer of a channel, in milliseconds. */
 const sendTimeoutMs = 60_000
 
 /** A reply: its messages, some of which may have been sent already, and its route. */
@@ -16,7 +16,7 @@ type Reply = {
   readonly channel: Channel
   readonly job: ClaimedJob
   readonly run: Outgoing['run']
-  /** The job has other recipients, so a permanent failure of this one does not end it. */
+  /** The job has other recipients, so a permanent failure of this recipient does not end the job. */
   readonly isOneOfSeveral: boolean
 }
 
@@ -60,7 +60,7 @@ export async function postAll(
     if ((state !== 'sending' || 'failed' in failed) && !(await save({ ...begun, state, ...failed })))
       return { kind: 'aborted' }
     const stored = { posts: toStoredPosts(current, job) }
-    // the others go on, and their attempts would not end
+    // permanent after the last attempt: the attempts for the other recipients continue, and would never end those for this one
     if ('failed' in failed && isLast) {
       const { detail, logged, quotes } = failure
       return { kind: 'permanent', status: 'error', detail, logged, quotes, ...stored }

@@ -6,7 +6,7 @@ import { wrapExternal } from '../boundary/boundary.ts'
 import { cut } from '../base/text.ts'
 import { type AgentPlan, toOriginName } from './plan.ts'
 
-/** The oldest system events that wait for this turn, each up to `maxChars` UTF-16 units, and the number of all. */
+/** The oldest system events that wait for this turn, each up to `maxChars` UTF-16 units, and the total number of waiting events. */
 export type WaitingTexts = {
   readonly events: readonly Pick<SystemEvent, 'text' | 'source' | 'trusted'>[]
   readonly count: number
@@ -45,7 +45,7 @@ function askForVerdict(words: readonly string[]): string {
   ].join('\n')
 }
 
-/** The maximum number of UTF-16 units of a reply that is asked about: its end, which usually has the conclusion. */
+/** The maximum number of UTF-16 units of a reply in the second question: its end, which usually has the conclusion. */
 export const repairChars = 4_000
 
 /** The second question about a reply without a verdict. It needs no history: the reply is in it. */
@@ -111,7 +111,7 @@ function formatMessage(planned: AgentPlan, newBoundaryId: () => string): string 
   })
 }
 
-/** The messages that a turn reads besides that of its own request, oldest first. `others`: the deliveries of those that are left out. */
+/** The messages that a turn reads besides the message of its own request, oldest first. `others`: the deliveries of those that are left out. */
 export type GatheredPlans = {
   readonly plans: readonly AgentPlan[]
   readonly others: readonly string[]
@@ -126,7 +126,7 @@ const gatheredChars = 100_000
 /** The maximum number of deliveries that are named because their messages are left out. */
 const maxNamed = 50
 
-/** The oldest messages that fit. `count`: the number of all. */
+/** The oldest messages that fit. `count`: the number of all messages. */
 export function chooseGathered(
   jobs: readonly { readonly deliveryId?: string | undefined; readonly planned: Planned }[],
   count: number,
@@ -168,10 +168,10 @@ export type TurnContext = {
 /** All history and all events that a turn could have. */
 type FullContext = { readonly history: readonly Message[]; readonly waiting: Omit<WaitingTexts, 'maxChars'> }
 
-/** UTF-16 units of the newest messages that go with a turn. */
+/** The maximum number of UTF-16 units of the newest messages that go with a turn. */
 const historyChars = 200_000
 /**
- * UTF-16 units of all events in a prompt, and the least of one event. A prompt that no model accepts would fail every turn
+ * The maximum number of UTF-16 units of all events in a prompt, and the minimum for one event. A prompt that no model accepts would fail every turn
  * of the session, and the events would wait forever.
  */
 const eventChars = 100_000

@@ -5,13 +5,13 @@ import type { SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 
 export type RetryPolicy = Backoff & {
-  /** Counted attempts of a job, the first included; after the last one it is dead. */
+  /** The maximum number of counted attempts of a job, including the first; after the last one the job is dead. */
   readonly attempts: number
-  /** Share by which a wait is lengthened or shortened, so that jobs that failed together do not return together. */
+  /** The share by which a wait is lengthened or shortened, so that jobs that failed together do not return together. */
   readonly jitter: number
 }
 
-/** 2 s, 4 s, 8 s, 16 s, then dead. */
+/** The waits are 2 s, 4 s, 8 s and 16 s; then the job is dead. */
 export const defaultRetry: RetryPolicy = { attempts: 5, firstMs: 2_000, capMs: 900_000, jitter: 0.2 }
 
 /** The limits of a wait that a provider asks for. */
@@ -28,7 +28,7 @@ export type Failure = {
   readonly quotes?: boolean | undefined
   /** The text for the log, if the detail names the recipient of a reply. */
   readonly logged?: string | undefined
-  /** What the attempt used of its budgets. */
+  /** The usage of the attempt, by budget. */
   readonly settled?: readonly SettledTurn[] | undefined
   /** The messages of the reply as the attempt has stored them. */
   readonly posts?: readonly StoredPost[] | undefined
@@ -42,8 +42,8 @@ export type RetryChoice =
   | { readonly kind: 'dead'; readonly error: string; readonly status: 'error' | 'timeout' }
 
 /**
- * The failures of several recipients as one. It is tried again while one of them may succeed later; those that failed permanently are then not
- * among the attempts. It waits as long as the most patient one asks.
+ * The failures of several recipients as one failure. The step is tried again while a recipient may succeed later; recipients that failed permanently
+ * then get no further attempt. The wait is the longest that one of them asks for.
  */
 export function joinFailures(failures: readonly [Failure, ...Failure[]]): Failure {
   const [first, ...others] = failures
@@ -105,7 +105,7 @@ export function clampAskedMs(retryAfterMs: number | undefined): number | undefin
   return Math.min(longestAskedMs, Math.max(shortestAskedMs, retryAfterMs))
 }
 
-/** A step to record, with its rows. */
+/** A step to record, with the rows that belong to it. */
 export type StepRecord = Pick<
   JobReport,
   'events' | 'messages' | 'consumed' | 'runnerState' | 'recipient' | 'posts' | 'settled'

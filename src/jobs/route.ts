@@ -3,7 +3,7 @@ import { type ChannelName, type EventPlace, toChannelKey } from '../model/action
 import type { Channel } from '../model/channel.ts'
 import type { Recipient } from '../model/job.ts'
 
-/** `channels.default` of the config. */
+/** The route in `channels.default` of the configuration. */
 export type DefaultRoute = { readonly channel: ChannelName; readonly to?: string | undefined }
 
 export type Route =
@@ -66,7 +66,7 @@ function chooseChannel(
   to: string | undefined,
   { last, defaultRoute, channels }: RouteSources,
 ): ChannelName | undefined {
-  // its section may have been removed since
+  // the section of the channel may have been removed since
   if (last !== undefined && channels.has(last.channel)) return last.channel
   // a default of "last" names no channel
   if (defaultRoute !== undefined && defaultRoute.channel !== 'last') return defaultRoute.channel

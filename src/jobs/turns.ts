@@ -1,5 +1,5 @@
 // What holds turns back for all gateways: a session with too many turns in an hour, because an agent that wakes itself must not cost money all
-// night, and a provider that asks to wait. And the models that are asked instead of one that is not available, and the span of a call.
+// night, and a provider that asks to wait. It also chooses the fallback of a model that is not available, and makes the span of a call.
 import { runInSpan } from '../base/trace.ts'
 import type { Config } from '../model/config/config.ts'
 import type { ClaimedJob, Usage } from '../model/job.ts'
@@ -15,7 +15,7 @@ const hourMs = 3_600_000
 /** One answer of a provider stops no other turn for longer. If the provider still asks to wait then, the next answer renews the pause. */
 const longestPauseMs = 900_000
 
-/** A session that is held back. `hops`: of the run that had to wait. */
+/** A session that is held back. `hops`: the hops of the run that had to wait. */
 export type CrowdedSession = {
   readonly agentId: string
   readonly sessionKey: string
@@ -55,7 +55,7 @@ type Pacing = {
   readonly log: Log
 }
 
-/** A runner that pauses the shared limit of a model whose provider asks to wait, so that no other turn is refused meanwhile. */
+/** A runner that pauses the shared limit of a model whose provider asks to wait, so that no other turn is refused during the wait. */
 export function createPacedRunner(
   runner: Runner,
   { agent, context }: { readonly agent: Pick<Agent, 'runner'>; readonly context: Pacing },
@@ -111,7 +111,7 @@ export function createTracedRunner(
   }
 }
 
-/** Undefined values are left out. */
+/** The attributes of a span. Undefined values are left out. */
 function toTokenAttributes(usage: Usage | undefined) {
   return {
     'gen_ai.usage.input_tokens': usage?.inputTokens,

@@ -13,7 +13,7 @@ export type Worker = {
   slots(): Slots
   /** Looks for due jobs. Called after each append. */
   lookForJobs(): void
-  /** Looks also for jobs that no delivery caused, such as heartbeats. One of them runs here even if all slots are full. */
+  /** Also looks for jobs that no delivery caused, such as heartbeats. One such job runs here even if all slots are full. */
   lookForTasks(): void
   /** Claims no new job, waits `graceMs` for the running jobs, then stops and releases them. */
   stop(options: { graceMs: number }): Promise<void>
@@ -41,7 +41,7 @@ const releaseMs = 5_000
 type WorkerState =
   | { readonly kind: 'new' }
   | { readonly kind: 'looking'; mustLookAgain: boolean }
-  /** `timer`: undefined if it must not wake up. */
+  /** `timer`: undefined if the worker must not wake up by itself. */
   | { readonly kind: 'sleeping'; readonly timer: NodeJS.Timeout | undefined }
   | { readonly kind: 'stopping' }
 
@@ -84,7 +84,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     }
   }
 
-  /** What follows the end of a run happens soon after it. Without this, its tasks would find the end later. */
+  /** Makes the tasks that wait for the end of the run due now. Without this, they would find the end later. */
   async function makeTasksDue(job: ClaimedJob): Promise<void> {
     try {
       for (const name of listRunTasks(job)) if (await store.makeDue(name)) lookForTasks()
@@ -99,7 +99,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     return jobs.length
   }
 
-  /** Fills the free slots. Returns the milliseconds to sleep; undefined: for ever. */
+  /** Fills the free slots. Returns the milliseconds to sleep; undefined: until it is woken. */
   async function fill(): Promise<number | undefined> {
     if (state.kind === 'stopping') return undefined
     // otherwise we would claim our own jobs again
@@ -108,7 +108,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     const { maxConcurrent } = agents.defaults
     const free = maxConcurrent - leases.size
     const isCounted = [...hooks.mappings, hooks.agent].some(({ flow }) => flow?.onFull === 'refuse')
-    // a request that ends a running turn does not wait for a slot; one that counts its key reads all jobs that no claim has sorted
+    // a request that ends a running turn must not wait for a slot, and a request that counts the queue of its key reads every unsorted job
     if (free > 0 || leases.hasFlows || isCounted) await claimJobs({ limit: Math.max(0, free), leaseMs, limits })
     if (leases.size >= maxConcurrent && mayHaveTask && !leases.hasTask)
       mayHaveTask = (await claimJobs({ limit: 1, leaseMs, limits, only: 'tasks' })) > 0

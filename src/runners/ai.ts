@@ -26,7 +26,7 @@ import { toThinkingOptions } from './ai/thinking.ts'
 const maxAnswerBytes = 67_108_864
 /** A model that reasons may write nothing for minutes. */
 const betweenBytesMs = 300_000
-/** The same limit as for a command. */
+/** The same limit as for the reply of a command. */
 const maxReplyBytes = 1_048_576
 
 type AiRunnerParts = {

@@ -108,7 +108,7 @@ function findDestination({ deliver, channel, to }: AgentAction): { channel: Chan
   return { channel, to }
 }
 
-/** Undefined if the run was not accepted. */
+/** The id of the run; undefined if the run was not accepted. */
 function readForwarded({ runId, action }: RunRequest, { status, body }: OpenClawAnswer): RunResult | undefined {
   if ((status !== 200 && status !== 202) || body?.['ok'] !== true) return undefined
   if (action === undefined) return { status: 'forwarded', id: runId, detail: 'Forwarded to OpenClaw as a wake.' }
@@ -129,7 +129,7 @@ function describeReply(action: AgentAction): string {
   return 'OpenClaw decides where the reply goes. To choose, set "to" and a channel other than "last".'
 }
 
-/** Undefined if the answer is too long or not a JSON object. */
+/** The answer; undefined if it is too long or not a JSON object. */
 async function readJson(response: Response): Promise<JsonObject | undefined> {
   const answer = tryParseJson((await readLimitedBody(response.body, maxAnswerBytes)) ?? '')
   return isJsonObject(answer) ? answer : undefined
@@ -138,7 +138,7 @@ async function readJson(response: Response): Promise<JsonObject | undefined> {
 type OpenClawAnswer = {
   readonly status: number
   readonly headers: Headers
-  /** Undefined if the body is not a JSON object. */
+  /** The JSON object in the body; undefined if the body is none. */
   readonly body: JsonObject | undefined
 }
 

@@ -62,7 +62,7 @@ export async function readWorkspaceFile(folder: string | undefined, name: Worksp
   }
 }
 
-/** Undefined if there is no readable file, or the file is empty. */
+/** The text of the file; undefined if there is no readable file, or if it is empty. */
 export type WorkspaceReader = (folder: string | undefined, name: WorkspaceFile) => Promise<string | undefined>
 
 /** A reader for turns. It logs a refused file once, and again only after it was readable in between. */

@@ -8,7 +8,7 @@ import { countHops, findRunStep } from '../plan.ts'
 import type { StepOutcome } from '../retry.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 
-/** Milliseconds that the receiver has to answer. */
+/** The time limit for the answer of the receiver, in milliseconds. */
 const postTimeoutMs = 60_000
 
 export const callbackStep = defineStep({
@@ -68,7 +68,7 @@ function describeState({ state }: Job): string {
   return state === 'dropped' || state === 'skipped' ? 'cancelled' : state
 }
 
-/** As in the run resource: no error of a provider, and the reply only where the mapping shows it. A run that was removed is `cancelled`. */
+/** The data as in the run resource: no error of a provider, and the reply only where the mapping shows it. A run that was removed is `cancelled`. */
 function toRunData(runId: string, run: Job | undefined): object {
   if (run === undefined) return { runId, deliveryId: null, state: 'cancelled' }
   const { planned, deliveryId = null } = run

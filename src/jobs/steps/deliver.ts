@@ -10,7 +10,7 @@ import type { StepRecord, StepOutcome } from '../retry.ts'
 import { resolveRoute, type Route } from '../route.ts'
 import { defineStep, type JobContext, type StepInput } from '../step.ts'
 
-/** Characters of a reply that are posted. The run keeps all of it. */
+/** The maximum number of characters of a reply that are posted. The run keeps the whole reply. */
 const maxReplyChars = 30_000
 
 export const deliverStep = defineStep({
@@ -48,7 +48,7 @@ async function deliver(input: StepInput<Sent>, context: JobContext): Promise<Ste
   if (failed !== undefined) return { kind: 'permanent', status: 'error', detail: failed, quotes: true }
   const found = await findChannel(input, known, context)
   if (found.kind === 'none') {
-    // nobody waits for the reply of a heartbeat, and an operator without channels expects no reply: this is not a failure
+    // no caller waits for the reply of a heartbeat, and an operator without channels expects no reply: this is not a failure
     return planned.kind === 'heartbeat' || found.isWithoutChannels === true
       ? skip(found.detail)
       : { kind: 'permanent', status: 'error', detail: found.detail, quotes: found.quotes }

@@ -32,7 +32,7 @@ import { prepareWorkspace, type WorkspaceReader } from '../../runners/workspace.
 
 /** A turn of a persistent session gets at most this number of its newest messages. */
 const historyLimit = 200
-/** Milliseconds that a run has to end after its time limit: a command may have a minute between SIGTERM and SIGKILL. */
+/** The time in which a run must end after its time limit, in milliseconds: a command may have a minute between SIGTERM and SIGKILL. */
 const endingMs = 66_000
 
 export const runStep = defineStep({
@@ -159,7 +159,7 @@ async function readWaiting(store: Pick<Store, 'waiting'>, { agentId, sessionKey 
   return await store.waiting({ agentId, sessionKey, limit: maxShownEvents })
 }
 
-/** The highest count of the requests that caused the events. */
+/** The highest hop count of the requests that caused the events. */
 async function readEventHops(store: Pick<Store, 'delivery'>, { events }: WaitingEvents): Promise<number> {
   const ids = new Set(events.flatMap(({ deliveryId }) => deliveryId ?? []))
   const deliveries = await Promise.all(Array.from(ids, (id) => store.delivery(id)))

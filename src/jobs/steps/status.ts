@@ -16,11 +16,11 @@ import { defineStep, type JobContext, type StepInput } from '../step.ts'
 type Input = StepInput<CommitStatusPlan>
 type Result = { readonly state: CommitStatus['state']; readonly text: string }
 
-/** How often the task looks whether the run has ended, if no gateway tells it: the pause grows with the age of the run. */
+/** How often the task looks whether the run has ended, if no gateway signals the end: the pause grows with the age of the run. */
 const shortestLookMs = 2_000
 const longestLookMs = 60_000
 const longestRetryMs = 300_000
-/** Milliseconds that a channel has to look up a status and to set it. */
+/** The time limit in which a channel looks up a status and sets it, in milliseconds. */
 const setTimeoutMs = 60_000
 /** A task that another one keeps from its call waits at most for this long if that one was killed. */
 const turnMs = setTimeoutMs + 15_000
@@ -138,7 +138,7 @@ async function takePlace(name: string, job: Job, context: JobContext): Promise<s
   const known = knownId === undefined ? undefined : await store.job(knownId)
   const isAlive = known !== undefined && (known.state === 'done' || !hasEnded(known.state))
   if (isAlive && isNewer(known, job)) return known.id
-  // no task waits for longer
+  // no task waits for longer than this
   const until = clock() + config.store.retainDays * 86_400_000
   const moved = await store.appendAll([], { name, from, to: `${until} ${job.id}` })
   return moved === 'moved' ? await takePlace(name, job, context) : undefined

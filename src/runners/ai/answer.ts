@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject, tryParseJson } from '../../base/json.ts'
 import type { VerdictForm } from '../../model/job.ts'
 import { matchVerdict } from '../../model/verdict.ts'
 
-/** What a call asks for. */
+/** The form of the answer that a call requests. */
 export type AnswerForm = { readonly form: VerdictForm; readonly words: readonly string[] }
 
 /** The tool by which a model answers. */
@@ -52,7 +52,7 @@ async function readFields(text: string, parse: (text: string) => Promise<unknown
   return isJsonObject(found) && Object.hasOwn(found, 'reply') ? found : undefined
 }
 
-/** Without an expression for the end: one that begins with blanks would try each blank of a long run. */
+/** Uses no expression for the end: an expression that begins with blanks would try each blank of a long run. */
 function removeFence(text: string): string {
   const open = /^```(?:json)?/.exec(text)?.[0] ?? ''
   return (text.endsWith('```') ? text.slice(open.length, -3) : text.slice(open.length)).trim()

@@ -12,7 +12,7 @@ type Call = {
   /** The options by the SDK's name of the provider. */
   readonly providerOptions: Record<string, JsonObject>
   readonly maxOutputTokens: number | undefined
-  /** Undefined if no verdict is asked for. */
+  /** Undefined if no verdict is requested. */
   readonly answer: AnswerForm | undefined
   readonly signal: AbortSignal
 }
@@ -20,7 +20,7 @@ type Call = {
 export type ModelReply = {
   readonly kind: 'reply'
   readonly text: string
-  /** What the model passed to the tool by which it answers. */
+  /** The input that the model passed to the tool for its answer. */
   readonly toolInput: unknown
   /** Why the model stopped: `stop`, `length`, `content-filter` …; `none`: the stream ended without a reason. */
   readonly finish: string

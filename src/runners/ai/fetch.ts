@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 
 export type Fetch = typeof globalThis.fetch
 
-/** Statuses without a body; a Response with a body would throw. */
+/** Statuses without a body: the constructor of Response throws if they have one. */
 const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 
 /** Accepts only text as a body. */
@@ -73,7 +73,7 @@ export function limitFetch(fetch: Fetch, maxBytes: number): BoundedFetch {
 
 type WatchedFetch = {
   readonly fetch: Fetch
-  /** What the server did not do in time; undefined if it did all in time. */
+  /** The step that the server did not finish in time; undefined if it was always in time. */
   readonly silence: () => 'no answer' | 'stopped' | undefined
 }
 
@@ -133,7 +133,7 @@ type RepeatableFetch = {
   readonly repeat: () => Fetch | undefined
 }
 
-/** For one streamed call. A server that does not stream answers with JSON, which is kept, so that the model is called only once. */
+/** A fetch for one streamed call. If the server does not stream, it answers with JSON, which is kept, so that the model is called only once. */
 export function keepPlainAnswer(fetch: Fetch): RepeatableFetch {
   let kept: { readonly text: string; readonly init: ResponseInit } | undefined
   const toResponse = ({ text, init }: NonNullable<typeof kept>) => new Response(text, init)

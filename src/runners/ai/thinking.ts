@@ -34,7 +34,7 @@ const budget = (tokens: number | undefined): JsonObject =>
 const thinkingLevel = (level: string): JsonObject => ({ thinkingConfig: { thinkingLevel: level } })
 const thinkingBudget = (tokens: number): JsonObject => ({ thinkingConfig: { thinkingBudget: tokens } })
 
-/** For models without reasoning: they refuse unknown options. */
+/** The options of models without reasoning: they refuse unknown options. */
 const nothing = toLevels(() => ({}), 0, 0, 0, 0, 0, 0)
 const disabled: JsonObject = { thinking: { type: 'disabled' } }
 

@@ -9,7 +9,7 @@ type FailedCommand = { readonly id: string; readonly command: string; readonly s
 const maxWords = 500
 const maxLines = 5
 
-/** The wait after a rate limit: so long that many waiting jobs do not retry every few seconds. */
+/** The wait after a rate limit: long enough that many waiting jobs do not retry every few seconds. */
 const limitedMs = 300_000
 
 /** Exit codes after which a retry does not help: usage (2, 64), permission, configuration, not executable, not found. */
