@@ -1,4 +1,4 @@
-// Shared by the presets of signed senders: options for path, secret and instructions, and mappings that all require one proof.
+// Shared by the presets of signed senders: options for path, secret and instructions, and mappings that all require the same proof.
 import { z } from 'zod'
 import { definePreset, type MappingInput, type Preset, type PresetParts } from '../src/define.ts'
 
@@ -9,7 +9,7 @@ export const filled = z.string().refine((text) => text.trim() !== '', 'must not 
 export const signedOptions = {
   /** The name of the hook. Default: the name of the preset. */
   path: filled.optional(),
-  /** The task of the agent for an event, in the operator's words; it replaces that of the preset. */
+  /** The task of the agent for an event, in the operator's words. It replaces the task that the preset sets. */
   instructions: filled.optional(),
   secret: filled.optional(),
   /** Two valid secrets, while one replaces the other. */
@@ -25,7 +25,7 @@ const replyOptions = {
   /** The recipient on another channel. */
   to: filled.optional(),
 }
-/** The same, if the sender also has commits. */
+/** The same options, and those for a sender that also has commits. */
 export const forgeOptions = {
   ...replyOptions,
   /** The name of the commit status that each run sets. */
@@ -61,7 +61,7 @@ export function toVerifySettings(
   return secret === undefined && secrets === undefined ? undefined : { scheme, secret, secrets, ...further }
 }
 
-/** `own`: the operator's settings. `instructions`: the default task of the agent for an event, never what the event asks for. */
+/** `own`: the operator's settings. `instructions`: the default task of the agent for an event, never a request from the event itself. */
 export function buildParts(
   preset: string,
   {
@@ -109,12 +109,12 @@ export function defineSignedPreset(preset: SignedPreset): Preset<SignedOptions> 
   return define(preset, SignedOptions)
 }
 
-/** The same for a sender that is also a channel, but has no commits. */
+/** Like `defineSignedPreset`, for a sender that is also a channel but has no commits. */
 export function defineReplyPreset(preset: SignedPreset): Preset<ReplyOptions> {
   return define(preset, ReplyOptions)
 }
 
-/** The same for a sender that is also a channel, and has commits. */
+/** Like `defineSignedPreset`, for a sender that is also a channel and has commits. */
 export function defineForgePreset(preset: SignedPreset): Preset<ForgeOptions> {
   return define(preset, ForgeOptions)
 }

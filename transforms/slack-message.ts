@@ -14,7 +14,7 @@ type SlackEvent = {
     app_id?: string
     text?: string
     channel: string
-    /** `im` in a direct conversation. */
+    /** `im` for a direct conversation. */
     channel_type?: string
     ts: string
     thread_ts?: string

@@ -5,7 +5,7 @@ import { defineTransform } from 'hookloom'
 type InvoiceEvent = {
   type?: string
   livemode?: boolean
-  /** Connect: the account of the event. */
+  /** Only with Connect: the account of the event. */
   account?: string
   data?: {
     object?: {

@@ -3,7 +3,7 @@ import { defineForgePreset } from '../signed.ts'
 
 const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 6000}}`
 const conversation = 'hook:github:{{repository.full_name}}#{{issue.number}}'
-// GitHub Apps act as bots. What the agent itself posts must not become its next turn.
+// GitHub Apps act as bots. A post of the agent itself must not become its next turn.
 const people = { 'sender.type': { not: 'Bot' } }
 const pullRequest = 'hook:github:{{repository.full_name}}#{{pull_request.number}}'
 

@@ -5,7 +5,7 @@ import { type EventMapping, forgeOptions, buildParts, toVerifySettings } from '.
 
 const GitlabOptions = z.strictObject({
   ...forgeOptions,
-  /** The proof of the hook of the project: its secret token, or its signing token (`whsec_…`). */
+  /** The secret with which the webhook of the project proves itself: its secret token, or its signing token (`whsec_…`). */
   scheme: z.enum(['gitlab-token', 'gitlab-signing']).default('gitlab-token'),
 })
 type GitlabOptions = z.infer<typeof GitlabOptions>
@@ -15,7 +15,7 @@ const text = (path: string) => `{{${path} | default: "(no text)" | truncate: 600
 const who = '{{user.name | default: "Somebody"}}'
 // GitLab also sends an `open` without an action. Nothing distinguishes it from an edit, so these events are left out.
 const opened = ['open', 'reopen']
-// What the agent itself posts must not become its next turn. The users of project and group access tokens have such names:
+// A post of the agent itself must not become its next turn. The users of project and group access tokens have such names:
 // https://docs.gitlab.com/user/project/settings/project_access_tokens/#bot-users-for-projects
 const people = { 'user.username': { not: { matches: '^(project|group)_[0-9]+_bot' } } }
 

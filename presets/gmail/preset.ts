@@ -1,4 +1,4 @@
-// New mails, posted in batches as {"messages": [{id, from, subject, snippet, body}, …]}, become one agent turn a mail.
+// New mails, posted in batches as {"messages": [{id, from, subject, snippet, body}, …]}, become agent turns, one for each mail.
 import { z } from 'zod'
 import { definePreset } from '../../src/define.ts'
 import { filled } from '../signed.ts'

@@ -1,7 +1,7 @@
 // New issues, comments and project updates become agent turns.
 import { defineReplyPreset } from '../signed.ts'
 
-// what the agent itself posts must not become its next turn
+// a post of the agent itself must not become its next turn
 const people = { 'actor.type': { not: ['oauthClient', 'integration'] } }
 const who = '{{actor.name | default: "Somebody"}}'
 

@@ -17,7 +17,7 @@ const events: readonly EventMapping[] = [
     event: '',
     match: {
       payload: { type: ['page.created', 'page.deleted', 'page.properties_updated', 'comment.created'] },
-      // What the agent itself writes must not become its next turn. An event with several authors may have a person among them.
+      // A change by the agent itself must not become its next turn. An event with several authors may have a person among them.
       any: [
         { payload: { 'authors[0].type': { not: ['bot', 'agent'] } } },
         { payload: { 'authors[1].type': 'person' } },

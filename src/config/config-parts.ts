@@ -57,7 +57,7 @@ function readIfPossible(dir: string, name: string): string {
   }
 }
 
-/** Undefined if there is no value, or if it names a variable that is not set. */
+/** The value; undefined if there is none, or if it names a variable that is not set. */
 function readLeaf(root: unknown, path: readonly string[], env: Env): unknown {
   const leaf = path.reduce(readChild, root)
   const { value, issues } = substituteEnv(leaf, env)

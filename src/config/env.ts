@@ -83,7 +83,7 @@ type Substitution = {
   readonly replaceMissing: (name: string) => string | undefined
 }
 
-/** The same for each name, and different for two names: the hook token must differ from the gateway token. */
+/** Always the same for one name, and different for two names: the hook token must differ from the gateway token. */
 function renderPlaceholder(name: string): string {
   return `unset-${hash('sha256', name, 'hex').slice(0, 32)}`
 }
@@ -117,7 +117,7 @@ function substituteText(text: string, env: Env, { report, found: note, replaceMi
   return isWhole ? result : text
 }
 
-/** In bytes. A private key in PEM has a few thousand. */
+/** The maximum number of bytes. A private key in PEM has a few thousand. */
 export const maxSecretBytes = 65_536
 
 type SecretResult = { readonly ok: true; readonly value: string } | { readonly ok: false; readonly why: string }

@@ -6,10 +6,10 @@ import { readRegularFile, describeReadFault } from './env.ts'
 export const configFile = 'hookloom.jsonc'
 export const envFile = '.env'
 
-/** Bytes. */
+/** The maximum number of bytes. */
 const maxFileBytes = 10_000_000
 
-/** Undefined if the file does not exist. Throws `config-invalid` if it cannot be read. */
+/** The text of the file; undefined if it does not exist. Throws `config-invalid` if it cannot be read. */
 export function readConfigText(dir: string, name: string): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(

@@ -164,7 +164,7 @@ export type PlannedAction =
       sessionKey: string
       origin: Origin
       startedBy?: string | undefined
-      /** Stored beside the plan. */
+      /** Stored next to the plan, not in it. */
       flow?: PlannedFlow | undefined
     }
   | ({
@@ -180,7 +180,7 @@ export type PlannedAction =
       statusJobId?: string | undefined
       /** The id of the task that posts the end of the run. */
       callbackJobId?: string | undefined
-      /** Stored beside the plan. */
+      /** Stored next to the plan, not in it. */
       flow?: PlannedFlow | undefined
     } & JobKeys)
 
@@ -201,11 +201,11 @@ export type Alert = {
   readonly event: boolean
   readonly channel?: ChannelName
   readonly to?: string | undefined
-  /** Those of the job that failed: see `hops.ts`. Undefined for 0. */
+  /** The hops of the job that failed: see `hops.ts`. Undefined for 0. */
   readonly hops?: number
 }
 
-/** Sets the status of a commit for a run: `pending` at once, and another one when the run has ended. `name`: tells it from other statuses. */
+/** Sets the status of a commit for a run: `pending` at once, and another one when the run has ended. `name`: distinguishes it from other statuses. */
 export type CommitStatusPlan = {
   readonly kind: 'status'
   readonly agentId: string

@@ -14,7 +14,6 @@ export type Accepts = {
   empty?: boolean
 }
 
-/** The syntax of a body. */
 export type BodySyntax = 'json' | 'form' | 'text' | 'xml'
 
 /** A body as received. `isProved`: a proof let the request in, and not only the hook token. */
@@ -78,7 +77,7 @@ export function findBoundary(bytes: Uint8Array): string | undefined {
 
 const multipart = 'multipart/form-data'
 
-/** JSON for `application/json`, any `+json` type and no type. */
+/** The syntax that a content type declares: JSON for `application/json`, any `+json` type and no type. */
 function readDeclaredSyntax(contentType: string | undefined, accepts: Accepts): BodySyntax | 'multipart' {
   // the usual type
   if (contentType === 'application/json') return 'json'

@@ -58,7 +58,7 @@ export type BudgetPeriod = { readonly startsAt: number; readonly endsAt: number 
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
-/** Longer than half of any period from one begin to the next. */
+/** Longer than half of any period from one start to the next. */
 const longestMs: Readonly<Record<BudgetConfig['period'], number>> = {
   '1h': hourMs,
   '1d': 2 * dayMs,

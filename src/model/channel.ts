@@ -10,8 +10,8 @@ export type Outgoing = {
   /** The same for every attempt of one message. At most 25 characters (Discord's limit). */
   readonly nonce: string
   /**
-   * Set if an earlier attempt may have posted the message: since when, in milliseconds since the epoch. A channel that finds the message
-   * there posts it no second time.
+   * Set if an earlier attempt may have posted the message: the time of that attempt, in milliseconds since the epoch. A channel that finds the
+   * message does not post it again.
    */
   readonly maybeSince?: number | undefined
   /** Aborted when the attempt takes too long, or when the message must no longer be sent. */
@@ -38,7 +38,7 @@ export type SendResult =
   | { readonly kind: 'permanent'; readonly detail: string }
 
 /**
- * The status of a commit to set. `commit`: in the form of the channel. `name` tells it from other statuses of the commit. `description`
+ * The status of a commit to set. `commit`: in the form of the channel. `name` distinguishes it from other statuses of the commit. `description`
  * names the run, so that no two of them are the same: a status that the commit has already is not set again.
  */
 export type CommitStatus = {
@@ -75,9 +75,9 @@ export interface Channel {
   /** Splits a reply into the pieces to send, in order. Returns at least one piece, and always the same pieces for the same text. */
   split(markdown: string): readonly string[]
   send(message: Outgoing): Promise<SendResult>
-  /** Sets the status of a commit, unless the commit has it already. Only of a channel to a forge. */
+  /** Sets the status of a commit, unless the commit has it already. Only channels to forges have it. */
   setStatus?(status: CommitStatus): Promise<SendResult>
-  /** Posts an event to an endpoint of the configuration, and to no other URL. Only of the channel `webhook`. */
+  /** Posts an event to an endpoint of the configuration, and to no other URL. Only the channel `webhook` has it. */
   postEvent?(event: WebhookEvent): Promise<SendResult>
   /** Checks the provider without posting anything. */
   probe?(signal: AbortSignal): Promise<Probe>

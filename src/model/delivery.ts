@@ -37,7 +37,7 @@ export type Admitted = {
   /** One name for each proof, for the key of duplicates. It does not change while a second secret is added. Default: `signedFor`. */
   readonly signers?: readonly string[] | undefined
   readonly signedId?: SignedId | undefined
-  /** Of a recovered delivery: when its sender first tried it, by the clock of the gateway. Undefined if the sender does not show it. */
+  /** Only for a recovered delivery: when its sender first tried to send it, by the clock of the gateway. Undefined if the sender does not show it. */
   readonly sentAt?: number | undefined
 }
 
@@ -56,7 +56,7 @@ export type Delivery = {
   readonly body: Body
   /** The verified scheme, or `payload.source`, or the sender that the headers show. */
   readonly source: string | undefined
-  /** Undefined if the table of senders has no row for the source. */
+  /** The row of the source in the table of senders; undefined if there is none. */
   readonly sender: RecognisedSender | undefined
   readonly event: string | undefined
   /** The sender that a signature has proved. */

@@ -7,8 +7,8 @@ export const hopsHeader = 'hookloom-hops'
 export const maxHops = 4
 
 /**
- * The gateways that a request has passed: 0 without the header, and for a text that is not a number. Of several, the highest:
- * a proxy may have joined two headers. Nothing proves the header, and it can only cause the refusal of its own request.
+ * The gateways that a request has passed: 0 without the header, and for a text that is not a number. If there are several numbers, the highest
+ * counts: a proxy may have joined two headers. Nothing proves the header, and it can only cause the refusal of its own request.
  */
 export function readHops({ [hopsHeader]: value = '' }: Readonly<Record<string, string>>): number {
   if (value === '') return 0

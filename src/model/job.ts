@@ -48,7 +48,7 @@ const usageKinds = [
   'costUsd',
 ] as const satisfies readonly (keyof Usage)[]
 
-/** A kind that no call counted is left out. Undefined without any call. */
+/** A kind of tokens that no call counted is left out. Undefined if there was no call. */
 export function addUsages(all: readonly Usage[]): Usage | undefined {
   if (all.length === 0) return undefined
   const counted = usageKinds.filter((kind) => all.some((usage) => usage[kind] !== undefined))
@@ -60,8 +60,8 @@ export function addUsages(all: readonly Usage[]): Usage | undefined {
 export type VerdictForm = 'structured-output' | 'tool-call' | 'last-line'
 
 /**
- * The verdict of a run. `word`: one of `verdicts` of the mapping; null if the reply gives none. `isRepaired`: it is the answer to a second
- * question, or that question had no valid answer either.
+ * The verdict of a run. `word`: one of `verdicts` of the mapping; null if the reply gives none. `isRepaired`: a second question was asked; `word` is
+ * its answer, or null if that was not valid either.
  */
 export type RunVerdict = { readonly word: string | null; readonly form?: VerdictForm; readonly isRepaired?: true }
 
@@ -72,7 +72,7 @@ export type Step = {
   name: StepName
   state: 'done' | 'skipped' | 'forwarded'
   at: number
-  /** When it began; undefined if it ended in the same millisecond. */
+  /** When the step began; undefined if it ended in the same millisecond. */
   startedAt?: number
   /** A sentence for the operator: the destination of the effect, or why it was skipped. */
   detail?: string
@@ -81,9 +81,9 @@ export type Step = {
   /** The model that answered a run, and its cost. */
   model?: string
   usage?: Usage
-  /** Of a run whose mapping has `verdicts`. */
+  /** Only for a run whose mapping has `verdicts`. */
   verdict?: RunVerdict
-  /** The highest of the events that a run read, if it is more than that of the job: see `hops.ts`. */
+  /** The highest hop count of the events that a run read, if it is higher than that of the job: see `hops.ts`. */
   hops?: number
 }
 
@@ -95,7 +95,7 @@ const postStates = ['waiting', 'sending', 'sent', 'unknown'] as const
  * recorded. `unknown`: it may have arrived, so it is not sent again.
  */
 export type Post = {
-  /** The step that sends it; undefined for \`deliver\`. */
+  /** The step that sends the message; undefined for `deliver`. */
   readonly step?: StepName
   readonly part: number
   readonly channel: ChannelName
@@ -108,7 +108,10 @@ export type Post = {
   readonly id?: string
   /** An attempt ended before its result was recorded, and the message was sent again through a channel that does not drop repeats. */
   readonly mayBeTwice?: true
-  /** Of one of several recipients: why only a retry by the operator sends it again, while the job still serves the others. */
+  /**
+   * Only for one of several recipients: why the message is sent again only after a retry by the operator, while the job still serves the other
+   * recipients.
+   */
   readonly failed?: string
 }
 
@@ -117,7 +120,7 @@ export function isPostOf({ step = 'deliver' }: Pick<Post, 'step'>, name: StepNam
   return step === name
 }
 
-/** As it is stored. Without a text, it is the whole reply of the run, which is in the step. */
+/** A message as it is stored. Without a text, it is the whole reply of the run, which is in the step. */
 export type StoredPost = Omit<Post, 'text'> & { readonly text?: string | undefined }
 
 /** `steps`: those of its job. */
@@ -136,13 +139,13 @@ export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<
   return state === 'waiting' && mayBeTwice !== true ? 'unsent' : 'unknown'
 }
 
-/** An attempt that failed at that time. `error`: cut to 200 characters. */
+/** An attempt that failed. `at`: when it failed. `error`: cut to 200 characters. */
 export type FailedAttempt = { readonly at: number; readonly error: string }
 
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {
   readonly id: string
-  /** Undefined for a heartbeat or an alert, because no single delivery caused it. */
+  /** The id of the delivery; undefined for a heartbeat or an alert, because no single delivery caused it. */
   readonly deliveryId: string | undefined
   readonly planned: Planned
   readonly state: JobState
@@ -150,16 +153,16 @@ export type Job = {
   readonly createdAt: number
   readonly runAt: number
   readonly lockedUntil: number | undefined
-  /** Of a job that ended early: the reason. */
+  /** The error of the last failed attempt, or why the job ended early. */
   readonly lastError: string | undefined
-  /** Of a superseded job: the id of the job that replaced it, or that reads its message. */
+  /** Only for a superseded job: the id of the job that replaced it, or that reads its message. */
   readonly endedBy: string | undefined
   /** When the failures of the present step began; undefined if its last attempt did not fail. */
   readonly failingSince: number | undefined
   /** The newest failed attempts, in order. */
   readonly failures: readonly FailedAttempt[]
   readonly steps: readonly Step[]
-  /** Empty until the step `deliver` begins. */
+  /** The messages of the reply. Empty until the step `deliver` begins. */
   readonly posts: readonly Post[]
 }
 

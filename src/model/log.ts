@@ -16,7 +16,7 @@ export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 export const logLevels = ['debug', 'info', 'warn', 'error'] as const
 
-/** Drops the lines below a level, which is asked for each line: a reload may change it. */
+/** Drops the lines below a level. The level is read for each line, because a reload may change it. */
 export function withLevel(log: Log, level: () => (typeof logLevels)[number]): Log {
   const isLogged = (name: keyof Log) => logLevels.indexOf(name) >= logLevels.indexOf(level())
   const from =

@@ -79,7 +79,7 @@ function parseJson(text: string): JsonValue {
   return value
 }
 
-/** Undefined if the text is not JSON. */
+/** The value of the text; undefined if it is not JSON. */
 function parseShallowJson(text: string): JsonValue | undefined {
   const value = tryParseJson(text)
   if (value === undefined) return undefined

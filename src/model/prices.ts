@@ -6,7 +6,7 @@ import { nonBlank } from './values.ts'
 
 const price = z.number().nonnegative().max(1_000_000)
 
-/** The same keys as in OpenClaw. */
+/** The keys are those of OpenClaw. */
 const ModelCost = z.strictObject({
   input: price.describe('US dollars for a million input tokens. 0: the model is free.'),
   output: price.describe('US dollars for a million output tokens, reasoning included.'),
@@ -32,7 +32,7 @@ export type ModelConfig = z.infer<typeof ModelConfig>
 /** The maximum number of output tokens of a turn under a budget whose model sets no limit. */
 export const defaultMaxTokens = 16_384
 
-/** Dollars for a million tokens are a thousand times as many nanos for one token. Rounded up, so that no sum of turns is too low. */
+/** A price of one dollar for a million tokens is a thousand nanos for one token. Rounded up, so that no sum of turns is too low. */
 const nanosPerToken = (price: number): number => price * 1_000
 
 /** What a turn cost: by the prices of its model, or as its runner reported. */

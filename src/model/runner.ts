@@ -26,11 +26,11 @@ export type RunRequest = {
   readonly state: JsonValue | undefined
   /** The instructions of the operator, and the external text inside its boundary. */
   readonly prompt: string
-  /** Only the external text, to show to people. It has no boundary, so it must never reach a model. */
+  /** The external text alone, to show to people. It has no boundary, so it must never reach a model. */
   readonly message: string
   /** The action of a hook run, for a runner that also delivers the reply. Undefined for a heartbeat. */
   readonly action: AgentAction | undefined
-  /** The words of which the reply gives one. The prompt asks for it on the last line. Undefined: none is asked for. */
+  /** The verdicts, of which the reply gives one. The prompt asks for it on the last line. Undefined: no verdict is requested. */
   readonly verdicts?: readonly string[] | undefined
   /** A runner that hands the turn to another gateway sends it as the header `hookloom-hops`. */
   readonly hops: number
@@ -60,7 +60,7 @@ export type RunResult =
       /** The model that answered, if it is known. */
       readonly model?: string
       readonly usage?: Usage
-      /** If `verdicts` are asked for and the runner did not leave them to the last line. */
+      /** The verdict, if `verdicts` are requested and the runner found it in another form than a last line. */
       readonly verdict?: RunVerdict
       /** Stored with a persistent session, and passed to its next turn. For example, the session id of a command. */
       readonly state?: JsonValue

@@ -1,4 +1,4 @@
-// The rows of the table of senders: how a sender is recognised, and where its requests contain their facts.
+// The rows of the table of senders: how a sender is recognised, and where its requests contain the event, the delivery id and other facts.
 
 /** The keys of objects and the indexes of arrays on the way to a value. */
 type ValuePath = readonly (string | number)[]
@@ -15,7 +15,7 @@ export type Mark = { readonly header: string; readonly like?: RegExp; readonly b
 
 /** If several places contain a fact, the first one counts. */
 export type SenderFacts = {
-  /** The name in `source`. */
+  /** The name of the sender in `source`. */
   readonly source: string
   /** The name that people read. */
   readonly label: string

@@ -31,7 +31,7 @@ export function formatSpending(measure: Measure, amount: number): string {
   return `${amount} ${unit}${amount === 1 ? '' : 's'}`
 }
 
-/** Two decimals; three digits other than leading zeros for an amount below a dollar whose cents say nothing. No exponent. */
+/** Two decimals. An amount below a dollar that is not a whole number of cents has three significant digits. No exponent. */
 function formatUsd(nanos: number): string {
   const usd = toUsd(nanos)
   const cents = usd.toFixed(2)

@@ -83,7 +83,7 @@ const agentFields = AgentPayload.partial().shape
 
 const longestOnceMs = 30 * 86_400_000
 
-/** `for` in milliseconds. */
+/** Parses a dedupe key; `for` becomes milliseconds. */
 const Dedupe = z.strictObject({
   key: z
     .string()
@@ -137,7 +137,10 @@ export type ResponseResult = {
 export type DedupeResult = {
   /** At most 512 characters, such as `issue:4711`. Another module may use the same key for something else. */
   key: string
-  /** Such as `1h`, `10m` or `2d`, at most 30 days. A plain number is minutes. It begins when the first delivery is accepted. */
+  /**
+   * How long the key is taken, such as `1h`, `10m` or `2d`, at most 30 days. A plain number is minutes. The time begins when the first delivery is
+   * accepted.
+   */
   for: string | number
 }
 
@@ -194,7 +197,7 @@ export type WakeResult = {
  * `deliver`, `kind` is not needed.
  */
 export type DeliverResult = {
-  /** Says that the result is a message. */
+  /** Marks the result as a message. */
   kind: 'deliver'
   /** The text, in Markdown. People read it as it is. */
   message?: string | undefined

@@ -1,7 +1,7 @@
-// The verdict of a run: one word of a list that the mapping has. A model writes it, so nothing but a word of that list counts.
+// The verdict of a run: one word of a list that the mapping has. A model writes it, so only a word of that list counts.
 import type { Job, RunVerdict } from './job.ts'
 
-/** The listed word that a text is, whatever its case, without punctuation around it and a label before it. Undefined for any other text. */
+/** The listed word that a text consists of. Case, punctuation around the word, and a label before it are ignored. Undefined for any other text. */
 export function matchVerdict(text: unknown, words: readonly string[]): string | undefined {
   if (typeof text !== 'string' || text.length > longestLine) return undefined
   const bare = text.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, '').toLowerCase()

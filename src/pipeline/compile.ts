@@ -46,7 +46,7 @@ export type CompiledMapping = {
   readonly transform: Transform | undefined
   /** Whether the payload is read before the transform runs, or there is no working transform. */
   readonly readsPayload: boolean
-  /** Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
+  /** The verifier. Undefined: the hook token opens the mapping. Otherwise a proof of this scheme does, and the token alone does not. */
   readonly verifier: Verifier | undefined
   /** The sender whose requests the proof proves. Its source is the sender of the scheme, else `match.source`, else the scheme. */
   readonly provenSender: { readonly source: string; readonly facts: SenderFacts | undefined } | undefined

@@ -19,7 +19,7 @@ export type Explanation = {
   readonly decision: Decision
   /** Every mapping of the configuration, in order. Empty for `wake` and `agent`, which no mapping takes. */
   readonly trace: readonly TraceEntry[]
-  /** In the order of the decision's actions; empty unless it accepts. */
+  /** The origins in the order of the decision's actions; empty unless it accepts. */
   readonly origins: readonly FieldOrigins[]
 }
 
@@ -75,7 +75,7 @@ function toRequestOrigins(planned: PlannedAction, { body }: Delivery): FieldOrig
   const payload = readPayload(body)
   const given = isJsonObject(payload) ? payload : {}
   return toOrigins(planned, (field) => {
-    // no request decides on trust
+    // a request cannot choose trust
     if (field === 'allowUnsafeExternalContent') {
       return 'allowUnsafeExternalContent' in planned.action && planned.action.allowUnsafeExternalContent
         ? 'config hooks.agent.allowUnsafeExternalContent'

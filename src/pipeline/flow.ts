@@ -49,7 +49,7 @@ export function compileAgentFlow(flow: Flow): CompiledFlow {
 
 export const cancelReason = 'The request ends the turns of its key (flow.cancelOn).'
 
-/** The key whose turns a request ends that `flow.cancelOn` matches; a problem if it has none. */
+/** The key whose turns end because the request matches `flow.cancelOn`; a problem if the request has no key. */
 export function readCancel(
   { flow, sessionKey }: { flow: CompiledFlow | undefined; sessionKey: Template | undefined },
   scope: TemplateScope,

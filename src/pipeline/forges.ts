@@ -12,7 +12,10 @@ type Forge = {
   readonly findRecipient: (read: Reader) => string | undefined
   /** The commit, in the form of the channel. */
   readonly findCommit: (read: Reader) => string | undefined
-  /** A text in each request that `isOwn` can be true for, however the body is encoded: others are not parsed. Undefined: each is. */
+  /**
+   * A text that every request has for which `isOwn` can be true, in any encoding of the body. Requests without it are not parsed. Undefined: all are
+   * parsed.
+   */
   readonly mark?: Buffer
   readonly isOwn: (read: Reader) => boolean
 }
@@ -40,7 +43,7 @@ const forges: Readonly<Record<EventPlace['channel'], Forge>> = {
   // https://docs.gitlab.com/user/project/integrations/webhook_events/
   gitlab: {
     findRecipient(read) {
-      // a reply to an internal note would be a note for everybody
+      // a reply to an internal note would be a public note
       if (read('event_type') === 'confidential_note') return undefined
       const project = read('project.path_with_namespace')
       const kind = read('object_kind')
@@ -90,7 +93,7 @@ export function readPlace({ sender, body }: Pick<Delivery, 'sender' | 'body'>): 
   return { channel, to: findRecipient(read), commit: findCommit(read) }
 }
 
-/** Whether the request is about a comment that a channel of Hookloom posted, also without a proof: an agent must not wake itself without end. */
+/** Whether the request is about a comment that a channel of Hookloom posted, even without a proof: an agent must not wake itself without end. */
 export function isAboutOwnComment({ sender, body }: Pick<Delivery, 'sender' | 'body'>): boolean {
   const channel = findForge(sender)
   if (channel === undefined) return false

@@ -32,7 +32,7 @@ export type Hook = {
   /** The first mapping that is open to the delivery and whose conditions are all true. */
   readonly find: HookMappings<CompiledMapping>['find']
   readonly tokenless: TokenlessRules
-  /** Of the runs of the built-in hook `agent`. */
+  /** The flow of the runs of the built-in hook `agent`. */
   readonly agentFlow?: CompiledFlow | undefined
 }
 
@@ -147,7 +147,7 @@ function isProved(identity: Identity, signedFor: readonly string[]): boolean {
   return signedFor.some((proof) => identity.isOpenedBy(proof))
 }
 
-/** The first mapping that the credentials of a delivery open and whose conditions are true, and why those before it do not take it. */
+/** The first mapping that the credentials of a delivery open and whose conditions are true, and why the mappings before it do not take it. */
 export function findMapping(hook: Hook, delivery: Delivery): ReturnType<Hook['find']> {
   return hook.find(delivery, (mapping) => findClosure(mapping, delivery.admitted))
 }

@@ -49,7 +49,7 @@ type Rule<T> = {
   mapping: T
   path: string | undefined
   conditions: readonly Condition[]
-  /** The conditions of `flow.cancelOn`: the mapping also takes what they match. */
+  /** The conditions of `flow.cancelOn`: the mapping also takes the deliveries that they match. */
   cancels: readonly Condition[] | undefined
   hit: TraceEntry
 }
@@ -143,7 +143,7 @@ export function compileCancelTest(mapping: Routable): (delivery: MatchInput) => 
   return (delivery) => conditions !== undefined && findMiss(conditions, delivery) === undefined
 }
 
-/** The conditions, and what is true of a delivery that they take. */
+/** The conditions, and the reasons why a delivery meets them. */
 function compileConditions(id: string, match: Alternative): { conditions: Condition[]; reasons: string[] } {
   const conditions: Condition[] = []
   const reasons: string[] = []
@@ -166,7 +166,7 @@ function compileConditions(id: string, match: Alternative): { conditions: Condit
   return { conditions, reasons }
 }
 
-/** True if all conditions of at least one alternative are. */
+/** A condition that is true if all conditions of at least one alternative are. */
 function compileAlternatives(alternatives: readonly (readonly Condition[])[]): Condition {
   return (delivery) => {
     const misses: string[] = []

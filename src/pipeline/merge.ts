@@ -32,7 +32,7 @@ const results = { agent: AgentResult, wake: WakeResult, deliver: DeliverResult }
 const actionKinds = ['agent', 'wake', 'deliver'] as const satisfies readonly Action['kind'][]
 
 /**
- * A draft whose recipient is a list of channels with recipients: for a message, as a draft for each of them; for an agent, as one draft whose run
+ * A draft whose recipient is a list of channels with recipients: for a message, as one draft for each recipient; for an agent, as one draft whose run
  * delivers its reply to all of them.
  */
 export function splitTargets(draft: ActionDraft): ActionDraft[] {

@@ -2,7 +2,7 @@
 import type { JsonValue } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 
-/** Names and array indexes from the root down. A number indexes arrays only; -1 is an index that no array has. */
+/** Names and array indexes, from the root down. A number is only an index of an array; -1 is an index that no array has. */
 export type Path = readonly (string | number)[]
 
 /** Makes the Problem for a fault at an index of the expression. */
@@ -14,7 +14,7 @@ const name = /[^.[\]]+/y
 
 /**
  * Parses `messages[0].subject`, `[0].event` or `items.0`. A name has any characters except `.`, `[` and `]`, and no spaces around it.
- * Throws `config-invalid` with the column, what was expected and what was found, or what `createFault` makes.
+ * Throws `config-invalid` with the column, what was expected and what was found, or the Problem that `createFault` makes.
  */
 export function parsePath(expression: string, createFault: PathFault = createPathFault(expression)): Path {
   const segments: (string | number)[] = []

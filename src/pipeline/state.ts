@@ -1,13 +1,13 @@
-// What the transform of one decision reads from the memory of its module, and what it sets there. Nothing is stored here: the changes are
+// The values that the transform of one decision reads from the memory of its module, and those that it sets. Nothing is stored here: the changes are
 // part of the decision, and are stored with it.
 import type { StateWrite, TransformCall } from '../model/transform.ts'
 
-/** `stored`: what the store has, with its time; it shows later whether the value has changed. `json`: undefined if there is no value. */
+/** `stored`: the stored text, with its time; it shows later whether the value has changed. `json`: undefined if there is no value. */
 type StateRead = { readonly stored: string | undefined; readonly json: string | undefined }
 export type StateReader = (name: StateName) => Promise<StateRead>
 export type StateName = { readonly module: string; readonly key: string }
 
-/** `json`: null deletes the value. `read`: what the decision is based on; undefined if the code set the key without reading it. */
+/** `json`: null deletes the value. `read`: the stored text that the decision is based on; undefined if the code set the key without reading it. */
 export type StateChange = StateName & {
   readonly json: string | null
   readonly forMs: number
@@ -16,7 +16,7 @@ export type StateChange = StateName & {
 
 /** The memory of a module during one decision, which may call the code once for each item of the delivery. */
 export type DecisionState = {
-  /** For the next call. Absent while the memory is known to be empty. */
+  /** Reads for the next call. Absent while the memory is known to be empty. */
   readState(): TransformCall['readState']
   /** What a call set. The next call sees it. */
   add(writes: readonly StateWrite[]): void

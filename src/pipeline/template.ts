@@ -37,7 +37,7 @@ type Read = (scope: TemplateScope) => JsonValue | undefined
  * Compiles `Opened by {{sender.login | default: "somebody"}}: {{issue.title | truncate: 80}}`.
  *
  * - `payload.x`, `headers.<name>` (any case), `query.<name>`, and alone `payload` (all of it, as JSON), `path`, `source`,
- *   `event`, `now`. Any other path is read in the payload, `event.type` too; payload fields with one of those names are
+ *   `event`, `now`. Any other path is read in the payload, including `event.type`; payload fields with one of those names are
  *   `payload.event` and so on. For a text or XML body, `body` is the text. `headers` and `query` need a name: templates never print all of
  *   them.
  * - Missing and null values are empty. Strings stay the same. Numbers, booleans, objects and arrays become JSON.

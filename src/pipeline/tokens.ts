@@ -48,8 +48,8 @@ export function createTokenSet(tokens: readonly Token[]): TokenSet {
 }
 
 /**
- * The tokens of a configuration. The first of two hook tokens also sees what the second one started: it is the successor. The second may be
- * the reason for the change, so it sees nothing of the first.
+ * The tokens of a configuration. The first of two hook tokens is the successor: it also sees the runs that the second one started. The second may
+ * have leaked, so it sees no runs of the first.
  */
 export function listConfigTokens(hookTokens: readonly string[], scoped: TokensConfig): Token[] {
   const ids = hookTokens.map(toTokenId)

@@ -10,7 +10,7 @@ export type FileCoverage = {
   readonly file: string
   readonly lines: number
   readonly covered: number
-  /** Code that none of the fixtures runs, and no kept request either. */
+  /** Code that neither a fixture nor a kept request runs. */
   readonly unreached: readonly CodePlace[]
   /** Code that only kept requests run. */
   readonly onlyKept: readonly CodePlace[]
@@ -80,7 +80,7 @@ function isOwn(file: string): boolean {
   return !/^(entry|builtin|hookloom):/.test(file) && !/(^|\/)node_modules\//.test(file)
 }
 
-/** In the order of the bundle. Pieces with no name or number, such as a brace, are left out. */
+/** The pieces in the order of the bundle. Pieces with no name or number, such as a brace, are left out. */
 function readPieces(code: string, map: SourceMap, toState: (offset: number) => State): Piece[] {
   const pieces: Piece[] = []
   let offset = 0

@@ -7,7 +7,6 @@ import { Problem } from '../model/problem.ts'
 /** A path below the transforms root, relative to the config directory. */
 const ofConfigDir = /^(\.\/+)*hooks\/+transforms(\/+|$)/
 
-/** The file extensions of modules. */
 export const moduleExtensions = ['.ts', '.mts', '.js', '.mjs', '.cjs'] as const
 
 /** True for a path below the directory. Both are real paths. `hooks/transforms-evil` is not inside `hooks/transforms`. */

@@ -21,18 +21,18 @@ const auditOutcomes = ['begun', 'done', 'refused', 'failed'] as const
 export const AuditFields = object({
   /** 1, 2, 3 and so on, without a gap. */
   number: z.int().positive(),
-  /** By the clock of the store, in ISO 8601. */
+  /** The time by the clock of the store, in ISO 8601. */
   at: string(),
   /** The gateway that wrote it; null for a command. */
   gateway: string().nullable(),
   by: object({ kind: z.enum(actorKinds), name: string() }),
   act: string(),
-  /** Such as the id of a delivery, the name of a token, or what was paused. */
+  /** The target of the act, such as the id of a delivery, the name of a token, or what was paused. */
   target: string().nullable(),
-  /** What else was asked for. Never a payload, and never a secret. */
+  /** Further details of the act. Never a payload, and never a secret. */
   details: z.record(string(), string()),
   outcome: z.enum(auditOutcomes),
-  /** Why it was refused, or failed. */
+  /** Why the act was refused, or failed. */
   reason: string().nullable(),
   began: z.int().nullable(),
   /** The hash of the entry before it; null for number 1. */

@@ -126,7 +126,7 @@ export const TriedFields = z.object({
 })
 export type TriedFields = z.infer<typeof TriedFields>
 
-/** What a template and conditions that are not saved make of kept requests, the newest first. */
+/** The results of an unsaved template and unsaved conditions on kept requests, the newest first. */
 export const TriedDraft = z.object({
   tried: list(
     z.object({

@@ -14,7 +14,10 @@ export const ReplayClass = z.enum([
 ])
 export type ReplayClass = z.infer<typeof ReplayClass>
 
-/** A mapping whose transform has a shadow, and how their outcomes differ since one of the two changed. Of one gateway, in memory. */
+/**
+ * A mapping whose transform has a shadow, and how their outcomes differ since one of the two changed. The counts are those of one gateway, in its
+ * memory.
+ */
 export const ShadowFields = z.object({
   mappingId: z.string(),
   module: z.string(),

@@ -190,7 +190,7 @@ export function listChannelNames({ channels }: Config): readonly string[] {
   return [...sections, ...Object.keys(channels.own).map((name) => `own:${name}`)]
 }
 
-/** Whether no channel has a section and the console was not chosen either. Then replies cannot be delivered. */
+/** Whether no channel has a section, and the console was not chosen. Then replies cannot be delivered. */
 export function hasNoChannel(config: Config): boolean {
   const { default: route } = config.channels
   return listChannelNames(config).length === 0 && (route === undefined || route.channel === 'last')

@@ -71,7 +71,7 @@ const agentKeys = {
     .describe('Names in `limits` that every run of the agent needs, besides those of its flow. Heartbeats need none.'),
 }
 
-/** 0: no limit. */
+/** The maximum number of turns in an hour. 0: no limit. */
 const MaxTurnsPerHour = z.int().nonnegative().max(100_000)
 
 const AgentConfig = z.strictObject({

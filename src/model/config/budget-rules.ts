@@ -88,7 +88,7 @@ function findFault({ name, budget, limits }: Limited, model: ReturnType<typeof f
   )
 }
 
-/** Agents whose runner does not say in advance, or at all, what a turn uses. */
+/** Agents whose runner does not report the usage of a turn in advance, or at all. */
 export function findBudgetWarnings(config: Config): ConfigIssue[] {
   const { agents, budgets, runners } = config
   const named = [agents.defaults, ...agents.list, ...config.hooks.mappings]

@@ -67,7 +67,7 @@ const fields = {
     .describe('The maximum number of turns in a period. A turn beyond it is recorded as skipped.'),
 } as const
 
-/** As written in a mapping. Templates are rendered once, when the request is accepted. */
+/** The section as written in a mapping. Templates are rendered once, when the request is accepted. */
 export const Flow = z.strictObject({
   ...fields,
   cancelOn: Alternative.optional().describe(
@@ -76,7 +76,7 @@ export const Flow = z.strictObject({
 })
 export type Flow = z.infer<typeof Flow>
 
-/** As a transform returns it, and for the built-in hook `agent`, whose callers name what they cancel. */
+/** The section as a transform returns it, and as it is configured for the built-in hook `agent`, whose callers name what they cancel. */
 export const ReturnedFlow = z.strictObject(fields)
 export type FlowResult = z.input<typeof ReturnedFlow>
 
@@ -108,11 +108,11 @@ export type FlowSettings = Pick<Flow, 'onNew' | 'perKey' | 'total' | 'limits' | 
   readonly delayMs: number
   readonly maxDelayMs: number
   readonly headStartMs: number
-  /** `name`: what counts together. */
+  /** `name`: turns with the same name count together. */
   readonly rate?: { readonly name: string; readonly limit: number; readonly periodMs: number } | undefined
 }
 
-/** The flow of one action. `ring`: the mapping, by the name of its identity. */
+/** The flow of one action. `ring`: the name of the mapping in the store. */
 export type PlannedFlow = {
   readonly ring: string
   readonly key: string

@@ -18,7 +18,7 @@ export const keyRules = z.registry<KeyRules>()
 export const SessionMode = z.enum(['isolated', 'persistent'])
 export type SessionMode = z.infer<typeof SessionMode>
 
-/** The comparison ignores case, so two words must not differ in case only. */
+/** The comparison ignores case, so two words must not differ only in case. */
 const Verdicts = z
   .array(
     z

@@ -1,4 +1,4 @@
-// Reports parts of a mapping that can never take effect: a condition that no request fulfils, or a key that its action does not use.
+// Reports the parts of a mapping that can never have an effect: a condition that no request fulfils, or a key that its action does not use.
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'

@@ -1,6 +1,6 @@
 // Keys of OpenClaw configurations that do not exist here, each with its counterpart, for people who move from OpenClaw.
 
-/** By path, with `[]` for any index and `*` for any name. Each text is the rest of a sentence that begins with the path. */
+/** The counterparts by path, with `[]` for any index and `*` for any name. Each text is the rest of a sentence that begins with the path. */
 const counterparts: Readonly<Record<string, string>> = {
   'gateway.auth': 'is gateway.token here: the token of the admin port.',
   'gateway.bind': 'is server.host here, an address such as "127.0.0.1".',

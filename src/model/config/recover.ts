@@ -1,4 +1,4 @@
-// `recover` of a mapping: which API of its sender lists what the sender tried to deliver.
+// `recover` of a mapping: the API of its sender that lists the attempted deliveries.
 import { z } from 'zod'
 import { apiUrl, httpUrl, nonBlank, pathPart, senderId } from '../values.ts'
 

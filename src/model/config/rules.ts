@@ -203,7 +203,7 @@ function findTokenFaults(
   return issues
 }
 
-/** Other machines can reach the admin port if it listens on their network, or if a proxy passes requests to one of its names on. */
+/** Other machines can reach the admin port if it listens on their network, or if a proxy forwards requests for one of its names. */
 function findAdminIssues({ server: { adminHost, adminNames }, gateway }: Config): ConfigIssue[] {
   if (gateway.token !== undefined) return []
   const need = 'needs gateway.token, because others can reach the admin port. Set the token in .env.'

@@ -53,7 +53,7 @@ export function maySend(rights: readonly string[], hook: string): boolean {
   return rights.some((right) => right.startsWith(sendPrefix) && fits(hook, right.slice(sendPrefix.length)))
 }
 
-/** `*` is any text, also with slashes. It takes one pass: the name is an attacker's. */
+/** `*` matches any text, slashes included. The match takes one pass, because an attacker chooses the name. */
 function fits(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()

@@ -8,7 +8,7 @@ import type { VerifySettings } from '../../model/config/verify.ts'
 import { readSecrets } from './keys.ts'
 import { coversNothing, readHeader, refused } from './proof.ts'
 
-/** The limit of a fetch of the built-in schemes too: the sender waits for the result. */
+/** The same limit as for a fetch of the built-in schemes: the sender waits for the result. */
 const longestMs = 5_000
 const longestReason = 300
 const longestId = 256

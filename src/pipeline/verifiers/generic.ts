@@ -11,10 +11,10 @@ const plainSchemes: readonly Scheme[] = [
   { ...unlisted, id: 'basic', kind: 'basic' },
 ]
 
-/** Names of the schemes that are not of one sender. */
+/** Names of the schemes that do not belong to one sender. */
 export const unlistedNames: readonly string[] = [genericScheme, ...plainSchemes.map(({ id }) => id)]
 
-/** The scheme of these settings, if it is not of one sender. Throws as `buildGenericScheme` does. */
+/** The scheme of these settings, if it does not belong to one sender. Throws as `buildGenericScheme` does. */
 export function findUnlistedScheme(settings: VerifySettings): Scheme | undefined {
   if (settings.scheme === genericScheme) return buildGenericScheme(settings)
   return plainSchemes.find(({ id }) => id === settings.scheme)

@@ -27,7 +27,7 @@ type Handshake = {
   readonly method: 'POST' | 'GET' | 'HEAD'
   /** True: the handshake has the proof of the scheme, and is answered only if the proof is valid. */
   readonly signed: boolean
-  /** For unsigned POSTs: whether the head may be that of a handshake. */
+  /** Only for unsigned POSTs: whether the head may belong to a handshake. */
   readonly isHandshakeHead?: (head: RequestHead) => boolean
   readonly answer: (request: VerifyRequest, tools: HandshakeTools) => HandshakeResult | Promise<HandshakeResult>
 }
@@ -38,7 +38,7 @@ export function isHandshakeDue(handshake: Handshake, request: VerifyRequest, con
   return handshake.isHandshakeHead === undefined || handshake.isHandshakeHead(request)
 }
 
-/** No characters with a meaning in HTML, and a limited length. */
+/** A text of limited length, without characters that have a meaning in HTML. */
 const plain = /^[\w .:;,~+/=@!*|-]{1,1024}$/
 
 /** The text if it may be sent back to the sender; otherwise undefined. */
@@ -54,7 +54,7 @@ function answerText(word: unknown): HandshakeResult {
   return body === undefined ? undefined : { status: 200, headers: asText, body }
 }
 
-/** Undefined unless all values are numbers or texts that may be sent back. */
+/** The fields as an answer; undefined unless all values are numbers or texts that may be sent back. */
 function answerJson(fields: Record<string, unknown>): HandshakeResult {
   const isPlain = (word: unknown): boolean => typeof word === 'number' || toEcho(word) !== undefined
   if (!Object.values(fields).every(isPlain)) return undefined

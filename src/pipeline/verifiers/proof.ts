@@ -20,7 +20,7 @@ export type ProofTools = {
   readonly now: () => number
 }
 
-/** For a proof that is only a secret, or that does not cover the event. */
+/** The coverage of a proof that is only a secret, or that does not cover the event. */
 export const coversNothing: Coverage = { id: false, body: false }
 
 export const proven: Verified = { ok: true }
@@ -84,7 +84,7 @@ export function findTimeFault(
   return toleranceSeconds === undefined ? undefined : findClockFault(time, now, toleranceSeconds)
 }
 
-/** Milliseconds since the epoch. Undefined if the whole text is not a time, such as `1614265330abc`. */
+/** The time of a text in milliseconds since the epoch. Undefined if the whole text is not a time, such as `1614265330abc`. */
 function parseTimestamp(text: string, unit: TimestampUnit): number | undefined {
   if (unit === 's') return /^\d{1,11}$/.test(text) ? Number(text) * 1000 : undefined
   if (unit === 'ms') return /^\d{1,14}$/.test(text) ? Number(text) : undefined
@@ -113,7 +113,7 @@ export function isDigest(presented: string, digest: string, encoding: DigestEnco
   return bytes.length === digest.length && timingSafeEqual(bytes, Buffer.from(digest))
 }
 
-/** Whether a text is one of the secrets. The time depends neither on the secrets and their lengths, nor on which of them it is. */
+/** Whether a text is one of the secrets. The time depends neither on the secrets and their lengths, nor on which secret it is. */
 export function createSecretSet(secrets: readonly string[]): (presented: string) => boolean {
   const known = secrets.map(toDigest)
   return (presented) => {

@@ -7,7 +7,7 @@ export type Syntax =
   | { readonly prefix: string }
   | {
       readonly separator: ',' | ';' | ' '
-      /** Between the name of an entry and its value. */
+      /** The character between the name of an entry and its value. */
       readonly joint: '=' | ','
       /** The name of the entries that count. Entries of weaker or newer algorithms are ignored. */
       readonly field: string
@@ -41,7 +41,7 @@ type Common = {
   readonly acceptsEmpty?: true
   /** Further headers with a secret, in addition to those of the proof. */
   readonly secretHeaders?: readonly string[]
-  /** The fewest bytes of its secret, if the secrets of the sender are shorter than `minSecretBytes`. */
+  /** The minimum length of its secret in bytes, if the secrets of the sender are shorter than `minSecretBytes`. */
   readonly minSecretBytes?: number
   /** Set for each proof that expires: its window must not refuse a request that the sender still repeats. */
   readonly retries?: Retries
@@ -54,7 +54,7 @@ type Common = {
 
 /**
  * The sender signs no delivery id, so the signed text with its time is the id: a captured request counts once for as long as deliveries
- * are remembered, and not only until its time expires. Not for a time in seconds next to bodies that can be equal.
+ * are remembered, and not only until its time expires. Not set if the time is in whole seconds and two bodies can be equal.
  */
 type TextIsId = true
 
@@ -72,7 +72,7 @@ export type HmacScheme = Common & {
   /** The header with the value of {id}. */
   readonly idHeader?: string
   readonly timestamp?: TimestampPlace
-  /** Every row with a timestamp has one. */
+  /** How far the signed time may be from now. Every row with a timestamp has one. */
   readonly toleranceSeconds?: number
   readonly secretEncoding?: SecretEncoding
   readonly secretPrefix?: string
@@ -87,7 +87,7 @@ export type HmacScheme = Common & {
 
 export type TokenScheme = Common & {
   readonly kind: 'token'
-  /** Undefined if the operator names it. In `authorization`, the word Bearer before the token is optional. */
+  /** The name of the header; undefined if the operator names it. In `authorization`, the word Bearer before the token is optional. */
   readonly header: string | undefined
 }
 

@@ -23,7 +23,7 @@ export type Signature =
     }
   | { readonly kind: 'fields'; readonly header: string }
 
-/** For people. `config`: what to paste into the configuration. */
+/** A hint for people. `config`: what to paste into the configuration. */
 export type SignatureHint = { readonly why: string; readonly next: string; readonly config: string | null }
 
 /** A stranger sends the headers, so few and short ones are read. */
@@ -31,7 +31,7 @@ const mostHeaders = 60
 const longestName = 64
 const longestValue = 512
 
-/** Their names or values look like a signature, but they are none, or not the one of a webhook. */
+/** Headers whose name or value looks like a signature, but which contain none, or not that of a webhook. */
 const otherHeaders =
   /^(cookie|digest|content-|repr-|want-|etag|if-|sec-|proxy-|x-amz-content-|x-forwarded-|traceparent)/
 const signatureName = /sign|hmac|hash|digest|sha\d|(^|-)sig(-|$)/
@@ -148,7 +148,7 @@ function renderObject(object: object): string {
 const describeTime = ({ header, unit }: TimeHeader) =>
   `If the sender signs the time in ${header} too, add what its documentation says to "verify", such as "template": "{timestamp}.{body}", "timestamp": { "header": ${JSON.stringify(header)}, "unit": "${unit}" }.`
 
-/** Undefined if no scheme of the sender works with a secret alone. */
+/** The `verify` section for this signature; undefined if no scheme of the sender works with a secret alone. */
 function chooseVerify(signature: Exclude<Signature, { kind: 'fields' }>, secret: string): VerifyInput | undefined {
   if (signature.kind === 'hmac') {
     const { header, prefix, algorithm, encoding } = signature

@@ -73,7 +73,7 @@ export function collectSignedPieces(
   return pieces
 }
 
-/** The delivery id of a scheme that signs none. Of the text, because another signature of the same text can be valid too. */
+/** The delivery id of a scheme that signs none. It is made from the text, because another signature of the same text can be valid too. */
 export function toTextId(pieces: readonly (string | Uint8Array)[]): string {
   const hash = createHash('sha256')
   for (const piece of pieces) hash.update(piece)

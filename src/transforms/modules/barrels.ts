@@ -1,4 +1,4 @@
-// Trims barrels: of a package file with hundreds of re-exports, only those are built that the module imports. Otherwise esbuild reads the
+// Trims barrels: of a package file with hundreds of re-exports, builds only those that the module imports. Otherwise esbuild reads the
 // whole package at each save. Only files that contain nothing but re-exports, in packages that declare `"sideEffects": false`, are trimmed,
 // because a full build drops the unused re-exports too.
 import { dirname, join } from 'node:path'
@@ -21,7 +21,7 @@ export type Trim = {
   isUsable(metafile: Metafile, inputs: readonly BuildInput[]): boolean
 }
 
-/** Keeps what the builds of one module learn for the next build. */
+/** Keeps the results of the builds of one module for the next build. */
 export type Trimmer = {
   learn(metafile: Metafile, inputs: readonly BuildInput[]): void
   /** Resolves with undefined if nothing can be left out. Never rejects. */
@@ -142,7 +142,7 @@ function listImportedNames({ specifiers }: Barrel, sources: readonly OwnSource[]
         'gm',
       )
       const found = [...code.matchAll(form)]
-      // anything else is a namespace, a star, `import()` or `require`
+      // any other import is a namespace, a star, `import()` or `require`
       if (found.length !== code.split(quoted).length - 1) return undefined
       for (const [, standard, list] of found) {
         if (standard !== undefined) names.add('default')

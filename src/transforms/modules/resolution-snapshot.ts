@@ -1,5 +1,5 @@
 // The resolution of an import also depends on files that are not read, such as a `mode.ts` next to a `mode.js`, or a package in a nearer
-// folder. A snapshot records what a build found at the places where it looked, so that a later check can compare it.
+// folder. A snapshot records the files and folders that a build found where it looked, so that a later check can compare it.
 import { statSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'

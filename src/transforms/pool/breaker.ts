@@ -17,7 +17,7 @@ type State = {
   strikes: number[]
   /** Undefined while the breaker is closed. */
   openUntil: number | undefined
-  /** True while the one call of a half-open breaker runs. */
+  /** True while the single call of a half-open breaker runs. */
   isTrying: boolean
   timer: NodeJS.Timeout | undefined
 }
@@ -33,15 +33,15 @@ type Breakers = {
   admit(code: Versioned): BreakerVerdict
   /** Reports the end of an admitted call. `stopped`: its worker was terminated because of it. */
   recordEnd(code: Versioned, call: { stopped: boolean; isTrial: boolean }): void
-  /** The same version was saved again. */
+  /** Call it when the same version was saved again. */
   reset(code: Versioned): void
   close(): void
 }
 
 type BreakerEvents = {
-  /** The minute is over: the next call is a trial. */
+  /** Called when the minute is over: the next call is a trial. */
   onHalfOpen(module: string): void
-  /** The trial call ended by itself: the breaker is closed. */
+  /** Called when the trial call ended by itself, which closes the breaker. */
   onRecovered(module: string): void
 }
 
@@ -58,7 +58,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     state.isTrying = false
     state.timer = setTimeout(onHalfOpen, minuteMs, module).unref()
   }
-  /** False for a version that has been replaced. */
+  /** Whether the version is the newest one that was called: false if it has been replaced. */
   const isNewest = ({ module, version }: Versioned) => {
     const known = newest.get(module) ?? version
     if (version > known) forget(module)

@@ -5,7 +5,7 @@ import { stateIndex } from '../worker/messages.ts'
 import type { BundlePost, ToWorker } from '../worker/messages.ts'
 import { toBatchMessage } from './batch.ts'
 
-/** One call. */
+/** A call of a transform. */
 export type Task = {
   readonly bundle: BundlePost
   readonly export: string | undefined

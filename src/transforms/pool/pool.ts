@@ -117,7 +117,7 @@ export function createPool(options: {
       if ([...lifecycle.serving].some(isFree)) for (const task of thread.recall()) dispatch(task)
     },
     onStalled: (thread) => {
-      // the call may block the thread for long, so the gateway and the other threads get priority
+      // the call may block the thread for long, so the thread gets a lower priority than the gateway and the other threads
       thread.lower()
       for (const task of thread.recall()) dispatch(task)
     },

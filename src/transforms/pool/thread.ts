@@ -129,7 +129,7 @@ export function createThread({
     events.onGone(thread, why)
   }
 
-  /** Code in the thread that gets access to this port may post anything. That must cost only the thread, not the gateway. */
+  /** Code in the thread that gets access to this port may post anything. Such a message may end only the thread, not the gateway. */
   function receive(message: FromWorker): void {
     if (state.kind === 'ended') return
     try {

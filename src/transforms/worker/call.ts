@@ -99,7 +99,7 @@ export function startCall(
   }
 }
 
-/** What a call leaves besides its result. */
+/** The effects of a call besides its result. */
 type Ending = { readonly log: readonly string[]; readonly takeWrites: () => readonly StateWrite[] }
 
 const noWrites: readonly StateWrite[] = []

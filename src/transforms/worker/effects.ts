@@ -1,8 +1,9 @@
-// Takes from this thread what changes anything outside of it: the network, other processes and threads, and writes to files. Code that only
-// computes, and code that reads files, does not notice it. This catches what an author forgot; it is no sandbox for hostile code.
+// Removes from this thread all functions that change anything outside of it: the network, other processes and threads, and writes to files.
+// Code that only computes, and code that reads files, does not notice it. This catches the mistakes of an author; it is no sandbox for hostile
+// code.
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
-/** What a list below leaves out is blocked, so that a new function of Node is blocked too. */
+/** Functions that no list below contains are blocked, so that a new function of Node is blocked too. */
 const readersOfFiles = new Set(
   (
     'access close exists fstat glob lstat opendir read readdir readFile readlink readv realpath stat statfs openAsBlob ' +
@@ -23,7 +24,7 @@ const blockedFunctions: Readonly<Record<string, readonly string[]>> = {
   worker_threads: ['BroadcastChannel', 'Worker'],
 }
 
-/** Every connection of Node, also of `fetch`, TLS and HTTP/2, is made by these methods. */
+/** Every connection of Node, including those of `fetch`, TLS and HTTP/2, is made by these methods. */
 const blockedMethods: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   net: { Socket: ['connect'], Server: ['listen'] },
   dgram: { Socket: ['bind', 'connect', 'send', 'sendto', 'addMembership'] },
@@ -73,7 +74,7 @@ function blockFiles(found: object | undefined, label: string): void {
   for (const name of ['open', 'openSync']) {
     const open: unknown = Reflect.get(found ?? {}, name)
     if (found === undefined || typeof open !== 'function') continue
-    // the handle of `fs/promises` has methods that change files, also if it only reads
+    // the handle of `fs/promises` has methods that change files, even if the file is open only for reading
     if (label === 'fs/promises') block(found, name, `${label}.${name}`)
     else replace(found, name, buildReadOnlyOpen(open, `${label}.${name}`))
   }
@@ -95,7 +96,7 @@ function blockAll(found: object | undefined, label: string, isLeft: (key: string
     if (found !== undefined && typeof value === 'function' && !isLeft(key)) block(found, key, `${label}.${key}`)
 }
 
-/** The replacement throws, also if it is called as a constructor. */
+/** The replacement throws, even when it is called as a constructor. */
 function block(owner: object, name: string, label: string): void {
   replace(owner, name, function blocked() {
     throw buildError(label)

@@ -178,7 +178,7 @@ export function createIntrinsics(): Intrinsics {
   }
 }
 
-/** Undefined if a global is gone, or was replaced by a getter that throws. */
+/** The values of the checked globals; undefined if a global is gone, or was replaced by a getter that throws. */
 function tryRead(): unknown[] | undefined {
   try {
     return readAll()

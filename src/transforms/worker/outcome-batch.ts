@@ -11,7 +11,7 @@ type OutcomeBatch = {
   add(seq: number, outcome: CallOutcome): void
   /** The call did not begin, and will not begin in this thread. */
   addUnrun(seq: number): void
-  /** A batch of calls begins. Outcomes wait for `flush` or `flushIfDue`. */
+  /** Call it when a batch of calls begins. From then on, outcomes wait for `flush` or `flushIfDue`. */
   startBatch(): void
   /** Sends the outcomes if the first one has waited long enough. */
   flushIfDue(): void

@@ -46,7 +46,7 @@ export function createServing({
   calls: AsyncLocalStorage<OpenCall>
   intrinsics: Intrinsics
   memory: { isOver(): boolean }
-  /** Undefined: nothing is measured. Calls must come one at a time to be told apart. */
+  /** Undefined: nothing is measured. Calls must come one at a time so that they can be distinguished. */
   coverage: CoverageProbe | undefined
 }): Serving {
   const bundles = createLoadedBundles(intrinsics)
@@ -76,7 +76,7 @@ export function createServing({
     if (memory.isOver()) leave({ why: 'memory', what: '', seq: undefined, bundle: undefined })
   }
 
-  /** True if the shared globals did not change. */
+  /** Returns true if the shared globals did not change. */
   function checkGlobals(call?: OpenCall): boolean {
     const what = isLeaving ? undefined : intrinsics.changed()
     if (what !== undefined) leave({ why: 'globals', what, seq: call?.seq, bundle: call?.bundle })
