@@ -74,7 +74,7 @@ export type HookloomOptions = {
   readonly version?: string
   /** How long the duties of a gateway that died wait for another one. Tests shorten it. */
   readonly leaseTimes?: LeaseTimes
-  /** Called when the payloads of a hook taught something. */
+  /** Called when the stored shapes of a hook's payloads have changed. */
   readonly onLearnt?: ((hook: string) => void) | undefined
   /** Prints the replies of the console channel. Default: on standard output. */
   readonly write?: EffectsOptions['write']
@@ -228,7 +228,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.switchedOff })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
-  // 4. What follows a new generation, and a module that may be called again.
+  // 4. What happens after a new generation is live, and after a module may be called again.
   live.onSwap(createMappingWarner({ dir, store, log }))
   runtime.onRetry((module) => void drain.drain([module], { again: true }))
   live.onSwap((next, { retryable, retired }) => {

@@ -1,7 +1,7 @@
-// HTTP messages from other programs: reads bodies up to a limit, and how long the sender asks us to wait.
+// HTTP messages from other programs: reads bodies up to a limit, and the time that a server asks us to wait.
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** Undefined for a body over the limit; the rest of it is not read. Throws if the connection breaks. */
+/** The body, or undefined if it is over the limit; the rest of it is then not read. Throws if the connection breaks. */
 export async function readLimitedBody(
   body: AsyncIterable<Uint8Array> | null,
   maxBytes: number,
@@ -33,7 +33,7 @@ export function readRetryAfterMs(headers: Headers, now: number = Date.now()): nu
   return Math.max(0, until - (Number.isNaN(written) ? now : written))
 }
 
-/** GitHub asks for a minute if no header says how long. */
+/** GitHub's documentation says to wait a minute if no header says how long. */
 const unsaidLimitMs = 60_000
 
 /**
@@ -102,7 +102,7 @@ function parseOriginHost(origin: string): string | undefined {
   return /^https?:\/\/([^/?#@,\s]+?)(?::(?:80|443))?$/i.exec(origin)?.[1]?.toLowerCase()
 }
 
-/** The URL of a local server by an address that can be called: 0.0.0.0 and :: are addresses to listen on. */
+/** The URL of a local server, with an address that can be called: 0.0.0.0 and :: are only addresses to listen on. */
 export function toCallableUrl(url: string): string {
   return url.replace(/^http:\/\/0\.0\.0\.0(?=[:/])/, 'http://127.0.0.1').replace('http://[::]', 'http://[::1]')
 }

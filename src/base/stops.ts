@@ -4,9 +4,9 @@ import { attemptWithin } from './time.ts'
 export type Stops = {
   /** `part`: its name in a log line. */
   add(part: string, stop: () => unknown, limits?: { limitMs?: number }): void
-  /** The time for all parts together. Without it, each part has its own limit only. */
+  /** The time for all parts together. Without it, only the limit of each part applies. */
   within(totalMs: number): void
-  /** Never rejects. A part that throws or exceeds its limit is logged, and the stop goes on. */
+  /** Never rejects. A part that throws or exceeds its limit is logged, and the stop continues. */
   run(): Promise<void>
 }
 

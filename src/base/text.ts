@@ -68,7 +68,7 @@ export function toPrintable(text: string): string {
   return replaceUnseen(text.replaceAll('\r\n', '\n'), toControlPicture)
 }
 
-/** `toPrintable` on one line. */
+/** Like `toPrintable`, but on one line. */
 export function toPrintableLine(text: string): string {
   return toPrintable(text).replace(/\s+/g, ' ').trim()
 }

@@ -44,7 +44,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     )
   }
   const files = renderFiles(kind, facts)
-  // a run before the directory got its user wrote files for root, which nobody has edited since
+  // an earlier run, before the directory had its user, may have written files for root; if they are unedited, they can be replaced
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
   const findOther = (file: string) => {
     const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined

@@ -14,7 +14,7 @@ export type AuditOptions = {
   readonly verify?: true
 }
 
-/** The newest entries, the newest last; with `verify`, 1 if an entry does not fit. */
+/** Prints the newest entries, the newest last. With `verify`, the exit code is 1 if an entry does not fit. */
 export async function audit(context: Context, { verify, ...query }: AuditOptions): Promise<number> {
   if (verify === true) return verifyAudit(context)
   const rows = await readStore(context, [], (store) => store.auditLog(query))
@@ -51,7 +51,7 @@ type Checked = {
   readonly broken: { readonly number: number; readonly why: string } | undefined
 }
 
-/** Up to the first entry that does not fit. */
+/** Checks the entries up to the first one that does not fit. */
 async function check(store: StoreReader): Promise<Checked> {
   const checkNext = createChainCheck()
   let first: AuditRow | undefined

@@ -21,7 +21,7 @@ import { type Context, withProgress } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
 import { cutLine, formatTime } from './terminal/print.ts'
 
-/** A save with the outcome of the delivery in two runs. */
+/** A save whose outcome of the delivery is the same in two runs. */
 type Looked = { readonly generation: Generation; readonly outcomes: readonly [Outcome, Outcome] }
 
 type Found = { readonly before: Save; readonly save: Save; readonly compared: Compared }
@@ -132,7 +132,7 @@ async function readKeptDelivery(context: Context, given: string): Promise<KeptDe
 
 type Result = {
   readonly found: Found | undefined
-  /** Whether the save is remembered that was live when the delivery came. */
+  /** Whether the save that was live when the delivery came is remembered. */
   readonly isWhole: boolean
   readonly since: number
   readonly looked: number

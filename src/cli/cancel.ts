@@ -1,4 +1,4 @@
-// Ends runs that wait or run: one by its id, those of a delivery, or all of a key.
+// Ends runs that wait or run: one by its id, those of a delivery, or those of a key.
 import { z } from 'zod'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'

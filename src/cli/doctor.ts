@@ -120,7 +120,7 @@ function describeFullSlots(most: number, since: string): string {
   return `${slots} been full since ${formatTime(Date.parse(since))} (agents.defaults.maxConcurrent is ${most}), so further runs wait. ${next}`
 }
 
-/** For a gateway without a token, which shows no details. */
+/** The result for a gateway without a token, which shows no details. */
 function describeReadiness(
   where: string,
   { ok, degraded, configuration, modules }: z.infer<typeof Outline>,

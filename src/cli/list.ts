@@ -108,7 +108,7 @@ function describeOutcome(record: DeliveryRecord, waits: Waits): string {
   return `${describeContent(record)} ${notes.length === 0 ? '' : `(${notes.join(', ')})`}`.trim()
 }
 
-/** Why the first of its queued jobs waits. */
+/** Why the first queued job of the delivery waits. */
 function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
   return jobs.flatMap(({ id }) => waits.get(id) ?? [])[0]
 }

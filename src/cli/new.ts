@@ -161,7 +161,7 @@ function addMapping(
 ): Added {
   const known = config.hooks.mappings.find(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
   if (known !== undefined) return { path: trimSlashes(known.match.path ?? name), edited: undefined, proof: undefined }
-  // a mapping of its own would take the requests without the proof that this one requires
+  // a separate mapping would take the requests without the proof that this one requires
   const index = sender === undefined ? config.hooks.mappings.findIndex((mapping) => isTransformless(mapping, name)) : -1
   if (index >= 0) {
     return {

@@ -1,4 +1,4 @@
-// Keeps runs back, lets them run again, and lists what is kept back.
+// Pauses runs, lets them run again, and lists the pauses.
 import { hostname, userInfo } from 'node:os'
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
@@ -19,7 +19,7 @@ type Pause = z.infer<typeof Pause>
 
 export type PauseOptions = { readonly until?: string; readonly reason?: string }
 
-/** Without `what`: the list. */
+/** Without `what`, prints the list. */
 export async function pause(context: Context, what: string | undefined, options: PauseOptions): Promise<number> {
   if (what === undefined) return listPauses(context, options)
   const { until, reason } = options

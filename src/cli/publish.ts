@@ -27,7 +27,7 @@ export async function publish(context: Context, { mappingId }: { mappingId: stri
 /**
  * Moves the file of the shadow to the place of the module, and removes `shadow` from hookloom.jsonc. The memory of the module, its fixtures and
  * its parked deliveries have its name, so they stay. The old code is kept in `<module>.previous`. Throws `usage-invalid` for a mapping
- * without a shadow, and `conflict` if another mapping with this module has not the same shadow.
+ * without a shadow, and `conflict` if another mapping with this module lacks this shadow.
  */
 async function publishShadow(context: Context, mappingId: string): Promise<number> {
   const { dir, env } = context

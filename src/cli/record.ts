@@ -45,7 +45,7 @@ export async function record(context: Context, { last: limit, hook, source, sinc
   return 0
 }
 
-/** The newest first. */
+/** The requests of the record, the newest first. */
 async function* readKept(context: Context, query: KeptQuery): AsyncGenerator<KeptDelivery> {
   let before: string | undefined
   for (let left = query.limit; left > 0;) {

@@ -1,4 +1,4 @@
-// Asks senders, through the running gateway, for what they could not deliver.
+// Asks senders, through the running gateway, for the deliveries that failed.
 import { z } from 'zod'
 import { describeReport } from '../deliveries/recovery/recovery.ts'
 import { exitCodes } from '../model/problem.ts'

@@ -30,7 +30,7 @@ export type ReplayOptions = {
   readonly source?: string
   readonly since?: number
   readonly from?: string
-  /** Each of these changes fails the command. `changed` is every change. */
+  /** The changes that can fail the command. `changed` means every change. */
   readonly failOn?: readonly Change[]
   readonly recording?: string
   readonly format?: 'text' | 'markdown'
@@ -65,7 +65,7 @@ function nameBase({ dir }: Context, { compared }: ReplayReportSchema): string {
   return names[compared]
 }
 
-/** A request that could not be compared fails the command too: nobody knows what becomes of it. */
+/** A request that could not be compared fails the command too: its outcome is unknown. */
 function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failOn: readonly Change[]): boolean {
   if (failOn.length === 0) return false
   const isCompared = notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)

@@ -1,4 +1,4 @@
-// Runs parked deliveries and refused requests again, or queues dead jobs again: of one delivery or of all.
+// Runs parked deliveries and refused requests again, or queues dead jobs again: those of one delivery, or all.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'

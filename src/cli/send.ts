@@ -29,7 +29,7 @@ type SendOptions = {
   what: string | undefined
   file: string | undefined
   headers: readonly string[]
-  /** Seconds to wait for the runs; undefined: it does not wait. */
+  /** The seconds to wait for the runs; undefined: the command does not wait. */
   wait: number | undefined
 }
 

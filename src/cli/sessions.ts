@@ -8,7 +8,7 @@ import { readStore } from './gateway/stored.ts'
 
 /** The limit when one key is searched in all stored sessions. */
 const maxSessions = 1_000_000
-/** Messages read of each session in a list. A session named by its key is shown whole. */
+/** The number of messages of each session that a list reads. A session that is named by its key is shown whole. */
 const maxMessages = 1_000
 const allMessages = 1_000_000
 

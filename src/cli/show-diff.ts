@@ -11,7 +11,7 @@ import type { Context } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
 import { cutLine } from './terminal/print.ts'
 
-/** Differences of two payloads that are shown. */
+/** The maximum number of differences between two payloads that are shown. */
 const maxChanges = 100
 
 /** Throws `not-found` for an unknown id. */

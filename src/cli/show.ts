@@ -100,7 +100,7 @@ function describeAnswer({ status, contentType, body }: DeliveryRecord['answer'])
   return `${status} ${contentType} ${cutLine(body, 200)}`
 }
 
-/** Characters of a reply that are shown. */
+/** The maximum number of characters of a reply that are shown. */
 const maxReplyChars = 4_000
 
 function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn: Turn | undefined }): string {

@@ -10,7 +10,7 @@ import { cutLine, formatTime, renderTable } from './terminal/print.ts'
 
 type Chosen = { readonly module: string | undefined; readonly key: string | undefined }
 
-/** Without a module: all modules. With a key: its whole value. */
+/** Without a module, lists the values of all modules. With a key, prints its whole value. */
 export async function state(context: Context, { module, key }: Chosen): Promise<number> {
   const values = await readStore(context, [], (store) => listModuleState(store, Date.now(), module))
   if (key !== undefined) return showValue(context, values, key)

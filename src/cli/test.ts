@@ -38,7 +38,7 @@ type RoundInput = {
   readonly loaded: BenchModules
   readonly modules: readonly string[]
   readonly options: TestOptions
-  /** Undefined: the coverage is not asked for. */
+  /** Undefined: no coverage is requested. */
   readonly notes: CoverageNotes | undefined
 }
 
@@ -159,7 +159,7 @@ function renderCoverage({ files, requests: { total, covered, uncovered }, shapes
   )
 }
 
-/** How many of the missing fields of an event are named. */
+/** The maximum number of missing fields of an event that are named. */
 const mostNamed = 5
 
 function describeShape({ source, event, requests, fixtures, fields, covered, missing }: CoveredShape): string {

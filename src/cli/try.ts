@@ -35,7 +35,7 @@ export async function tryTemplate(
 
 type Draft = { readonly match: JsonObject; readonly template: string }
 
-/** Each is `<place>=<value>`, or an object as in the configuration. Throws `usage-invalid`. */
+/** Reads conditions: each is `<place>=<value>`, or an object as in the configuration. Throws `usage-invalid`. */
 function readMatch(given: readonly string[]): JsonObject {
   const match: Record<string, JsonObject[string]> = {}
   for (const text of given) {

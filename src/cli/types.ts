@@ -103,7 +103,7 @@ export async function loadGeneration({ dir, env }: Pick<Context, 'dir' | 'env'>)
   return createGeneration({ config, mappings, verifiers, transforms: new Map() })
 }
 
-/** The hooks of the mappings, and those of which something was learnt. */
+/** The hooks of the mappings, and the hooks whose payloads have a learnt shape. */
 async function listHooks(context: Context, { mappings }: Generation): Promise<string[]> {
   const named = mappings.flatMap(({ match: { path } }) => path ?? [])
   const learnt = await readStore(context, [], (store) => readShapes(store))

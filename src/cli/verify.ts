@@ -79,7 +79,7 @@ type Capture = Omit<VerifyRequest, 'url'> & {
   readonly receivedAt: number | undefined
 }
 
-/** A request id is a UUID, or its beginning. */
+/** A request id is a UUID, or the beginning of one. */
 function isRequestId(word: string): boolean {
   return (word === 'last' || /^[\da-f][\da-f-]{3,35}$/.test(word)) && !existsSync(word)
 }

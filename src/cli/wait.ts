@@ -11,7 +11,7 @@ import { cutLine, indent } from './terminal/print.ts'
 
 /** Below the limits of proxies and of `callGateway`. */
 export const longestAskSeconds = 50
-/** Before the next request if the gateway does not wait: too many others do, or it stops. */
+/** The pause before the next request if the gateway answers at once, because too many requests wait or because it stops. */
 const betweenMs = 2_000
 
 const Run = z.looseObject({
@@ -52,7 +52,7 @@ export async function waitForRuns(
   return codes.includes(exitCodes.broken) ? exitCodes.broken : Math.max(exitCodes.ok, ...codes)
 }
 
-/** Another verdict than the first one of the mapping. */
+/** Another verdict than the first in the list of the mapping. */
 const otherVerdict = 1
 
 function toExitCode({ state, verdicts, verdict }: Run): number {
@@ -63,7 +63,7 @@ function toExitCode({ state, verdicts, verdict }: Run): number {
   return verdict === verdicts[0] ? exitCodes.ok : otherVerdict
 }
 
-/** The run at its end, or at `until`. Once the gateway has answered, it may restart meanwhile. */
+/** The run at its end, or at `until`. After its first answer, the gateway may restart while this waits. */
 async function askUntil(
   context: Context,
   config: Config,

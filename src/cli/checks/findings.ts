@@ -42,7 +42,7 @@ export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | und
   }
 }
 
-/** What an operator reads if `hooks.enabled` is false. */
+/** The text of the warning for `hooks.enabled: false`. */
 export const hooksAreOff = 'hooks.enabled is false: every hook answers 404. Set it to true.'
 
 export function checkWarnings({ config, files, text }: LoadedConfig): CheckFinding[] {

@@ -1,4 +1,4 @@
-// Which senders of the mappings can be asked for what they could not deliver.
+// Which senders of the mappings have an API that lists the deliveries that failed.
 import type { NamedMapping } from '../../pipeline/compile.ts'
 import { schemes } from '../../pipeline/senders.ts'
 import { outboxSenders } from '../../model/config/recover.ts'

@@ -65,7 +65,7 @@ export async function createPrettyLog(): Promise<Log> {
   return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
 }
 
-/** Without ids that the message shows, and without the delivery of a job: "hookloom show" also accepts the id of the job. */
+/** The fields without the ids that the message shows, and without the delivery of a job: "hookloom show" also accepts the id of the job. */
 function toPrintableFields(fields: object, message: string): object {
   const isShown = (value: unknown) => typeof value === 'string' && value !== '' && message.includes(value)
   const isOfJob = 'jobId' in fields && isShown(fields.jobId)

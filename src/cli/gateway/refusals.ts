@@ -24,7 +24,7 @@ const ShownRefusal = z.object({
 })
 type ShownRefusal = z.infer<typeof ShownRefusal>
 
-/** The oldest first. */
+/** The refusals, the oldest first. */
 export async function fetchRefusals(context: Context): Promise<ShownRefusal[]> {
   const answer = z.object({ refusals: z.array(ShownRefusal) })
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals

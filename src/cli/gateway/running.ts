@@ -1,4 +1,4 @@
-// Finds the gateway that runs on a config directory. Every command that reads calls it, so it loads no schema.
+// Finds the gateway that runs on a config directory. Every command that reads a store calls this file, so it loads no schema.
 import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import { toGatewayFile } from '../../model/places.ts'

@@ -27,7 +27,7 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
   }
 }
 
-/** Why jobs wait, by their ids. Empty if the configuration cannot be read, because it has the limits. */
+/** Why jobs wait, by their ids. Empty if the configuration cannot be read, because the limits are in it. */
 export async function readWaitsOf(context: Context, store: StoreReader, jobs: readonly Job[]): Promise<Waits> {
   if (!jobs.some(({ state }) => state === 'queued')) return new Map()
   const [{ loadConfig }, { readWaits }] = await Promise.all([
@@ -44,7 +44,7 @@ export async function readWaitsOf(context: Context, store: StoreReader, jobs: re
 
 export type Turn = SlotFields['turns'][number]
 
-/** By the id of the run. */
+/** The turns by the ids of their runs. */
 export type Turns = ReadonlyMap<string, Turn>
 
 /** The turns of these jobs whose runner works in the gateway of this directory. Empty if it does not answer, or runs elsewhere. */

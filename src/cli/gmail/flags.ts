@@ -39,7 +39,7 @@ export function chooseAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailCo
   throw new Problem('usage-invalid', `${found} Give it as in --account desk@example.org.`)
 }
 
-/** From the command line, else from the configuration, else derived from the other options. */
+/** The mode comes from the command line, else from the configuration, else from the other options. */
 export function chooseMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfig | undefined): GmailMode {
   return mode ?? (isWatched(gmail) ? gmail.mode : pushEndpoint === undefined ? 'pull' : 'push')
 }

@@ -62,7 +62,7 @@ export function carryKeys(section: Section, keys: readonly string[]): Fields {
   return Object.fromEntries(pairs)
 }
 
-/** Where a secret is sent. `name`: its variable here. `isTheirs`: the file names the URL that receives it. */
+/** The place of a secret. `name`: its variable here. `isTheirs`: the file names the URL to which the secret is sent. */
 type Place = { readonly name: string; readonly isTheirs?: boolean }
 
 /** The variable of a secret. Undefined if the section has none. */

@@ -7,9 +7,9 @@ import { openSection, type Section, Variable } from './notes.ts'
 
 type Row = {
   readonly to: keyof typeof channelSections
-  /** Their key, our key, and the variable that OpenClaw reads if the key is missing. */
+  /** The key of OpenClaw, the key of Hookloom, and the variable that OpenClaw reads if its key is missing. */
   readonly secret: readonly [theirs: string, ours: string, variable: string] | undefined
-  /** Their key and our key. */
+  /** The key of OpenClaw and the key of Hookloom. */
   readonly plain: readonly (readonly [theirs: string, ours: string])[]
 }
 

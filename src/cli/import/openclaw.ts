@@ -140,7 +140,7 @@ const agentKeys = ['agentId', 'sessionMode', 'channel', 'to', 'model', 'thinking
 const plainKeys = ['action', 'wakeMode', 'forEach', 'allowUnsafeExternalContent', ...agentKeys]
 const templateKeys = ['name', 'sessionKey', 'messageTemplate', 'textTemplate']
 
-/** Undefined if the mapping cannot be imported; the notes say why. A condition is never left out: the mapping would match more requests. */
+/** The mapping; undefined if it cannot be imported: the notes say why. A condition is never left out: the mapping would match more requests. */
 function convertMapping(section: Section, tools: Tools, known: Known): DraftMapping | undefined {
   const { notes } = tools
   const { path } = section

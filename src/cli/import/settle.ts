@@ -11,7 +11,7 @@ import type { Notes } from './notes.ts'
 
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
 
-/** Without one of these keys, a mapping still matches the same requests and answers the same chat. */
+/** Keys without which a mapping still matches the same requests and answers the same chat. */
 const optional = new Set([
   'id',
   'name',

@@ -15,7 +15,7 @@ import type { DraftMapping } from './draft.ts'
 import type { Notes } from './notes.ts'
 
 const maxFiles = 500
-/** Bytes. */
+/** The maximum number of bytes. */
 const maxFileBytes = 1_000_000
 
 type Source = {

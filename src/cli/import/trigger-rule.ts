@@ -62,7 +62,7 @@ function noteUnsupported({ notes }: Tools, path: ConfigPath, rest: string): unde
   return undefined
 }
 
-/** Undefined: a branch would need two proofs. */
+/** The branches in which all parts are true. Undefined: a branch would need two proofs. */
 function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | undefined {
   let joined: readonly Branch[] = [always]
   for (const part of parts) {
@@ -83,7 +83,7 @@ function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | und
 
 type Values<T> = Readonly<Record<string, readonly T[]>>
 
-/** Undefined if no value satisfies both. */
+/** Both conditions as one. Undefined if no value satisfies both. */
 function intersect<T>(one: Values<T>, other: Values<T>): Values<T> | undefined {
   const pairs = new Map(Object.entries(one))
   for (const [key, values] of Object.entries(other)) {

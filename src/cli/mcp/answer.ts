@@ -17,7 +17,7 @@ const mostChars = 40_000
 const mostTextChars = 8_000
 export const secretMark = '[secret]'
 
-/** `offset`: the answer is one long text, of which this is the first character to show. `rest`: how to see what was cut. */
+/** `offset`: the answer is one long text, of which this is the first character to show. `rest`: how to see the part that was cut. */
 type AnswerOptions = {
   readonly secrets: readonly string[]
   readonly offset?: number | undefined

@@ -10,10 +10,10 @@ import type { Context } from '../terminal/context.ts'
 export type Tool = {
   readonly name: string
   readonly description: string
-  /** False: it changes nothing, and is listed without --write too. */
+  /** False: the tool changes nothing, and is listed even without --write. */
   readonly isWriting: boolean
   readonly input: z.ZodObject
-  /** How to see what was left out of a long answer. */
+  /** How to see the part that was left out of a long answer. */
   readonly rest: string
   run(context: Context, input: Readonly<Record<string, unknown>>): Promise<unknown>
 }

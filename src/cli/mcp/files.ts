@@ -29,7 +29,7 @@ export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<stri
   return [configFile, ...names.filter(isOpen).toSorted()].slice(0, mostFiles)
 }
 
-/** Throws `usage-invalid` for a file outside, and `not-found`. */
+/** The text of a file. Throws `usage-invalid` for a file that may not be read, and `not-found`. */
 export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string): Promise<string> {
   const file = await findFile(dir, name)
   try {

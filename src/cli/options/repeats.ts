@@ -1,4 +1,4 @@
-// The commands that run again what a gateway keeps, or drop it: their options and their help.
+// The commands that run kept requests, parked deliveries and dead jobs again, or drop them: their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { Target } from '../gateway/gateway.ts'
@@ -14,7 +14,7 @@ type TargetOptions = {
   readonly dryRun?: boolean
 }
 
-/** What `retry` and `drop` take: an id, or one of the options for all of a kind. `dead` and `dryRun`: only `retry` has them. */
+/** The targets of `retry` and `drop`: an id, or the option that selects all items of one kind. `dead` and `dryRun`: only `retry` has them. */
 function addTarget(command: Command, { order = '' }: { order?: string } = {}): Command {
   return command
     .argument('[id]', idArgument)

@@ -1,4 +1,4 @@
-// The commands that run requests that came in through code that is not live: their options and their help.
+// The commands that run earlier requests through code that is not live: their options and their help.
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { maxReplays, defaultReplays } from '../../model/replay.ts'
 import type { ReplayClass } from '../../model/api/replay.ts'

@@ -1,4 +1,4 @@
-// The commands that show and change what a gateway stored: their options and their help.
+// The commands that show and change the contents of the store: their options and their help.
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import { addAccessCommands } from './access.ts'

@@ -72,7 +72,7 @@ function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
   }
 }
 
-/** A payload may have a field `request` too. A fixture has a payload in that field, and besides it only expectations. */
+/** A payload may have a field `request` too. A fixture has a payload in that field, and no other fields except expectations. */
 function findFixtureRequest(value: JsonValue): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value

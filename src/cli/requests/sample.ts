@@ -49,7 +49,7 @@ export function buildSample(
   return { path, isSigned: true, headers: { ...proof, ...given }, body }
 }
 
-/** Path and proof of the first entry of the pack. */
+/** The path and the proof of the first mapping of the pack. */
 export function findPackHook(config: Config, pack: Pack): { path: string; verify: VerifySettings | undefined } {
   const { name } = pack
   const entries = config.hooks.presets

@@ -10,7 +10,7 @@ export const greeting: Pick<Request, 'headers' | 'payload'> = {
   payload: { name: 'Ada' },
 }
 
-/** The type of the payload, and the module from which it is imported. `shape`: of the payload. */
+/** The type of the payload, and the module from which it is imported. `shape`: the shape of the payload. */
 export type PayloadType = { readonly name: string; readonly module: string; readonly shape: Shape }
 
 /** `module` makes a message from one text of the payload, and `fixture` expects that message. */

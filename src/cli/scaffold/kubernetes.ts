@@ -3,7 +3,7 @@ import { computeStopSeconds, type ServiceFacts } from './service.ts'
 
 type KubernetesFacts = Pick<ServiceFacts, 'port' | 'adminPort' | 'stopTimeoutMs' | 'sharesStore' | 'transformsMb'>
 
-/** Seconds in which the endpoints of a pod that ends are removed everywhere. It still serves in this time. */
+/** The seconds that pass until all endpoints of an ending pod are removed everywhere. The pod still serves in this time. */
 const drainSeconds = 10
 /** The user `node` of the image. */
 const uid = 1000
@@ -18,7 +18,7 @@ ENV HOOKLOOM_HOME=/config
 `
 }
 
-/** Secrets and the store stay out of the image, also for an edited Dockerfile. */
+/** Secrets and the store stay out of the image, even if the Dockerfile is edited. */
 export function renderConfigIgnore(): string {
   return ['/*', '!/hookloom.jsonc', '!/hooks', '**/.env*', '**/*.db*', ''].join('\n')
 }
@@ -141,7 +141,7 @@ ${mounts.map((mount) => `            - ${mount}`).join('\n')}
         - { name: tmp, emptyDir: {} }`
 }
 
-/** The process, large bodies and turns need half a gigabyte at most; the threads of transforms come on top. */
+/** The process, large bodies and turns need half a gigabyte at most, in addition to the memory for the threads of transforms. */
 function computeMemoryMb(transformsMb: number): number {
   return Math.ceil((512 + transformsMb) / 256) * 256
 }

@@ -24,7 +24,7 @@ export type ServiceFacts = {
   readonly hooksPath: string
   readonly port: number
   readonly adminPort: number
-  /** Folders outside of the config directory to which the gateway writes: of its store and of its agents. */
+  /** Folders outside of the config directory to which the gateway writes: those of its store and of its agents. */
   readonly writable: readonly string[]
 }
 

@@ -2,13 +2,13 @@
 import colors from 'picocolors'
 import { toPrintableLine } from '../../base/text.ts'
 
-/** Lines of one side, and characters of one line, that are shown. */
+/** How many lines of each side, and how many characters of each line, are shown. */
 const maxLines = 12
 const maxShownChars = 200
 /** The number of characters that are shown before the first difference of two lines. */
 const lead = 40
 
-/** Lines with "-" are of the first value only, lines with "+" of the second. Equal lines at both ends are left out, except one. */
+/** Lines with "-" are only in the first value, lines with "+" only in the second. Equal lines at both ends are left out, except one. */
 export function renderDiff(before: unknown, after: unknown): string[] {
   const [old, now] = [splitLines(before), splitLines(after)]
   const same = countSame(old, now)

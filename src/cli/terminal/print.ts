@@ -52,12 +52,15 @@ export function printOlder<Row>(
   context.print(`\n${colors.dim(`Older: ${formatInvocation(context, args)}`)}`)
 }
 
-/** UTC to the second. */
+/** The time in UTC, to the second. */
 export function formatTime(at: number): string {
   return `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')}Z`
 }
 
-/** How often a delivery was repeated, and when last, without the date if it arrived on that day; empty if it was never repeated. */
+/**
+ * How often a delivery was repeated, and when it was last repeated, without the date if the delivery arrived on that day; empty if it was never
+ * repeated.
+ */
 export function describeRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 'repeats' | 'repeatedAt'>): string {
   const { receivedAt, repeats, repeatedAt } = record
   if (repeatedAt === undefined) return ''

@@ -10,7 +10,7 @@ export type Act = <Given extends unknown[]>(
 ) => (this: Command, ...given: Given) => Promise<void>
 
 /** The help of an argument that `findId` takes. */
-/** For the examples of the help. */
+/** An id for the examples in the help. */
 export const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
 
 export const idArgument = 'delivery id or run id, a unique prefix of one, or "last"'
@@ -53,7 +53,7 @@ export function findCommandName(program: Command, words: readonly string[]): str
   return names.join(' ')
 }
 
-/** For an option that takes a number. */
+/** Parses an option that takes a number. */
 export function parseWhole(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
@@ -67,7 +67,7 @@ export const limitOption = () =>
     .argParser(parseWhole(1, 10_000))
     .default(50)
 
-/** For `--before`: a time as `--json` or a table prints it, in milliseconds since the epoch. */
+/** Parses the value of `--before`: a time as `--json` or a table prints it. Returns milliseconds since the epoch. */
 export function parseMoment(text: string): number {
   const isWhole = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(text)
   const moment = Date.parse(text)
@@ -77,7 +77,7 @@ export function parseMoment(text: string): number {
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** For `--since`: a time before now, such as 2h, or a moment. In milliseconds since the epoch. */
+/** Parses the value of `--since`: a time before now, such as 2h, or a moment. Returns milliseconds since the epoch. */
 export function parseSince(text: string): number {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   const ms = unitMs[unit]
@@ -89,7 +89,7 @@ export function parseSince(text: string): number {
   }
 }
 
-/** For an option that takes one of a few words. */
+/** Makes a parser for an option that takes one of a few words. */
 export function parseWord<Word extends string>(words: readonly Word[]): (text: string) => Word {
   return (text) => {
     const word = words.find((known) => known === text)
