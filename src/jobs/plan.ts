@@ -66,7 +66,12 @@ export function findMissingSteps(planned: Planned, steps: readonly Step[]): read
  * Replies of other sessions keep their order, so their jobs stay.
  */
 export function leavesLaneBefore(planned: Planned, step: StepName | undefined): boolean {
-  return step !== undefined && toStepKind(step) === 'deliver' && planned.kind !== 'alert' && planned.sessionKey === mainSessionKey
+  return (
+    step !== undefined &&
+    toStepKind(step) === 'deliver' &&
+    planned.kind !== 'alert' &&
+    planned.sessionKey === mainSessionKey
+  )
 }
 
 /** Jobs of one lane run one at a time, in arrival order. */
@@ -98,7 +103,7 @@ export type PlanContext = {
   readonly now: number
   /** The step `wake` of an agent at this moment: see `toWakeStep`. */
   readonly wakeStep: (agentId: string) => Omit<Step, 'at'>
-  /** The name of the mapping that took the delivery, as its identity has it; undefined for a built-in hook. */
+  /** The ring of the mapping that took the delivery, from its identity; undefined for a built-in hook. */
   readonly ring?: string | undefined
 }
 
