@@ -7,7 +7,6 @@ export function list<Item extends z.ZodType>(item: Item) {
   return z.array(item).readonly()
 }
 
-/** Any JSON object. */
 export const AnyObject: z.ZodType<object> = z.looseObject({})
 
 export const State = z.enum(['pending', 'parked', 'accepted', 'skipped', 'dropped'])
@@ -79,7 +78,7 @@ export const DeliveryRow = DeliverySummary.extend({
 })
 export type DeliveryRow = z.infer<typeof DeliveryRow>
 
-/** `searchedTo`: a search ended there, because it took long; it goes on with `next`. Null: it looked at everything, or found enough. */
+/** `searchedTo`: a search ended there, because it took long; it continues with `next`. Null: it looked at everything, or found enough. */
 export const DeliveryPage = z.object({
   deliveries: list(DeliveryRow),
   next: z.string().nullable().describe('`before` of the page of older rows; null if there is none.'),
@@ -119,14 +118,11 @@ const PostFields = z.object({
   at: z.string().nullable(),
   nonce: z.string(),
   mayBeTwice: z.boolean(),
-  failed: z
-    .string()
-    .nullable()
-    .describe('Of one of several recipients: why only `hookloom retry` sends it again.'),
+  failed: z.string().nullable().describe('Of one of several recipients: why only `hookloom retry` sends it again.'),
 })
 type PostFields = z.infer<typeof PostFields>
 
-/** Of a run whose mapping has `verdicts`. */
+/** Only for a run whose mapping has `verdicts`. */
 export const VerdictFields = z.object({
   verdicts: list(z.string()).describe('The verdicts that the run can give. The first means success.'),
   verdict: z.string().nullable().describe('Null if the run gave none, or has not ended.'),
