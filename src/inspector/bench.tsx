@@ -9,6 +9,7 @@ import { markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, useSaid } from './said.ts'
 import { TriedView } from './tried.tsx'
+import { Payloads } from './payloads.tsx'
 import { SampleMenu, useSamples } from './samples.tsx'
 import { Line, Time } from './text.tsx'
 import { type ShowEnd, TemplateBox } from './template.tsx'
@@ -120,6 +121,9 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
           {tried !== undefined && problem === '' && <TriedView tried={tried} />}
         </section>
       </div>
+      {found !== undefined && (
+        <Payloads hook={hook} hasCode={found.mappings.some(({ transform }) => transform !== null)} report={report} />
+      )}
     </div>
   )
 }

@@ -3,6 +3,7 @@ import type { JSX } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { HookFields, SavedMappingFields } from '../model/api/bench.ts'
 import { post } from './api.ts'
+import { TemplateField } from './completion.tsx'
 import { copyText } from './said.ts'
 import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
@@ -82,13 +83,12 @@ export function TemplateBox({
           <Line text={chosen?.id ?? 'a new mapping'} most={80} />
         </b>
       </label>
-      <textarea
-        id="bench-template"
-        ref={box}
-        spellcheck={false}
-        rows={4}
+      <TemplateField
+        hook={hook}
+        mappingId={mappingId}
         value={template}
-        onInput={({ currentTarget }) => onChange({ template: currentTarget.value })}
+        box={box}
+        onChange={(text) => onChange({ template: text })}
       />
       <div class="tools">
         {canEdit && (chosen === undefined || chosen.isEditable) && (
@@ -108,7 +108,7 @@ export function TemplateBox({
           {isSaved ? 'close' : 'discard'}
         </button>
       </div>
-      <p class="note">A click on a field inserts its path.</p>
+      <p class="note">{'{{ and a letter complete a path. A click on a field inserts its path.'}</p>
       <PayloadView text={body} onCopy={(what, text) => report(copyText(what, text))} onPick={insert} />
     </section>
   )

@@ -469,7 +469,7 @@ describe.skipIf(!hasBrowser)(
         await more()
         await expect.poll(() => page.getByRole('button', { name: 'capture as fixture' }).isDisabled(), wait).toBe(true)
         await show(page, `id=${ids.parked}`)
-        await page.getByText('no reviewer for this').first().waitFor(wait)
+        await page.locator('#detail h2', { hasText: 'review' }).waitFor(wait)
       })
 
       test('a delivery is sent again, with the same body and with another one', async () => {

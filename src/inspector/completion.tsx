@@ -1,0 +1,130 @@
+// The text of a template, whose paths are completed from what came in. The keys and attributes are those of a combobox of
+// WAI-ARIA, and the focus stays in the text; the role does not allow several lines.
+import type { JSX, RefObject, TargetedKeyboardEvent } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { LearntPaths } from '../model/api/shapes.ts'
+import { get, toQuery } from './api.ts'
+import { Line } from './text.tsx'
+
+const mostShown = 50
+const none: LearntPaths = { requests: 0, paths: [] }
+
+/** The placeholder that is open before the caret: where it begins, and the part of a path that it has. */
+type OpenPath = { readonly from: number; readonly word: string }
+
+export function findOpenPath(text: string, caret: number): OpenPath | undefined {
+  const from = text.lastIndexOf('{{', caret - 2)
+  const [, word] = /^\{\{[ \t]*([^{}|\n]*)$/.exec(text.slice(Math.max(0, from), caret)) ?? []
+  return word === undefined ? undefined : { from, word }
+}
+
+/** Those that begin with the word come first. */
+export function choosePaths({ paths }: LearntPaths, word: string): LearntPaths['paths'] {
+  const wanted = word.toLowerCase().replace(/^payload\./, '')
+  const having = paths.filter(({ path }) => path.toLowerCase().includes(wanted))
+  const begins = ({ path }: LearntPaths['paths'][number]) =>
+    path
+      .toLowerCase()
+      .replace(/^payload\./, '')
+      .startsWith(wanted)
+  return [...having.filter(begins), ...having.filter((each) => !begins(each))].slice(0, mostShown)
+}
+
+type TemplateFieldProps = {
+  readonly hook: string
+  readonly mappingId: string | undefined
+  readonly value: string
+  readonly box: RefObject<HTMLTextAreaElement | null>
+  readonly onChange: (template: string) => void
+}
+
+export function TemplateField({ hook, mappingId, value, box, onChange }: TemplateFieldProps): JSX.Element {
+  const [learnt, setLearnt] = useState(none)
+  const [open, setOpen] = useState<OpenPath>()
+  const [active, setActive] = useState(0)
+  const found = open === undefined ? [] : choosePaths(learnt, open.word)
+  const isOpen = found.length > 0
+  useEffect(() => document.getElementById(`path-${active}`)?.scrollIntoView({ block: 'nearest' }), [active])
+
+  function read(): void {
+    const query = toQuery({ hook, ...(mappingId !== undefined && { mappingId }) })
+    // without paths, the text is a text
+    void get<LearntPaths>(`/api/paths?${query}`).then(setLearnt, () => undefined)
+  }
+  function look({ value: text, selectionStart }: HTMLTextAreaElement): void {
+    setOpen(findOpenPath(text, selectionStart))
+    setActive(0)
+  }
+  function accept(path: string): void {
+    const { current } = box
+    if (current === null || open === undefined) return
+    const after = current.value.slice(current.selectionStart)
+    // the rest of a path that is replaced, up to its end or its filter
+    const rest = /^[^{}|\n]*(?=\}\}|\|)/.exec(after)?.[0]
+    const end = after.startsWith('}}', rest?.length) || rest === undefined ? '}}' : ' '
+    const until = current.selectionStart + (rest?.length ?? 0) + (rest !== undefined && end === '}}' ? 2 : 0)
+    current.setRangeText(`{{${path}${end}`, open.from, until, 'end')
+    setOpen(undefined)
+    onChange(current.value)
+  }
+  function onKeyDown(event: TargetedKeyboardEvent<HTMLTextAreaElement>): void {
+    if (event.isComposing) return
+    const { key } = event
+    if (key === ' ' && event.ctrlKey) look(event.currentTarget)
+    else if (!isOpen) return
+    else if (key === 'ArrowDown') setActive((active + 1) % found.length)
+    else if (key === 'ArrowUp') setActive((active + found.length - 1) % found.length)
+    else if (key === 'Enter') accept(found[active]?.path ?? '')
+    else if (key === 'Escape') setOpen(undefined)
+    else return
+    event.preventDefault()
+    // Escape closes the list, and nothing else
+    event.stopPropagation()
+  }
+  return (
+    <div class="completed">
+      <textarea
+        id="bench-template"
+        ref={box}
+        aria-autocomplete="list"
+        aria-haspopup="listbox"
+        aria-controls="paths"
+        aria-activedescendant={isOpen ? `path-${active}` : undefined}
+        spellcheck={false}
+        rows={4}
+        value={value}
+        onFocus={read}
+        onBlur={() => setOpen(undefined)}
+        onClick={() => setOpen(undefined)}
+        onKeyDown={onKeyDown}
+        onInput={({ currentTarget }) => {
+          look(currentTarget)
+          onChange(currentTarget.value)
+        }}
+      />
+      <ul id="paths" role="listbox" aria-label="Paths of the payload" hidden={!isOpen}>
+        {found.map(({ path, kinds, count }, at) => (
+          <li
+            key={path}
+            id={`path-${at}`}
+            role="option"
+            aria-selected={at === active}
+            onMouseDown={(event) => {
+              event.preventDefault()
+              accept(path)
+            }}
+          >
+            <Line text={path} most={200} />{' '}
+            <span class="dim">
+              {kinds.join(' or ')}
+              {!path.includes('[') && `, in ${count} of ${learnt.requests}`}
+            </span>
+          </li>
+        ))}
+      </ul>
+      <span class="sr" role="status">
+        {isOpen && `${found.length} paths`}
+      </span>
+    </div>
+  )
+}

@@ -1,0 +1,79 @@
+// What the gateway has learnt about the payloads of a hook: its events, and what changed in them.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { ShapeFields } from '../model/api/shapes.ts'
+import { get, toQuery } from './api.ts'
+import { formatCount } from './format.ts'
+import { go } from './place.ts'
+import { captureFixture, toCapturePath } from './said.ts'
+import type { ShowEnd } from './template.tsx'
+import { Ago, Line, useNow } from './text.tsx'
+
+/** The newest changes that are shown. */
+const mostChanges = 12
+
+type PayloadsProps = { readonly hook: string; readonly hasCode: boolean; readonly report: ShowEnd }
+
+export function Payloads({ hook, hasCode, report }: PayloadsProps): JSX.Element | null {
+  const [shapes, setShapes] = useState<readonly ShapeFields[]>([])
+  const now = useNow(0)
+  useEffect(() => {
+    const ended = new AbortController()
+    void get<{ shapes: readonly ShapeFields[] }>(`/api/shapes?${toQuery({ hook })}`, ended.signal).then(
+      (found) => setShapes(found.shapes),
+      () => undefined,
+    )
+    return () => ended.abort()
+  }, [hook])
+  if (shapes.length === 0) return null
+  const changes = shapes
+    .flatMap(({ source, event, changes: own }) => own.map((change) => ({ ...change, name: nameEvent(source, event) })))
+    .toSorted((one, other) => (one.at < other.at ? 1 : -1))
+  return (
+    <section class="part" aria-label="Payloads">
+      <h3>Payloads</h3>
+      <ul>
+        {shapes.map(({ source, event, requests, lastAt }) => (
+          <li key={`${source} ${event}`}>
+            <Line text={nameEvent(source, event)} most={120} />{' '}
+            <span class="dim">
+              {formatCount(requests)} {requests === 1 ? 'request' : 'requests'},{' '}
+              <Ago at={Date.parse(lastAt)} now={now} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      {changes.length > 0 && (
+        <>
+          <h4>What changed</h4>
+          <ul class="changes" aria-label="What changed">
+            {changes.slice(0, mostChanges).map(({ at, text, name, example }) => (
+              <li key={`${name} ${text}`}>
+                <Line text={`${name}: ${text}`} most={300} />{' '}
+                <span class="dim">
+                  <Ago at={Date.parse(at)} now={now} />
+                </span>{' '}
+                {example !== null && (
+                  <>
+                    <button type="button" class="link" onClick={() => go({ view: 'list', id: example })}>
+                      show one
+                    </button>{' '}
+                    {hasCode && (
+                      <button type="button" onClick={() => report(captureFixture(toCapturePath(example)))}>
+                        make it a fixture
+                      </button>
+                    )}
+                  </>
+                )}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  )
+}
+
+function nameEvent(source: string | null, event: string | null): string {
+  return [source, event].filter((word) => word !== null).join(' ') || 'any event'
+}

@@ -1,0 +1,171 @@
+// What the page knows of the payloads of a hook: it completes paths, and shows what changed. By keyboard, in light and dark, with hostile payloads.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, usual } from './stage.ts'
+
+const wait = { timeout: 60_000 }
+const order = { order: { title: 'Two lamps', total: 12.5, 'odd key': 1 }, orderer: 'Ada', event: 'placed' }
+
+describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
+  let stage: Stage
+  let page: Page
+  const template = () => page.locator('#bench-template')
+  const options = () => page.getByRole('listbox', { name: 'Paths of the payload' }).getByRole('option')
+  const paths = () => options().evaluateAll((all) => all.map((each) => each.querySelector('bdi')?.textContent))
+  const chosen = () => page.locator('#paths [aria-selected=true] bdi').innerText()
+  const prompt = () => page.getByLabel('Prompt, as the agent reads it')
+
+  /** Opens the bench of a hook with an empty draft of its template, when the gateway has learnt a path. */
+  async function openDraft(hook: string, learnt: string): Promise<void> {
+    const known = async () => JSON.stringify((await stage.ask(`/api/paths?hook=${hook}`))['paths'])
+    await expect.poll(known, wait).toContain(learnt)
+    await show(page, `view=hooks&bench=${hook}`)
+    await page.locator('.bench h2', { hasText: hook }).waitFor(wait)
+    await page.locator('#edit-template, #bench-template').first().waitFor(wait)
+    if (await page.locator('#edit-template').isVisible()) await page.locator('#edit-template').click()
+    await template().fill('')
+  }
+
+  beforeAll(async () => {
+    stage = await startStage({ ...usual, development: true })
+    page = await stage.open()
+  })
+  afterAll(() => stage.close())
+
+  test('a path is completed by keys alone, and the text stays a text', async () => {
+    await stage.post('plain', order)
+    await openDraft('plain', 'order.title')
+    await template().pressSequentially('Say {{ord')
+    await expect.poll(paths, wait).toEqual(['order', 'order.title', 'order.total', 'order["odd key"]', 'orderer'])
+    expect(await template().getAttribute('aria-activedescendant')).toBe('path-0')
+    await options().nth(1).getByText('string, in 1 of 1').waitFor(wait)
+    expect(await findBarriers(page)).toEqual([])
+    await page.keyboard.press('ArrowUp')
+    expect(await chosen()).toBe('orderer')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    expect(await template().inputValue()).toBe('Say {{order.title}}')
+    await prompt().getByText('Say Two lamps').waitFor(wait)
+    expect(await options().count()).toBe(0)
+    // without the list, its keys are those of a text
+    await page.keyboard.press('Enter')
+    await page.keyboard.type('{{ev')
+    await expect.poll(paths, wait).toEqual(['payload.event'])
+    await page.keyboard.press('Escape')
+    expect(await options().count()).toBe(0)
+    expect(await template().getAttribute('aria-activedescendant')).toBeNull()
+    expect(await page.evaluate('document.activeElement.id')).toBe('bench-template')
+    await page.keyboard.press('Control+Space')
+    await page.keyboard.press('Enter')
+    expect(await template().inputValue()).toBe('Say {{order.title}}\n{{payload.event}}')
+    await prompt().getByText('placed').waitFor(wait)
+    // in an existing placeholder, only the path is replaced
+    await template().fill('{{ordre | truncate: 3}}')
+    await template().evaluate((box) => box instanceof HTMLTextAreaElement && box.setSelectionRange(5, 5))
+    await page.keyboard.press('Control+Space')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    expect(await template().inputValue()).toBe('{{order.title | truncate: 3}}')
+    await template().fill('')
+    await page.keyboard.type('{{or')
+    await options().first().waitFor(wait)
+    await page.keyboard.press('Tab')
+    expect(await options().count()).toBe(0)
+    expect(await page.evaluate('document.activeElement.id')).not.toBe('bench-template')
+  })
+
+  test('a path is completed with the mouse, on a phone, in light and dark', async () => {
+    await page.setViewportSize({ width: 360, height: 760 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await template().fill('')
+      await template().focus()
+      await page.keyboard.type('{{or')
+      await options().first().waitFor(wait)
+      expect(await findBarriers(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+      await shoot(page, `completion-360-${colorScheme}`)
+    }
+    await options().nth(2).click()
+    expect(await template().inputValue()).toBe('{{order.total}}')
+    expect(await page.evaluate('document.activeElement.id')).toBe('bench-template')
+    await page.setViewportSize({ width: 1440, height: 900 })
+    await page.emulateMedia({ colorScheme: 'light' })
+  })
+
+  test('a payload with ten thousand keys, a hundred levels, a prototype, marks of direction or a megabyte completes as text', async () => {
+    const deep = JSON.parse(`${'{"deep":'.repeat(99)}{"end":1}${'}'.repeat(99)}`) as unknown
+    const payloads = [
+      Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`key${n}`, n])),
+      deep,
+      JSON.parse('{"__proto__": {"polluted": "yes"}, "constructor": {"prototype": 1}}') as unknown,
+      { '<img src=x onerror=alert(1)>': 1, 'a\u202eb': 'hidden', 'k}}{{x': 2, long: 'x'.repeat(1_000_000) },
+    ]
+    for (const payload of payloads) await stage.post('plain', payload)
+    await expect
+      .poll(async () => JSON.stringify((await stage.ask('/api/paths?hook=plain'))['paths']), wait)
+      .toContain('long')
+    await openDraft('plain', '__proto__')
+    await page.keyboard.type('{{')
+    await expect.poll(() => options().count(), wait).toBe(50)
+    await page.keyboard.type('__p')
+    await expect.poll(chosen, wait).toBe('__proto__')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    expect(await template().inputValue()).toBe('{{__proto__.polluted}}')
+    await page.locator('#bench-body').fill('{"__proto__": {"polluted": "only data"}}')
+    await prompt().getByText('only data').waitFor(wait)
+    expect(await page.evaluate('({}).polluted')).toBeUndefined()
+    for (const [typed, path] of [
+      ['{{<im', '["<img src=x onerror=alert(1)>"]'],
+      ['{{a', '["a⟨202e⟩b"]'],
+    ] as const) {
+      await template().fill('')
+      await page.keyboard.type(typed)
+      await expect.poll(async () => (await paths()).filter((each) => each === path), wait).toEqual([path])
+    }
+    expect(await page.locator('.bench').innerText()).not.toContain('\u202e')
+    expect(await page.locator('.bench img').count()).toBe(0)
+    expect(await findBarriers(page)).toEqual([])
+    // the same payloads in the field of the request
+    for (const payload of payloads) {
+      await page.locator('#bench-body').fill(JSON.stringify(payload))
+      await expect.poll(() => page.locator('.draft .tree, .draft pre').count(), wait).toBe(1)
+      await page.locator('section[aria-label=Result][aria-busy=false]').waitFor(wait)
+    }
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+  })
+
+  test('a change of the payloads is shown with a request that has it, and becomes a fixture with one press', async () => {
+    const folder = join(stage.gateway.dir, 'hooks/transforms/review.fixtures')
+    await stage.post('review', { title: 'Lamps', size: 1 })
+    await expect.poll(async () => JSON.stringify(await stage.ask('/api/shapes?hook=review')), wait).toContain('"size"')
+    const id = await stage.post('review', { title: 'Lamps', size: 'large' })
+    await expect
+      .poll(async () => JSON.stringify(await stage.ask('/api/shapes?hook=review')), wait)
+      .toContain('now sometimes string')
+    await show(page, 'view=hooks&bench=review')
+    const changes = page.getByRole('list', { name: 'What changed' })
+    const change = changes.getByRole('listitem').filter({ hasText: 'size is now sometimes string' })
+    await change.getByRole('button', { name: 'make it a fixture' }).click()
+    await page.getByText(/Created .*\.json/).waitFor(wait)
+    const [file = ''] = readdirSync(folder)
+    expect(JSON.parse(readFileSync(join(folder, file), 'utf8'))).toMatchObject({
+      request: { body: { title: 'Lamps', size: 'large' } },
+    })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      expect(await findBarriers(page)).toEqual([])
+      await shoot(page, `drift-${colorScheme}`)
+    }
+    await change.getByRole('button', { name: 'show one' }).click()
+    await page.locator('#detail').getByRole('button', { name: id }).waitFor(wait)
+  })
+
+  test('nothing wrote an error to the console', () => {
+    expect(stage.errors).toEqual([])
+  })
+})
