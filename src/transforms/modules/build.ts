@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { access } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 import type { BuildFailure, BuildOptions, Message, Metafile } from 'esbuild'
+import { toErrorText } from '../../base/exceptions.ts'
 import { type Attempt, attemptWithin } from '../../base/time.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Trim, Trimmer } from './barrels.ts'
@@ -66,6 +67,7 @@ export async function buildModule(
   }
   const trim = await trimmer?.buildTrim()
   let built = await buildOnce(trim)
+  if (isLost(built.ended)) built = await buildOnce(trim)
   if (trim !== undefined && !isUsable(built, trim)) built = await buildOnce(undefined)
   const { ended, inputs, snapshot } = built
   if (ended.kind === 'late') throw buildLateProblem(label, limitMs)
@@ -98,7 +100,10 @@ async function describeFailure(
   thrown: unknown,
   { root, file, label }: { root: string; file: string; label: string },
 ): Promise<unknown> {
-  if (!isBuildFailure(thrown)) return thrown
+  if (!isBuildFailure(thrown)) {
+    const detail = `${label} was not built, because esbuild does not run: ${toErrorText(thrown)}.`
+    return new Problem('transform-build-failed', detail, { cause: thrown })
+  }
   const { formatMessages } = await import('esbuild')
   try {
     await access(file)
@@ -155,10 +160,18 @@ type Esbuild = typeof import('esbuild')
 
 let running = 0
 let isStuck = false
+/** The number of processes of esbuild that have ended by themselves. */
+let lost = 0
+
+/** Whether the process of esbuild ended during the build, for example because it was killed when memory was short. */
+function isLost(ended: Attempt<unknown>): boolean {
+  return ended.kind === 'threw' && !isBuildFailure(ended.thrown)
+}
 
 /**
  * Runs esbuild with a time limit. All builds share one process of esbuild, and a build that blocks on a file ends only with that process.
- * So a late build is abandoned, and the process is replaced when no other build uses it. Never rejects.
+ * So a late build is abandoned, and the process is replaced when no other build uses it. A process that has ended is replaced at once: of
+ * the builds that it had, the first one that fails does it. Never rejects.
  */
 async function buildWithin<Result>(
   start: (esbuild: Esbuild) => Promise<Result>,
@@ -166,8 +179,13 @@ async function buildWithin<Result>(
 ): Promise<Attempt<Result>> {
   const esbuild = await import('esbuild')
   running += 1
+  const lostBefore = lost
   const ended = await attemptWithin(limitMs, () => start(esbuild))
   running -= 1
+  if (isLost(ended) && lost === lostBefore) {
+    lost += 1
+    await esbuild.stop()
+  }
   isStuck ||= ended.kind === 'late'
   if (isStuck && running === 0) {
     isStuck = false

@@ -149,3 +149,36 @@ describe('builds that do not end', () => {
     expect(await Promise.all(beside)).toHaveLength(50)
   })
 })
+
+describe('the process of esbuild', () => {
+  /** Ends the children of this process that run esbuild, as a kernel without memory does. */
+  function killEsbuild(): number {
+    const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' }).split('\n')
+    const children = lines
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, parent, ...args]) => parent === String(process.pid) && args.join(' ').includes('esbuild'))
+    for (const [pid] of children) process.kill(Number(pid), 'SIGKILL')
+    return children.length
+  }
+
+  test('builds go on after it was killed, also several at the same moment', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { 'good.ts': 'export default () => 1' })
+    const build = () => buildModule({ root, file: join(root, 'good.ts') })
+    await build()
+    for (const count of [1, 20]) {
+      expect(killEsbuild()).toBe(1)
+      expect(await Promise.all(Array.from({ length: count }, build))).toHaveLength(count)
+    }
+  })
+
+  test('if it is killed during builds, they are repeated', async () => {
+    const { root } = await createConfigDir()
+    await writeFiles(root, { 'good.ts': 'export default () => 1' })
+    const build = () => buildModule({ root, file: join(root, 'good.ts') })
+    await build()
+    const builds = Array.from({ length: 20 }, build)
+    expect(killEsbuild()).toBe(1)
+    expect(await Promise.all(builds)).toHaveLength(20)
+  })
+})
