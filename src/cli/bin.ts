@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 // The program `hookloom`: connects the command line to this process, its streams and its exit code.
+import { accessSync, constants } from 'node:fs'
 import * as nodeModule from 'node:module'
 import { join } from 'node:path'
 import { exitCodes } from '../model/problem.ts'
@@ -8,6 +9,12 @@ import { exitCodes } from '../model/problem.ts'
 // code too. Node's default is a folder that all users of the machine share. If the folder is not writable, nothing is kept.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') {
   nodeModule.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/hookloom'))
+}
+// `sudo -u hookloom …` keeps the folder of the shell, which may be closed to that user. No process, such as esbuild, can be started there.
+try {
+  accessSync('.', constants.X_OK)
+} catch {
+  process.chdir('/')
 }
 const { main } = await import('./main.ts')
 

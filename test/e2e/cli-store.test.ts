@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { runCommand, runProcess } from './command.ts'
@@ -239,6 +239,24 @@ test.skipIf(process.getuid?.() !== 0)('list exits 77 for a user who may not read
   expect({ code, stdout }).toEqual({ code: 77, stdout: '' })
   expect(stderr).toContain('cannot be read: permission denied')
 })
+
+test.skipIf(process.getuid?.() !== 0)(
+  'check works in a folder that its user may not enter, as after `sudo -u`',
+  async () => {
+    const dir = makeConfigDir()
+    const init = await runCommand(['init'], { dir: join(dir, 'config') })
+    expect(init.code).toBe(0)
+    const as = { env: toChildEnv(), uid: 65_534, gid: 65_534 }
+    for (const path of ['', ...readdirSync(dir, { recursive: true, encoding: 'utf8' })])
+      chownSync(join(dir, path), as.uid, as.gid)
+    const cwd = makeFolder()
+    chmodSync(cwd, 0o700)
+    const args = [mainFile, 'check', '--config-dir', join(dir, 'config')]
+    const { code, stdout } = await runProcess(process.execPath, args, { ...as, cwd })
+    expect(stdout).toMatch(/✓ transform github-pull-request\.ts: builds and loads/)
+    expect(code).toBe(0)
+  },
+)
 
 test('store copy writes a file relative to the config directory', async () => {
   const gateway = await startGateway({ config })
