@@ -14,12 +14,23 @@ export type FileMode = { readonly file: string; readonly mode: number }
 
 const minTokenChars = 24
 
-/** The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. */
-export function readFileModes(files: readonly string[], platform: NodeJS.Platform = process.platform): FileMode[] {
+/** Who reads the files. */
+type Reader = { readonly platform: NodeJS.Platform; readonly uid: number | undefined; readonly gid: number | undefined }
+
+/**
+ * The permission bits of the files that exist. An empty list on Windows, where the bits mean nothing. A file of root that the reader can
+ * read through its group, such as a secret of Kubernetes, counts as readable by its owner only.
+ */
+export function readFileModes(
+  files: readonly string[],
+  { platform, uid, gid }: Reader = { platform: process.platform, uid: process.getuid?.(), gid: process.getgid?.() },
+): FileMode[] {
   if (platform === 'win32') return []
   return files.flatMap((file) => {
     const stats = statSync(file, { throwIfNoEntry: false })
-    return stats === undefined ? [] : [{ file, mode: stats.mode & 0o777 }]
+    if (stats === undefined) return []
+    const isReadThroughGroup = stats.uid === 0 && uid !== 0 && stats.gid === gid
+    return [{ file, mode: stats.mode & (isReadThroughGroup ? 0o737 : 0o777) }]
   })
 }
 

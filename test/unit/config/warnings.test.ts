@@ -1,4 +1,4 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -216,7 +216,21 @@ test('readFileModes leaves out missing files', () => {
   const file = join(dir, 'a')
   writeFileSync(file, '')
   chmodSync(file, 0o640)
-  expect(readFileModes([file, join(dir, 'b')], 'linux')).toEqual([{ file, mode: 0o640 }])
-  expect(readFileModes([file], 'win32')).toEqual([])
+  const reader = { uid: 1000, gid: 1000 }
+  expect(readFileModes([file, join(dir, 'b')], { ...reader, platform: 'linux' })).toEqual([{ file, mode: 0o640 }])
+  expect(readFileModes([file], { ...reader, platform: 'win32' })).toEqual([])
   rmSync(dir, { recursive: true })
 })
+
+test.skipIf(process.platform === 'win32')(
+  'a file of root that its reader can read only through its group, as in a pod, is not open to others',
+  () => {
+    const file = '/etc/passwd'
+    const { mode, gid } = statSync(file)
+    expect(mode & 0o777).toBe(0o644)
+    const read = (uid: number, ofReader: number) => readFileModes([file], { platform: 'linux', uid, gid: ofReader })
+    expect(read(1000, gid)).toEqual([{ file, mode: 0o604 }])
+    expect(read(1000, gid + 1)).toEqual([{ file, mode: 0o644 }])
+    expect(read(0, gid)).toEqual([{ file, mode: 0o644 }])
+  },
+)
