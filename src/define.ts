@@ -3,7 +3,7 @@ import type { ChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
 import type { Preset } from './model/preset.ts'
 import { parsePayload, type PayloadSchema } from './model/refusal.ts'
-import type { TransformContext, TransformFunction, TransformInput } from './model/transform.ts'
+import type { TransformFunction } from './model/transform.ts'
 import type { VerifierDefinition } from './model/verifier.ts'
 
 export type { ChannelDefinition, Outgoing, Probe, SendResult } from './model/channel.ts'
@@ -16,6 +16,8 @@ export type {
   ResponseResult,
   DedupeResult,
   DeliverResult,
+  FlowRateResult,
+  FlowResult,
   StateOptions,
   TransformContext,
   TransformFunction,
@@ -39,15 +41,12 @@ export type CheckedTransform<Payload> = {
  * Gives a transform its types: `defineTransform<PullRequestEvent>(({ payload }) => ({ message: … }))`; or its types and a check
  * of the payload at once: `defineTransform({ payload: z.object({ … }), run: ({ payload }) => ({ message: … }) })`.
  */
-export function defineTransform<Payload = JsonValue>(transform: TransformFunction<Payload>): TransformFunction<Payload>
-export function defineTransform<Payload>(transform: CheckedTransform<Payload>): TransformFunction
-export function defineTransform<Payload>(
+export function defineTransform<Payload = JsonValue>(
   transform: TransformFunction<Payload> | CheckedTransform<Payload>,
-): TransformFunction<Payload> | TransformFunction {
+): TransformFunction<Payload> {
   if (typeof transform === 'function') return transform
   const { payload: schema, run } = transform
-  return (input: TransformInput, context: TransformContext) =>
-    run({ ...input, payload: parsePayload(schema, input.payload) }, context)
+  return (input, context) => run({ ...input, payload: parsePayload(schema, input.payload) }, context)
 }
 
 /** Declares a mapping pack. */

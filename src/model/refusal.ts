@@ -1,7 +1,6 @@
 // How a transform refuses a payload that its schema does not accept: an error of the sender, not a failure of the code.
 import type { z } from 'zod'
 import { describeFirstIssue } from './config/issue.ts'
-import type { JsonValue } from '../base/json.ts'
 
 /** The part of zod's schemas that is used. Schemas of other libraries may have it too. */
 export type PayloadSchema<Payload> = {
@@ -14,7 +13,7 @@ export const refusalMark = Symbol.for('hookloom.refusal')
 const maxSentenceChars = 300
 
 /** The payload that the schema returns. Throws a refusal that names the first path and the expected value, but never the value itself. */
-export function parsePayload<Payload>(schema: PayloadSchema<Payload>, payload: JsonValue): Payload {
+export function parsePayload<Payload>(schema: PayloadSchema<Payload>, payload: unknown): Payload {
   const parsed = schema.safeParse(payload)
   if (parsed.success) return parsed.data
   const sentence = isZodError(parsed.error)

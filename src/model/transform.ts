@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { AgentPayload, type ChannelName, type Thinking, type WakeMode, WakePayload } from './action.ts'
 import type { JsonValue } from '../base/json.ts'
-import { type FlowResult, ReturnedFlow } from './config/flow.ts'
+import { ReturnedFlow } from './config/flow.ts'
 import type { TransformRef } from './config/mapping.ts'
 import type { BodySyntax } from './body-syntax.ts'
 import type { ProblemRecord } from './problem.ts'
@@ -67,6 +67,7 @@ export const stateLimits = {
 export type StateWrite = readonly [key: string, json: string | null, forMs: number]
 
 type TransformLog = (message: string) => void
+/** What a transform may do while it runs, beside its result. */
 export type TransformContext = {
   /** Adds a line to the log of this delivery, which `hookloom show` prints: at most 100 lines of 500 characters. */
   log: TransformLog
@@ -142,6 +143,46 @@ export type DedupeResult = {
    * accepted.
    */
   for: string | number
+}
+
+/** Which turns run, and when. Times are such as `30s`, `10m` or `2h`; a plain number is minutes. */
+export type FlowResult = {
+  /** Turns with the same key belong together. Default: the session key. */
+  key?: string | undefined
+  /**
+   * What this action does to older ones of its key. `queue`: it waits for them. `skip`: it makes no turn while one waits or runs. `replace`:
+   * it ends them, also the one that runs. `gather`: one turn reads all messages that wait. Default: `queue`.
+   */
+  onNew?: 'queue' | 'skip' | 'replace' | 'gather' | undefined
+  /** A quiet period before the turn. Each newer action of the key begins it again, until `maxDelay`. */
+  delay?: string | number | undefined
+  /** The longest time that newer actions can delay a turn. Default: ten times `delay`. */
+  maxDelay?: string | number | undefined
+  /** Turns of one key at the same time. Default: 1. */
+  perKey?: number | undefined
+  /** Turns of the mapping at the same time. */
+  total?: number | undefined
+  /** Names of `limits` of the configuration that the turn needs, at most three. */
+  limits?: string[] | undefined
+  /** Head start before turns of other keys and mappings. `low` is -300 seconds, `normal` 0, `high` 600. Default: `normal`. */
+  priority?: 'low' | 'normal' | 'high' | number | undefined
+  /** A turn that has not started within this time never starts. */
+  expires?: string | number | undefined
+  /** The maximum number of turns of a key that wait. `onFull` says what happens to the next one. */
+  maxQueued?: number | undefined
+  /** `dropOldest`: the oldest turn that waits is dropped. `refuse`: the request gets 503. Default: `dropOldest`. */
+  onFull?: 'dropOldest' | 'refuse' | undefined
+  /** The maximum number of turns in a period. A turn beyond it is recorded as skipped. */
+  rateLimit?: FlowRateResult | undefined
+}
+
+export type FlowRateResult = {
+  /** Turns that start in a period. */
+  limit: number
+  /** Length of the sliding window, such as `1h`. */
+  period: string | number
+  /** Turns with the same value count together. Default: all turns of the mapping. */
+  key?: string | undefined
 }
 
 /** An agent turn. A field that is missing or undefined keeps the value of the mapping. */

@@ -43,6 +43,22 @@ test('check --types names file, line and column of a type error and exits 70, an
   expect(right.code).toBe(0)
 })
 
+test('of a wrong value deep inside the result, check --types says only what does not fit', async () => {
+  const module = `import { defineTransform } from 'hookloom'
+
+export default defineTransform<{ branch: string }>(({ payload }, { log }) => {
+  log(payload.branch)
+  return { message: payload.branch, flow: { onNew: 'replce' } }
+})
+`
+  const dir = makeConfigDir({ config, files: { 'hooks/transforms/build.ts': module } })
+  const { stdout, stderr } = await runCommand(['check', '--types'], { dir })
+  const [line = ''] = `${stdout}${stderr}`.split('\n').filter((text) => text.includes('types: '))
+  expect(line).toMatch(/build\.ts:3:52 TS\d+ The types of 'flow\.onNew' are incompatible/)
+  expect(line).toContain(`Did you mean '"replace"'?`)
+  expect(line.length).toBeLessThan(250)
+})
+
 test('hookloom test prints type errors below the fixtures if TypeScript is installed in the folder, and does not fail because of them', async () => {
   const dir = makeDir('brunch')
   expect((await runCommand(['test'], { dir })).stdout).not.toContain('TS2551')

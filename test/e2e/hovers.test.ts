@@ -49,6 +49,8 @@ describe('the types of the built package', () => {
     ['AgentResult', 15],
     ['WakeResult', 5],
     ['DeliverResult', 7],
+    ['FlowResult', 12],
+    ['FlowRateResult', 3],
     ['ResponseResult', 3],
     ['DedupeResult', 2],
     ['VerifyRequest', 4],

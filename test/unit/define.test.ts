@@ -1,12 +1,16 @@
 import { describe, expectTypeOf, test } from 'vitest'
 import type { z } from 'zod'
-import { type AgentResult, defineTransform, type WakeResult } from '../../src/define.ts'
+import { type AgentResult, defineTransform, type FlowResult, type WakeResult } from '../../src/define.ts'
+import { ReturnedFlow } from '../../src/model/config/flow.ts'
 import { AgentResult as AgentSchema, WakeResult as WakeSchema } from '../../src/model/transform.ts'
 
 describe('the types of a result', () => {
   test('have the fields of the schemas that check it', () => {
     expectTypeOf<keyof AgentResult>().toEqualTypeOf<keyof z.input<typeof AgentSchema>>()
     expectTypeOf<keyof WakeResult>().toEqualTypeOf<keyof z.input<typeof WakeSchema>>()
+    expectTypeOf<keyof FlowResult>().toEqualTypeOf<keyof z.input<typeof ReturnedFlow>>()
+    expectTypeOf<FlowResult>().toExtend<z.input<typeof ReturnedFlow>>()
+    expectTypeOf<z.input<typeof ReturnedFlow>>().toExtend<FlowResult>()
     expectTypeOf<z.output<typeof AgentSchema>>().toExtend<AgentResult>()
     expectTypeOf<z.output<typeof WakeSchema>>().toExtend<WakeResult>()
   })

@@ -64,10 +64,17 @@ function describe(
   { file, start, code, messageText }: TypeScript.Diagnostic,
   dir: string,
 ): string {
-  const message = toPrintableLine(ts.flattenDiagnosticMessageText(messageText, ' '))
+  const message = toPrintableLine(listMessages(messageText).slice(-2).join(' '))
   if (file === undefined) return `TS${code} ${message}`
   const { line, character } = ts.getLineAndCharacterOfPosition(file, start ?? 0)
   return `${relative(dir, file.fileName)}:${line + 1}:${character + 1} TS${code} ${message}`
+}
+
+/** The messages of an error, from the outermost type to the place that does not fit. The last two say what is wrong there. */
+function listMessages(message: string | TypeScript.DiagnosticMessageChain): string[] {
+  if (typeof message === 'string') return [message]
+  const [next] = message.next ?? []
+  return [message.messageText, ...(next === undefined ? [] : listMessages(next))]
 }
 
 /** The finding of `check --types`. */

@@ -78,7 +78,6 @@ export type Flow = z.infer<typeof Flow>
 
 /** The section as a transform returns it, and as it is configured for the built-in hook `agent`, whose callers name what they cancel. */
 export const ReturnedFlow = z.strictObject(fields)
-export type FlowResult = z.input<typeof ReturnedFlow>
 
 const Limit = z.strictObject({
   total: count.optional().describe('Turns at the same time.'),
