@@ -183,23 +183,14 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const {
-    accepted: onAccepted,
-    parked: onParked,
-    handedOver,
-    alert,
-    testAlert,
-    lookForJobs,
-    lookForNew,
-    slots,
-  } = effects
+  const { accepted: onAccepted, parked: onParked, handedOver, alert, testAlert, lookForJobs, slots } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const readState: StateReader = (name) => rerunner.state.read(name)
   const shadows = createShadows({ dir, generation, readState, clock, newId, meter, log })
   stops.add('the shadows of the transforms', () => shadows.stop())
-  const stored = { generation, acquire, store, leases, clock, newId, keepByDefault }
-  const rerunnerParts = { ...stored, lookForNew, onAccepted, onParked, onDecided: shadows.note, log }
+  const stored = { generation, acquire, store, leases, clock, newId, keepByDefault, log }
+  const rerunnerParts = { ...stored, lookForNew: effects.lookForNew, onAccepted, onParked, onDecided: shadows.note }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const { createReplayThreads: createThreads } = runtime
   const replayParts = { dir, current: generation, edited: live.edited, createThreads, store, newId }

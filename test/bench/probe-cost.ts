@@ -35,7 +35,7 @@ export function createCostProbe({ folder, built }: Pick<ProbeOptions, 'folder' |
     const works: Record<(typeof costlyWork)[number], Work> = {
       wake: { run: () => post('bench', 1_000), times: 60 },
       signed: { run: () => post('bench-github', 10_000), times: 60 },
-      run: { run: () => post('bench-agent', 1_000).then(() => untilQuiet(wal)), times: 12 },
+      run: { run: () => post('bench-agent', 1_000).then(() => untilQuiet(wal)), times: 20 },
       save: {
         run: () => writeFile(join(toRoot(dir), 'saved.ts'), module((version += 1))).then(() => pause(liveMs)),
         times: 3,
