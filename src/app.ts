@@ -22,7 +22,7 @@ import { createPinnedFetch, type Transport } from './pipeline/verifiers/pinned-f
 import { writeAddress } from './config/address.ts'
 import { createAdminApp } from './http/admin.ts'
 import { openAccess } from './http/stored-tokens.ts'
-import { createAuditor, noteStart, noteStop } from './http/audit.ts'
+import { createAuditor, noteStart, noteSecret, noteStop } from './http/audit.ts'
 import { createAdmission } from './http/admission.ts'
 import { createChanges, withChanges } from './http/api/changes.ts'
 import { createClientLookup, createPeerLookup, createUnnamedProxies } from './http/client.ts'
@@ -248,8 +248,8 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const [refusals, keys] = [new Refusals(development), createSealKeys()]
   const quarantine = createQuarantine({ store, generation, keys, clock, log })
   stops.add('the refused requests that are kept', () => quarantine.stop())
-  const idOf = (name: string) => generation().mappings.find(({ identity }) => identity.secretsName === name)?.id ?? name
-  const known = { refusals, repeats, quarantine, handed: withSaveListener(handed, (name) => handedOver(idOf(name))) }
+  const saved = withSaveListener(handed, (name) => handedOver(noteSecret(auditor, generation(), name)))
+  const known = { refusals, repeats, quarantine, handed: saved }
   const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs, auditor }
   const { port = config.server.port, adminPort = config.server.adminPort } = options
   const edge = { bodyTimeoutMs, ports: { hooks: port, admin: adminPort }, log }

@@ -2,6 +2,7 @@
 // https://docs.github.com/en/rest/issues/comments and https://docs.github.com/en/rest/commits/statuses
 import { z } from 'zod'
 import type { Channel, SendResult } from '../model/channel.ts'
+import { signNonce } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
 import { type CommentPage, clocksDifferMs, findMarked, pageSize, Posted, splitComment, toCommentBody } from './forge.ts'
 import { readGitHubFailure, toGitHubHeaders } from './github-failure.ts'
@@ -73,14 +74,15 @@ export function createGitHubChannel(
       const [, repository, number] = recipient.exec(to ?? '') ?? []
       if (repository === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const path = `/issues/${number}/comments`
+      const mark = signNonce(nonce, config.token ?? config.privateKey ?? '')
       return await withCall(repository, signal, async (call) => {
         if (maybeSince !== undefined) {
           // only those since the first attempt
           const recent = `${path}?since=${new Date(maybeSince - clocksDifferMs).toISOString()}`
-          const before = await findMarked(nonce, (page) => readComments(call, recent, page))
+          const before = await findMarked(mark, (page) => readComments(call, recent, page))
           if (before !== undefined) return before
         }
-        const outcome = await call('POST', path, { body: toCommentBody(text, nonce) })
+        const outcome = await call('POST', path, { body: toCommentBody(text, mark) })
         const posted = readSuccess(outcome, Posted)
         return posted === undefined ? readGitHubFailure(outcome) : { kind: 'sent', id: String(posted.id) }
       })

@@ -3,6 +3,7 @@
 import { z } from 'zod'
 import { readRateLimitMs } from '../base/http.ts'
 import type { Channel, CommitStatus, SendResult } from '../model/channel.ts'
+import { signNonce } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
 import { type CommentPage, clocksDifferMs, findMarked, pageSize, Posted, splitComment, toCommentBody } from './forge.ts'
 import {
@@ -83,14 +84,15 @@ export function createGitLabChannel(config: ChannelConfig<'gitlab'>, { fetch }: 
       const [, path, sign, number] = recipient.exec(to ?? '') ?? []
       if (path === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const call = createCall(signal)
+      const mark = signNonce(nonce, config.token)
       const kind = sign === '!' ? 'merge_requests' : 'issues'
       const notes = `/projects/${encodeURIComponent(path)}/${kind}/${number}/notes`
       if (maybeSince !== undefined) {
         const since = maybeSince - clocksDifferMs
-        const before = await findMarked(nonce, (page) => readNotes(call, notes, { page, since }))
+        const before = await findMarked(mark, (page) => readNotes(call, notes, { page, since }))
         if (before !== undefined) return before
       }
-      const outcome = await call('POST', notes, { body: toCommentBody(text, nonce) })
+      const outcome = await call('POST', notes, { body: toCommentBody(text, mark) })
       const posted = readSuccess(outcome, Posted)
       return posted === undefined ? readFailure(outcome) : { kind: 'sent', id: String(posted.id) }
     },

@@ -2,7 +2,7 @@
 // https://linear.app/developers/graphql and https://linear.app/developers/rate-limiting
 import { z } from 'zod'
 import type { Channel } from '../model/channel.ts'
-import { toCommentId } from '../model/comment.ts'
+import { signNonce, toCommentId } from '../model/comment.ts'
 import type { ChannelConfig } from '../model/config/channels.ts'
 import { splitMarkdown } from './chunks.ts'
 import {
@@ -92,7 +92,7 @@ export function createLinearChannel(config: ChannelConfig<'linear'>, { fetch }: 
     split: (markdown) => splitMarkdown(markdown, { limit, measure: (piece) => render(piece, forgeMarkdown).length }),
     async send({ to = config.to, text, nonce, maybeSince, signal }) {
       if (to === undefined || !recipient.test(to)) return { kind: 'permanent', detail: explainRecipient(to) }
-      const id = toCommentId(nonce)
+      const id = toCommentId(signNonce(nonce, config.apiKey))
       const outcome = await call(create, { input: { id, issueId: to, body: render(text, forgeMarkdown) } }, signal)
       if (readSuccess(outcome, Created) !== undefined) return { kind: 'sent', id }
       const failure = readFailure(outcome)

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
-import { readUser } from './pause.ts'
+import { readUser } from './terminal/user.ts'
 import { cutLine } from './terminal/print.ts'
 
 const Cancelled = z.object({ runs: z.array(z.object({ runId: z.string(), state: z.string() })) })

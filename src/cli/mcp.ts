@@ -8,9 +8,12 @@ import { z } from 'zod'
 import { readVersion } from '../base/package.ts'
 import { findNearest } from '../base/text.ts'
 import { loadConfig } from '../config/config.ts'
+import { isJsonObject } from '../base/json.ts'
+import type { WrittenFile } from '../model/api/audit.ts'
 import { describeFirstIssue } from '../model/config/issue.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { check } from './check.ts'
+import { askAdmin } from './gateway/gateway.ts'
 import { listSecrets, renderAnswer, renderProblem } from './mcp/answer.ts'
 import { apiTools, id, type Tool } from './mcp/api-tools.ts'
 import { listCodeFiles, readCodeFile, writeCodeFile } from './mcp/files.ts'
@@ -80,7 +83,7 @@ async function callTool(
         `The arguments of ${name} are wrong: ${describeFirstIssue(parsed.error, values)}.`,
       )
     if (name === 'skill') return toResult(readSkill())
-    const value = await tool.run(context, parsed.data)
+    const value = await runTool(context, tool, parsed.data)
     const { offset } = parsed.data
     const { rest } = tool
     return toResult(
@@ -88,6 +91,26 @@ async function callTool(
     )
   } catch (error) {
     return { ...toResult(renderProblem(error, secrets)), isError: true }
+  }
+}
+
+/** What a tool has written to files is noted in the audit log of the gateway. Without a running gateway, the answer says that it is not. */
+async function runTool(context: Context, tool: Tool, input: Readonly<Record<string, unknown>>): Promise<unknown> {
+  const value = await tool.run(context, input)
+  const what = tool.writes?.(input)
+  if (what === undefined) return value
+  const notAudited = await noteWrite(context, { what, tool: tool.name })
+  return notAudited === undefined || !isJsonObject(value) ? value : { ...value, notAudited }
+}
+
+/** Why the audit log has no entry; undefined if it has one. */
+async function noteWrite(context: Context, body: z.infer<typeof WrittenFile>): Promise<string | undefined> {
+  try {
+    await askAdmin(context, { method: 'POST', path: '/api/writes', body, answer: z.object({}) })
+    return undefined
+  } catch (error) {
+    if (error instanceof Problem) return error.message
+    throw error
   }
 }
 
@@ -122,13 +145,19 @@ async function collect(context: Context, command: (context: Context) => Promise<
 }
 
 function defineTool<Input extends z.ZodObject>(
-  tool: Omit<Tool, 'input' | 'run'> & {
+  tool: Omit<Tool, 'input' | 'run' | 'writes'> & {
     readonly input: Input
+    writes?(input: z.infer<Input>): string
     run(context: Context, input: z.infer<Input>): Promise<unknown>
   },
 ): Tool {
-  const { input, run } = tool
-  return { ...tool, run: (context, values) => run(context, input.parse(values)) }
+  const { input, run, writes, ...rest } = tool
+  return {
+    ...rest,
+    input,
+    ...(writes && { writes: (values) => writes(input.parse(values)) }),
+    run: (context, values) => run(context, input.parse(values)),
+  }
 }
 
 const { strictObject, string, number, boolean } = z
@@ -214,6 +243,7 @@ const localTools: readonly Tool[] = [
       replaces: string().max(mostFileChars).optional(),
     }),
     rest: '',
+    writes: ({ file }) => file,
     run: writeCodeFile,
   }),
   defineTool({
@@ -230,6 +260,7 @@ const localTools: readonly Tool[] = [
       request: strictObject({ headers: z.record(string(), string()).default({}), payload: z.unknown() }).optional(),
     }),
     rest: '',
+    writes: ({ name }) => name,
     run(context, { name, from, event, request }) {
       if (from !== undefined && request !== undefined)
         throw new Problem('usage-invalid', 'Give "from" or "request", not both.')
@@ -245,6 +276,7 @@ const localTools: readonly Tool[] = [
     isWriting: true,
     input: strictObject({ hook, zod: boolean().optional() }),
     rest: 'Name a "hook".',
+    writes: () => 'hooks/transforms/payloads',
     run: (context, input) => collect(context, (own) => types(own, { hook: input.hook, zod: input.zod === true })),
   }),
 ]

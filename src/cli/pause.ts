@@ -1,11 +1,11 @@
 // Pauses runs, lets them run again, and lists the pauses.
-import { hostname, userInfo } from 'node:os'
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { duration } from '../model/values.ts'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'
 import { cutLine, formatTime, renderTable } from './terminal/print.ts'
+import { readUser } from './terminal/user.ts'
 
 const Pause = z.object({
   what: z.string(),
@@ -76,18 +76,4 @@ export function parseUntil(option: string, text: string, now: number): string {
     'usage-invalid',
     `${option} needs a duration such as 30m, 2h or 1d, or a time in the future such as 2026-01-02T03:04:05Z, found "${cutLine(text, 60)}".`,
   )
-}
-
-/** Who calls: the name of the user and of the machine. */
-export function readUser(): string {
-  return `${findUserName()}@${hostname()}`
-}
-
-/** A container may run under a number that has no name. */
-function findUserName(): string {
-  try {
-    return userInfo().username
-  } catch {
-    return String(process.getuid?.() ?? 'somebody')
-  }
 }

@@ -7,8 +7,10 @@ import { type Env, substituteEnv } from '../config/env.ts'
 import { configFile } from '../config/text.ts'
 import { type StorePlace, describeStorePlace, toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
-import { copyStore } from '../store/open.ts'
+import { silentLog } from '../model/log.ts'
+import { copyStore, openStore } from '../store/open.ts'
 import { type Context, withProgress } from './terminal/context.ts'
+import { readUser } from './terminal/user.ts'
 
 /** `to`: a URL, or a file relative to the config directory. `${NAME}` keeps a secret off the command line, which other users can see. */
 export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
@@ -25,6 +27,7 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
   const copied = await withProgress(context, `Copying ${describeStorePlace(from)} to ${describeStorePlace(to)}`, () =>
     copyStore({ from, to }, (table, rows) => lines.push(`${table.padEnd(10)}  ${rows}`)),
   )
+  await noteCopy(from, to)
   if (context.json) context.printJson({ from: describeStorePlace(from), to: describeStorePlace(to), copied })
   else {
     context.print(lines.join('\n'))
@@ -32,6 +35,23 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
     context.print(`Now set ${describeKey(given, to)} in ${configFile}, and start the gateway.`)
   }
   return exitCodes.ok
+}
+
+/** The copy goes on with the audit log, so the entry is there. The store that was read is unchanged. */
+async function noteCopy(from: StorePlace, to: StorePlace): Promise<void> {
+  const store = await openStore(to, { maxWaitingBytes: () => 0, log: silentLog })
+  try {
+    const by = { kind: 'command', name: `${readUser()} (hookloom store copy)` } as const
+    await store.audit({
+      by,
+      act: 'store.copy',
+      target: describeStorePlace(to),
+      details: { from: describeStorePlace(from) },
+      outcome: 'done',
+    })
+  } finally {
+    await store.close()
+  }
 }
 
 function parseTarget(given: string, dir: string, env: Env): StorePlace {

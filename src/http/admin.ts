@@ -9,7 +9,7 @@ import { Problem } from '../model/problem.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createActRecorder } from './api/acts.ts'
-import { addAuditRoute } from './api/audit.ts'
+import { addAuditRoutes } from './api/audit.ts'
 import { addDeliveryRoutes } from './api/deliveries.ts'
 import { addBenchRoutes, type AdminBench } from './api/bench.ts'
 import { addBudgetRoutes } from './api/budgets.ts'
@@ -113,7 +113,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addAttentionRoute(router, guards, parts)
   addStreamRoute(router, guards, { ...parts, operators })
   addPageRoutes(router, guards, { ...parts, keys })
-  addAuditRoute(router, guards, parts)
+  addAuditRoutes(router, guards, parts)
   addReplayRoutes(router, guards, parts)
   addBenchRoutes(router, guards, parts)
   addShapeRoutes(router, guards, parts)

@@ -4,6 +4,7 @@ import { isJsonObject, tryParseJson } from '../base/json.ts'
 import { AuditFields } from '../model/api/audit.ts'
 import type { Log } from '../model/log.ts'
 import { toProblem } from '../model/problem.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import type { AuditRow, NewAuditEntry } from '../store/audit.ts'
 import { storeUnavailable } from '../store/rules.ts'
 import type { Store } from '../store/store.ts'
@@ -141,6 +142,15 @@ function noteReload({ note }: Pick<Auditor, 'note'>, { generation, swapped, held
 }
 
 type Noting = Pick<Auditor, 'note'>
+
+/** Notes that a sender gave its secret, and returns the id of the mapping; of a mapping that was removed the name of its secrets. */
+export function noteSecret({ note }: Noting, { mappings }: Pick<Generation, 'mappings'>, secretsName: string): string {
+  const mapping = mappings.find(({ identity }) => identity.secretsName === secretsName)
+  const id = mapping?.id ?? secretsName
+  const by = { kind: 'sender', name: mapping?.provenSender?.source ?? id } as const
+  note({ by, act: 'secret.store', target: id, outcome: 'done' })
+  return id
+}
 
 /** The program itself: who started it is not known. */
 const program = { kind: 'command', name: `process ${process.pid}` } as const

@@ -1,8 +1,16 @@
 // How a comment of Hookloom is recognised: by a second attempt to post it, and by the hook that its sender then calls.
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 
 /** The last line of a comment: a quotation of a comment has the marker after `>`, or before other lines. */
 const marker = /(?:^|\n)<!-- hookloom:[\da-f]{25} -->\s*$/
+
+/**
+ * The nonce that a comment shows. Everybody can read the id of a run in a commit status, and so compute the nonces of its messages: a comment
+ * with one of them, posted before, would be taken for the reply. `credential`: of the channel.
+ */
+export function signNonce(nonce: string, credential: string): string {
+  return createHmac('sha256', credential).update(nonce).digest('hex').slice(0, 25)
+}
 
 /** An HTML comment, which no reader sees. `nonce`: of the message, 25 lower-case hex digits. */
 export function toMarker(nonce: string): string {

@@ -75,6 +75,7 @@ const api: readonly (readonly [method: string, target: string])[] = [
   ['POST', '/api/alerts/test'],
   ['GET', '/api/alerts/test/x'],
   ['POST', '/api/page/code'],
+  ['POST', '/api/writes'],
   ['POST', '/api/page/key'],
 ]
 const open: typeof api = [

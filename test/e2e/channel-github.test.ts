@@ -1,5 +1,6 @@
 // Comments and commit statuses on GitHub, through a fake API on loopback that accepts what the real one accepts.
 import { describe, expect, it } from 'vitest'
+import { signNonce, toMarker } from '../../src/model/comment.ts'
 import { createGitHubChannel } from '../../src/channels/github.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
@@ -11,6 +12,7 @@ const section = channelSections.github.unwrap()
 const issue = 'acme/app#17'
 const commit = 'acme/app@0123456789abcdef0123456789abcdef01234567'
 const nonce = '0123456789abcdef012345678'
+const mark = signNonce(nonce, githubApiToken)
 const privateKey = githubApp.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
 async function start(config: object = {}) {
@@ -42,7 +44,7 @@ it('a reply is a comment with a hidden marker, without mentions, tags and refere
     [
       issue,
       '**Done** @|ada &lt;img src="https://evil.example/x.png"> like #|12 and acme/app#|3 &lt;\\!-- x -->\n\n' +
-        `<!-- hookloom:${nonce} -->`,
+        `<!-- hookloom:${mark} -->`,
     ],
   ])
   const [{ method, path, headers } = { method: '', path: '', headers: {} }] = fake.received
@@ -60,14 +62,22 @@ it.each([
   for (let more = 0; more < 120; more += 1) fake.addOthers(issue, 'More.')
   const again = await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))
   expect(again).toEqual({ kind: 'sent', id: String(fake.comments[0]?.id) })
-  expect(fake.comments.filter(({ body }) => body.includes(nonce))).toHaveLength(1)
+  expect(fake.comments.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
 it('a second attempt whose first one never arrived posts the comment once', async () => {
   const { channel, fake, to } = await start()
   for (let more = 0; more < 120; more += 1) fake.addOthers(issue, 'More.')
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })
-  expect(fake.comments.filter(({ body }) => body.includes(nonce))).toHaveLength(1)
+  expect(fake.comments.filter(({ body }) => body.includes(mark))).toHaveLength(1)
+})
+
+it('a comment of somebody who knows the run, but not the credential, is not taken for the reply', async () => {
+  const { channel, fake, to } = await start()
+  fake.addOthers(issue, `Mine.\n\n${toMarker(nonce)}`)
+  fake.addOthers(issue, `Mine.\n\n${toMarker(signNonce(nonce, 'guessed'))}`)
+  expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })
+  expect(fake.comments).toHaveLength(3)
 })
 
 it('a second attempt that cannot look up the comment posts none, and is tried again', async () => {

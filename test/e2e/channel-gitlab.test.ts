@@ -1,5 +1,6 @@
 // Comments and commit statuses on GitLab, through a fake API on loopback that accepts what the real one accepts.
 import { expect, it } from 'vitest'
+import { signNonce } from '../../src/model/comment.ts'
 import { createGitLabChannel } from '../../src/channels/gitlab.ts'
 import { channelSections } from '../../src/model/config/channels.ts'
 import { toOutgoing } from '../unit/channels/stage.ts'
@@ -10,6 +11,7 @@ const section = channelSections.gitlab.unwrap()
 const issue = 'acme/tools/app#17'
 const commit = 'acme/tools/app@0123456789abcdef0123456789abcdef01234567'
 const nonce = '0123456789abcdef012345678'
+const mark = signNonce(nonce, gitlabApiToken)
 
 async function start(config: object = {}) {
   const fake = await startFakeGitLab()
@@ -33,7 +35,7 @@ it.each([
   const result = await channel.send(toOutgoing({ to, text: 'See @ada and !3\n\n/close', nonce }))
   expect(result).toEqual({ kind: 'sent', id: String(fake.notes[0]?.id) })
   expect(fake.notes.map(({ place, body }) => [place, body.replaceAll('\u200B', '|')])).toEqual([
-    [to, `See @|ada and !|3\n\n|/close\n\n<!-- hookloom:${nonce} -->`],
+    [to, `See @|ada and !|3\n\n|/close\n\n<!-- hookloom:${mark} -->`],
   ])
   expect(fake.received.map((request) => [request.method, request.path])).toEqual([['POST', path]])
 })
@@ -48,14 +50,14 @@ it.each([
   for (let more = 0; more < 120; more += 1) fake.addOthers(issue, 'More.')
   const again = await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))
   expect(again).toEqual({ kind: 'sent', id: String(fake.notes[0]?.id) })
-  expect(fake.notes.filter(({ body }) => body.includes(nonce))).toHaveLength(1)
+  expect(fake.notes.filter(({ body }) => body.includes(mark))).toHaveLength(1)
 })
 
 it('a second attempt whose first one never arrived posts the note once, and reads no note from long before', async () => {
   const { channel, fake, to } = await start()
   for (let more = 0; more < 450; more += 1) fake.addOthers(issue, 'Old.', Date.now() - 3_600_000)
   expect(await channel.send(toOutgoing({ to, nonce, maybeSince: Date.now() }))).toMatchObject({ kind: 'sent' })
-  expect(fake.notes.filter(({ body }) => body.includes(nonce))).toHaveLength(1)
+  expect(fake.notes.filter(({ body }) => body.includes(mark))).toHaveLength(1)
   expect(fake.received.map(({ method }) => method)).toEqual(['GET', 'POST'])
 })
 

@@ -264,6 +264,24 @@ test('store copy writes a file relative to the config directory', async () => {
   const copied = await runCommand(['store', 'copy', '--to', 'state/copy.db'], { dir: gateway.dir })
   expect(copied).toMatchObject({ code: 0, stderr: '' })
   expect(existsSync(join(gateway.dir, 'state/copy.db'))).toBe(true)
+  // the copy continues the chain of the audit log
+  writeFileSync(
+    join(gateway.dir, 'hookloom.jsonc'),
+    readFileSync(join(gateway.dir, 'hookloom.jsonc'), 'utf8').replace('{', '{ "store": { "file": "state/copy.db" },'),
+  )
+  expect(await runCommand(['audit', '--verify'], { dir: gateway.dir })).toMatchObject({ code: 0 })
+  const { stdout } = await runCommand(['audit', '--json'], { dir: gateway.dir })
+  const entries = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as object)
+  expect(entries.at(-1)).toMatchObject({
+    act: 'store.copy',
+    by: { kind: 'command', name: expect.stringContaining('(hookloom store copy)') },
+    target: join(gateway.dir, 'state/copy.db'),
+    details: { from: join(gateway.dir, 'state/hookloom.db') },
+    outcome: 'done',
+  })
 })
 
 describe('an empty store', () => {

@@ -1,5 +1,6 @@
 // The action `deliver` through a whole gateway: stored, sent without a model, and visible like a run.
 import { describe, expect, test } from 'vitest'
+import { runCommand } from './command.ts'
 import { startFakeReceiver } from './fakes/webhook.ts'
 import { gatewayToken, hookToken } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
@@ -99,5 +100,64 @@ describe('a message', () => {
     await expect.poll(() => readRun(gateway, ids[2] ?? '')).toMatchObject({ state: 'done' })
     expect(ops.posted.map(({ text }) => text)).toEqual(['Up'])
     expect(await readRun(gateway, ids[0] ?? '')).toMatchObject({ state: 'superseded' })
+  })
+})
+
+describe('the reply of an agent with a list of recipients', () => {
+  test('has a step and a receipt for each, in show, in the API and for the caller, and one of them does not stop the other', async () => {
+    const receivers = { ops: await startFakeReceiver({ secret }), devs: await startFakeReceiver({ secret }) }
+    const endpoints = Object.fromEntries(Object.entries(receivers).map(([name, { url }]) => [name, { url, secret }]))
+    const to = [
+      { channel: 'webhook', to: 'ops' },
+      { channel: 'webhook', to: 'devs' },
+    ]
+    const mappings = [{ match: { path: 'both' }, messageTemplate: '{{text}}', callback: 'devs', to }]
+    const says = { kind: 'command', command: process.execPath, args: ['-e', "console.log('Fine.')"] }
+    const gateway = await startInside({
+      config: {
+        hooks: { mappings },
+        channels: { webhook: { endpoints } },
+        runners: { says },
+        agents: { defaults: { runner: 'says', heartbeat: { every: 0 } } },
+      },
+    })
+    // the first recipient is down for one attempt
+    receivers.ops.plays({ status: 503 })
+    const { body, status } = await post(gateway.port, '/hooks/both', { text: 'Up?' }, wait)
+    expect(status).toBe(200)
+    const { runId, deliveryId } = JSON.parse(body) as { runId: string; deliveryId: string }
+    expect(await readRun(gateway, runId)).toMatchObject({
+      state: 'done',
+      steps: [
+        { name: 'run' },
+        { name: 'summary' },
+        { name: 'wake' },
+        { name: 'deliver-2', state: 'done' },
+        { name: 'deliver', state: 'done' },
+      ],
+      receipts: [
+        { step: 'deliver', part: 0, channel: 'webhook', state: 'sent' },
+        { step: 'deliver-2', part: 0, channel: 'webhook', state: 'sent' },
+      ],
+    })
+    const replies = ({ posted }: { readonly posted: readonly object[] }) => posted.filter((each) => 'text' in each)
+    expect([replies(receivers.ops), replies(receivers.devs)]).toMatchObject([[{ text: 'Fine.' }], [{ text: 'Fine.' }]])
+    const answer = await fetch(`${gateway.adminUrl}/api/deliveries/${deliveryId}`, {
+      headers: { authorization: `Bearer ${gatewayToken}` },
+    })
+    expect(await answer.json()).toMatchObject({
+      jobs: [
+        {
+          posts: [
+            { step: 'deliver', to: 'ops', state: 'sent', failed: null },
+            { step: 'deliver-2', to: 'devs', state: 'sent', failed: null },
+          ],
+        },
+      ],
+    })
+    const { stdout } = await runCommand(['show', runId], { dir: gateway.dir })
+    expect(stdout).toMatch(/deliver-2 +done .*sent to webhook devs as/)
+    expect(stdout).toMatch(/deliver +done .*sent to webhook ops as/)
+    expect(stdout.match(/1 of 1 +sent +webhook (ops|devs)/g)).toHaveLength(2)
   })
 })

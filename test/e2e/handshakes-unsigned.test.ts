@@ -1,6 +1,7 @@
 // Handshakes before a secret exists: they are answered but create no delivery, and a secret is accepted only from an expected sender.
 import { createHmac } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { AuditPage } from '../../src/model/api/audit.ts'
 import { signed } from '../unit/pipeline/verifiers/stage.ts'
 import { toVerdict } from './answers.ts'
 import { answer, type Asked, asJson, asText, rowOf, startAsked, toShape } from './handshake-stage.ts'
@@ -81,6 +82,22 @@ describe('unsigned handshakes by POST', () => {
       expect(toVerdict(await gateway.greet(byHanded(greeting.target, header, prefix, `${handed}0`)))).toBe(
         'unauthorized',
       )
+    },
+  )
+
+  test.each(greetings)(
+    'the secret of %s has an entry in the audit log, without itself',
+    async (id, _, __, ___, greeting) => {
+      await gateway.admin('POST', `/api/mappings/${id}/arm`)
+      expect((await gateway.greet(greeting)).status).toBe(200)
+      const readLog = async () => (await gateway.admin('GET', '/api/audit?limit=100')).body
+      await expect.poll(readLog).toContain('"act":"secret.store"')
+      const text = await readLog()
+      const { entries } = JSON.parse(text) as AuditPage
+      expect(entries.filter(({ act }) => act === 'secret.store')).toMatchObject([
+        { by: { kind: 'sender', name: id }, target: id, outcome: 'done', details: {} },
+      ])
+      expect(text).not.toContain(handed)
     },
   )
 

@@ -5,7 +5,8 @@ import { beforeAll, expect, test, vi } from 'vitest'
 import { readBlock, root } from '../pages.ts'
 import { runBuilt, runCommand } from './command.ts'
 import { gatewayToken, hookToken, makeFolder, post } from './gateway.ts'
-import { type Inside, startInside } from './inside.ts'
+import type { AuditFields } from '../../src/model/api/audit.ts'
+import { type Inside, readStore, startInside } from './inside.ts'
 import { connectMcp, type McpClient } from './mcp-client.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -183,6 +184,23 @@ test('paths that leave the configuration and the transforms are refused, and not
   ]
   for (const [name, given] of attempts)
     expect([name, given, (await writer.call(name, given)).isError]).toEqual([name, given, true])
+})
+
+test('what a tool writes to files has an entry in the audit log, and nothing that it did not write', async () => {
+  const file = 'hooks/transforms/noted.ts'
+  const { data, isError } = await writer.call('write', {
+    file,
+    text: 'export default () => ({ message: "canary-text" })\n',
+  })
+  expect([isError, data]).toEqual([false, { written: file }])
+  await writer.call('write', { file: '../outside.ts', text: 'x' })
+  const rows = await readStore(gateway.dir, (store) => store.auditLog({ limit: 500 }))
+  const writes = rows.map(({ entry }) => JSON.parse(entry) as AuditFields).filter(({ act }) => act === 'file.write')
+  expect(writes).toMatchObject([
+    { by: { kind: 'token', name: 'gateway.token' }, target: file, details: { tool: 'write' }, outcome: 'begun' },
+    { target: file, outcome: 'done' },
+  ])
+  expect(rows.filter(({ entry }) => entry.includes('canary-text'))).toEqual([])
 })
 
 test('an invalid configuration is not written, and neither is a mask in place of a secret', async () => {

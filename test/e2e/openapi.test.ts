@@ -201,6 +201,7 @@ describe('the answers of a real gateway', () => {
     await check('post /api/refusals/drop')
     await check('post /api/budgets/{name}/raise', { name: 'daily' }, { query: '?turns=5' })
     await check('post /api/state/drop', {}, { query: '?module=greet.ts' })
+    await check('post /api/writes', {}, { body: { what: 'hookloom.jsonc', tool: 'write' } })
     await check('post /api/recover')
     await check('get /api/recover')
     const { jobId } = await check('post /api/alerts/test')

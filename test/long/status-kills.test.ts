@@ -1,4 +1,4 @@
-// A thousand seeded series of kills, faults of GitHub and ends by others, around the steps that set a commit status.
+// A thousand seeded series of kills, faults of the forge and ends by others, around the steps that set a commit status.
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { findStatusFaults } from '../unit/jobs/status-stage.ts'
 
@@ -9,8 +9,12 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-test('no series leaves a status pending, and none sets one twice', { timeout: 1_200_000 }, async () => {
-  const faults: string[] = []
-  for (let seed = 1; seed <= 1_000; seed += 1) faults.push(...(await findStatusFaults(seed)))
-  expect(faults).toEqual([])
-})
+test.each(['github', 'gitlab'] as const)(
+  'no series leaves a status of %s pending, and none sets one twice',
+  { timeout: 1_200_000 },
+  async (forge) => {
+    const faults: string[] = []
+    for (let seed = 1; seed <= 1_000; seed += 1) faults.push(...(await findStatusFaults(seed, forge)))
+    expect(faults).toEqual([])
+  },
+)

@@ -15,6 +15,8 @@ export type Tool = {
   readonly input: z.ZodObject
   /** How to see the part that was left out of a long answer. */
   readonly rest: string
+  /** What it writes to files by itself. The gateway notes its own calls. */
+  writes?(input: Readonly<Record<string, unknown>>): string
   run(context: Context, input: Readonly<Record<string, unknown>>): Promise<unknown>
 }
 

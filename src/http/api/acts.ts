@@ -46,6 +46,7 @@ export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/mappings': { name: 'mapping', body: ['hook', 'mappingId'], target: 'mappingId' },
   'POST /api/mappings/{id}/arm': { name: 'secret.arm' },
   'POST /api/page/code': { name: 'page.code' },
+  'POST /api/writes': { name: 'file.write', body: ['what', 'tool'], target: 'what' },
 }
 
 /** The calls that change nothing, although their method is not GET. */

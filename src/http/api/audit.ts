@@ -1,15 +1,19 @@
-// GET /api/audit: who changed what. An entry shows less than `read` shows anyway: no payload, and of tokens only the names.
+// /api/audit: who changed what. An entry shows less than `read` shows anyway: no payload, and of tokens only the names. /api/writes: what a tool
+// on the machine of the gateway wrote to its files.
 import type Router from '@koa/router'
-import type { AuditPage } from '../../model/api/audit.ts'
+import { tryParseJson } from '../../base/json.ts'
+import { type AuditPage, WrittenFile } from '../../model/api/audit.ts'
 import { Problem } from '../../model/problem.ts'
 import { readAuditEntry } from '../audit.ts'
 import type { ApiParts } from './parts.ts'
-import { readLimit, readMoment, readParameter } from './query.ts'
+import { readLimit, readMoment, readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
 import { reply } from './reply.ts'
 
+const maxBytes = 10_000
+
 /** Answers with the newest entries first. */
-export function addAuditRoute(router: Router, guards: Guards, { store }: Pick<ApiParts, 'store'>): void {
+export function addAuditRoutes(router: Router, guards: Guards, { store }: Pick<ApiParts, 'store'>): void {
   router.get('/api/audit', guards.read, async (ctx) => {
     const limit = readLimit(ctx)
     const text = readParameter(ctx, 'before')
@@ -20,5 +24,11 @@ export function addAuditRoute(router: Router, guards: Guards, { store }: Pick<Ap
     const entries = rows.map(readAuditEntry)
     const page: AuditPage = { entries, next: rows.length < limit ? null : (rows.at(-1)?.number ?? null) }
     reply(ctx, page)
+  })
+  // the entry of this call is its only effect
+  router.post('/api/writes', guards.admin, async (ctx) => {
+    const { success } = WrittenFile.safeParse(tryParseJson((await readRequestText(ctx, maxBytes)) ?? ''))
+    if (!success) throw new Problem('usage-invalid', 'The body must have "what" and "tool".')
+    reply(ctx, {})
   })
 }

@@ -2,7 +2,7 @@
 // tests check the answers by it.
 import { z } from 'zod'
 import * as answers from '../../model/api/answers.ts'
-import { AuditFields, AuditPage } from '../../model/api/audit.ts'
+import { AuditFields, AuditPage, WrittenFile } from '../../model/api/audit.ts'
 import * as bench from '../../model/api/bench.ts'
 import { FindingFields, HealthFields, OutletsFields } from '../../model/api/health.ts'
 import * as operations from '../../model/api/operations.ts'
@@ -136,6 +136,9 @@ export const calls: readonly Call[] = [
   ),
   read('/api/state', 'Lists what transforms remember.', object({ state: list(operations.StateValueFields) }), {
     module: state.module,
+  }),
+  change('admin', '/api/writes', 'Notes in the audit log what a tool wrote to files.', object({}), {
+    body: WrittenFile,
   }),
   change('operate', '/api/state/drop', 'Deletes what a transform remembers.', object({ dropped: number() }), {
     query: state,

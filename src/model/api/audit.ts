@@ -42,6 +42,9 @@ export const AuditFields = object({
 })
 export type AuditFields = z.infer<typeof AuditFields>
 
+/** What a tool of `hookloom mcp --write` wrote. `what`: a path below the config directory, or a name that makes several files. */
+export const WrittenFile = object({ what: string().min(1).max(1_000), tool: string().min(1).max(100) })
+
 export const AuditPage = object({
   entries: z.array(AuditFields).readonly(),
   /** `before` of the next older page; null if there is none. */

@@ -1,19 +1,13 @@
 // Rules of a configuration beyond the types of its keys. Pure: templates, presets and modules are checked where they are loaded.
 import { isLoopbackHost } from '../../base/http.ts'
-import {
-  isForwarded,
-  findAgentIssues,
-  findChannelIssues,
-  findModelNameIssues,
-  findAllowedModelIssues,
-  findModelFault,
-} from './agents-rules.ts'
+import { findAgentIssues, findModelNameIssues, findAllowedModelIssues, findModelFault } from './agents-rules.ts'
 import { findBudgetIssues, findMappingBudgetIssues } from './budget-rules.ts'
 import { type Config, findDefaultAgentId, listHookTokens } from './config.ts'
 import { type ConfigIssue, type ConfigPath, findDuplicates, toDottedPath, toIssue } from './issue.ts'
 import { findFlowIssues, findLimitIssues } from './flow.ts'
 import type { Mapping } from './mapping.ts'
 import { findConditionIssues, normalizeHookName, findKeyUseIssues } from './mapping-rules.ts'
+import { findResultIssues } from './result-rules.ts'
 import {
   isAgentAllowed,
   isBeginningAllowed,
@@ -100,49 +94,8 @@ export function findMappingIssues(mapping: Mapping, config: Config, at: ConfigPa
     ...issues,
     ...findModelIssues(mapping, config, [...at, 'model']),
     ...findMappingBudgetIssues(mapping, { agentId, config, at }),
-    ...findReplyIssues(mapping, config, at),
-    ...findVerdictIssues(mapping, agentId, { config, at }),
-    ...findStatusIssues(mapping, config, at),
-    ...findCallbackIssues(mapping, config, at),
+    ...findResultIssues(mapping, agentId, { config, at }),
   ]
-}
-
-/** Reports a commit status that no channel can set. */
-function findStatusIssues({ status, channel, verify }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
-  if (status === undefined) return []
-  if (verify?.scheme === 'linear' || channel === 'linear')
-    return [toIssue([...at, 'status'], 'is for commits, and Linear has none. Remove it.')]
-  if (channels.github !== undefined || channels.gitlab !== undefined) return []
-  return [toIssue([...at, 'status'], 'needs a channel that sets it. Set channels.github or channels.gitlab.')]
-}
-
-/** Reports an endpoint that does not exist. */
-function findCallbackIssues({ callback }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
-  const { endpoints = {} } = channels.webhook ?? {}
-  if (callback === undefined || Object.hasOwn(endpoints, callback)) return []
-  const names = Object.keys(endpoints).map((name) => `"${name}"`)
-  const next = names.length === 0 ? 'There are none: add it there.' : `It has ${names.join(', ')}.`
-  return [toIssue([...at, 'callback'], `is not a name in channels.webhook.endpoints. ${next}`)]
-}
-
-/** Reports verdicts of a runner whose replies stay at another gateway. */
-function findVerdictIssues(
-  { verdicts }: Pick<Mapping, 'verdicts'>,
-  agentId: string,
-  { config, at }: { config: Config; at: ConfigPath },
-): ConfigIssue[] {
-  if (verdicts === undefined || !isForwarded(agentId, config)) return []
-  const why = `need a reply, and the runner of the agent "${agentId}" is OpenClaw, which keeps it. Remove the key, or name another agent.`
-  return [toIssue([...at, 'verdicts'], why)]
-}
-
-/** Reports a channel that cannot deliver a reply or a message. A transform may still choose another one. */
-function findReplyIssues(mapping: Mapping, config: Config, at: ConfigPath): ConfigIssue[] {
-  const { action, channel, to, deliver, transform } = mapping
-  if (transform !== undefined || action === 'wake') return []
-  if (action === 'agent' && (!deliver || isForwarded(findMappingAgentId(mapping, config), config))) return []
-  if (!Array.isArray(to)) return findChannelIssues(channel, config, [...at, 'channel'])
-  return to.flatMap((target, index) => findChannelIssues(target.channel, config, [...at, 'to', index, 'channel']))
 }
 
 function findTokenIssues({ hooks, gateway, tokens: scoped }: Config): ConfigIssue[] {

@@ -47,6 +47,26 @@ test('verdicts are two to ten different words, and not for an agent of OpenClaw,
   expect(ofMapping({ action: 'wake', verdicts: ['pass', 'fail'] })).not.toEqual([])
 })
 
+test('the recipients of an agent name channels that are configured, and one recipient is all that OpenClaw takes', () => {
+  const slack = { channel: 'slack', to: 'C024BE91L' }
+  const channels = { slack: { botToken: 'x' } }
+  const forwarded = {
+    agents: { defaults: { runner: 'oc' } },
+    runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
+  }
+  const to = [slack, { channel: 'console' }]
+  expect(ofMapping({ to }, {}, { channels })).toEqual([])
+  const bad = [
+    ofMapping({ to: [slack, { channel: 'discord', to: '1' }] }, {}, { channels }),
+    ofMapping({ to }, {}, { channels, ...forwarded }),
+    ofMapping({ to, channel: 'slack' }, {}, { channels }),
+    ofMapping({ to, action: 'wake' }, {}, { channels }),
+  ]
+  expect(bad.map(([line]) => line?.split(' ')[0])).toEqual(
+    ['to[1].channel', 'to', 'channel', 'to'].map((key) => `hooks.mappings[0].${key}`),
+  )
+})
+
 test('a mapping with the action deliver names channels that are configured, and nothing that only a turn uses', () => {
   const of = (mapping: object) =>
     ofMapping({ action: 'deliver', ...mapping }, {}, { channels: { slack: { botToken: 'x' } } })
@@ -64,7 +84,6 @@ test('a mapping with the action deliver names channels that are configured, and 
     [{ to: [slack, slack], response: { body: 'x' } }, 'response'],
     [{ to: [slack, { channel: 'discord' }] }, 'to[1].channel'],
     [{ flow: { ...flow, onNew: 'gather' } }, 'flow.onNew'],
-    [{ action: 'agent', to: [slack] }, 'to'],
   ]
   for (const [mapping, key] of bad)
     expect(of(mapping).map((line) => line.split(' ')[0])).toContain(`hooks.mappings[0].${key}`)

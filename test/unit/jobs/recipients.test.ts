@@ -99,7 +99,7 @@ describe('a reply with three recipients', () => {
   })
 
   test('whose one channel refuses it ends as dead when the others are served, and a retry sends only what is missing', async () => {
-    let answer = refused
+    let answer: SendResult = refused
     let isAway = true
     const { taken, turns } = open({ telegram: () => answer, slack: () => (isAway ? away : sent('s')) })
     const [id = ''] = await stage.accept(toThree())

@@ -1,5 +1,6 @@
 // A commit whose status runs set, on a stage whose workers can be killed at any of their calls.
 import { createGitHubChannel } from '../../../src/channels/github.ts'
+import { createGitLabChannel } from '../../../src/channels/gitlab.ts'
 import type { AgentPlan } from '../../../src/jobs/plan.ts'
 import { channelSections } from '../../../src/model/config/channels.ts'
 import type { RunResult } from '../../../src/model/runner.ts'
@@ -11,36 +12,76 @@ const commitName = 'acme/app@0123456789abcdef0123456789abcdef01234567'
 export const failed: RunResult = { status: 'error', detail: 'The model refuses.', retryable: false }
 
 type Status = { readonly id: number; readonly context: string; readonly state: string; readonly description: string }
+export type ForgeName = 'github' | 'gitlab'
 export type Fault = 'lost' | '502' | '503' | 'limited' | 'unwritten'
 
-/** The statuses of one commit, as GitHub's API has them. A fault meets the next request that writes. `stop`: it answers no more. */
-export function createCommit(fault: () => Fault | undefined = () => undefined) {
+type Answer = readonly [status: number, body: unknown]
+
+/** The statuses of one commit, as the API of a forge has them. A fault meets the next request that writes. */
+function createForge(write: (given: Record<string, string>) => Answer, read: () => unknown, limited: Answer) {
+  return (fault: () => Fault | undefined): typeof fetch =>
+    async (_, init) => {
+      const answer = ([status, body]: Answer) => new Response(JSON.stringify(body), { status })
+      if (init?.method === 'GET') return answer([200, read()])
+      const met = fault()
+      if (met === '503') return answer([503, {}])
+      if (met === 'limited') return answer(limited)
+      if (met === 'unwritten') throw new TypeError('fetch failed')
+      // as: the channel sends a text
+      const written = write(JSON.parse(String(init?.body)) as Record<string, string>)
+      if (met === 'lost') throw new TypeError('fetch failed')
+      return answer(met === '502' ? [502, {}] : written)
+    }
+}
+
+/** `statuses`: each change, in the words of GitHub. */
+export function createCommit(fault: () => Fault | undefined = () => undefined, forge: ForgeName = 'github') {
   const statuses: Status[] = []
-  const answer = (status: number, body: unknown, headers: Record<string, string> = {}) =>
-    new Response(JSON.stringify(body), { status, headers })
-  const request: typeof fetch = async (_, init) => {
-    if (init?.method === 'GET') return answer(200, statuses.toReversed())
-    const met = fault()
-    if (met === '503') return answer(503, {})
-    if (met === 'limited') return answer(403, { message: 'You have exceeded a secondary rate limit' })
-    if (met === 'unwritten') throw new TypeError('fetch failed')
-    // as: the channel sends a text
-    const given = JSON.parse(String(init?.body)) as Omit<Status, 'id'>
-    statuses.push({ ...given, id: statuses.length + 1 })
-    if (met === 'lost') throw new TypeError('fetch failed')
-    return met === '502' ? answer(502, {}) : answer(201, statuses.at(-1))
+  const add = ({ context = '', state = '', description = '' }: Record<string, string>) =>
+    statuses.push({ id: statuses.length + 1, context, state, description })
+  const isOpen = () => statuses.at(-1)?.state === 'pending'
+  /** GitLab shows one entry for a status that is pending and then ends, and has no `error`. */
+  const shows = (state: string | undefined) => (state === 'error' ? 'failed' : state)
+  const apis = {
+    github: createForge(
+      (given) => (add(given), [201, statuses.at(-1)]),
+      () => statuses.toReversed(),
+      [403, { message: 'You have exceeded a secondary rate limit' }],
+    ),
+    gitlab: createForge(
+      ({ name = '', state = '', description = '' }) => {
+        if (isOpen() && state === 'pending')
+          return [
+            400,
+            {
+              message:
+                'Cannot transition status via :enqueue from :pending (Reason(s): Status cannot transition via "enqueue")',
+            },
+          ]
+        add({ context: name, state: state === 'failed' ? 'error' : state, description })
+        return [201, { id: statuses.length }]
+      },
+      () =>
+        statuses
+          .filter(({ state }, at) => state !== 'pending' || at === statuses.length - 1)
+          .map(({ context, state, ...rest }) => ({ ...rest, name: context, status: shows(state) })),
+      [429, {}],
+    ),
   }
-  return { statuses, request }
+  return { statuses, forge, request: apis[forge](fault) }
 }
 
 export function open(
   stage: Stage,
-  commit: Pick<ReturnType<typeof createCommit>, 'request'>,
+  { request, forge = 'github' }: { readonly request: typeof fetch; readonly forge?: ForgeName },
   runner = scriptedRunner(),
   store?: Store,
 ) {
-  const section = channelSections.github.unwrap().parse({ token: 'ghp_token' })
-  const channels = new Map([['github', createGitHubChannel(section, { fetch: commit.request })]])
+  const channel =
+    forge === 'github'
+      ? createGitHubChannel(channelSections.github.unwrap().parse({ token: 'ghp_token' }), { fetch: request })
+      : createGitLabChannel(channelSections.gitlab.unwrap().parse({ token: 'glpat-token' }), { fetch: request })
+  const channels = new Map([[forge, channel]])
   const worker = stage.openWorker({
     runner: runner.runner,
     channels,
@@ -88,21 +129,22 @@ function createMortal({ store: living }: Stage, commit: ReturnType<typeof create
 const faults: readonly Fault[] = ['lost', '502', '503', 'limited', 'unwritten']
 const ends = ['cancelled', 'superseded', 'expired'] as const
 
-/** One or two runs for a commit, with up to three kills, faults of GitHub, and ends by somebody else. Returns the runs and the statuses. */
-async function surviveSeries(seed: number) {
+/** One or two runs for a commit, with up to three kills, faults of the forge, and ends by somebody else. Returns the runs and the statuses. */
+async function surviveSeries(seed: number, forge: ForgeName) {
   const stage = createStage()
   const random = createRandom(seed)
   const pick = <Item>(items: readonly Item[]): Item | undefined => items[Math.floor(random() * items.length)]
   let mayFail = true
-  const commit = createCommit(() => (mayFail && random() < 0.3 ? pick(faults) : undefined))
+  const commit = createCommit(() => (mayFail && random() < 0.3 ? pick(faults) : undefined), forge)
+  const place = { hook: forge, place: { channel: forge, commit: commitName } }
   const answer = () => (mayFail && random() < 0.4 ? undefined : random() < 0.3 ? failed : ok('Good.'))
   const start = () => {
     const { store, request } = createMortal(stage, commit, random)
-    return open(stage, { request }, scriptedRunner(answer), store).worker
+    return open(stage, { request, forge }, scriptedRunner(answer), store).worker
   }
   let killed = start()
-  const runs = await stage.accept(planned())
-  if (random() < 0.4) runs.push(...(await stage.accept(planned({ sessionKey: 'hook:b' }))))
+  const runs = await stage.accept(planned({ origin: place }))
+  if (random() < 0.4) runs.push(...(await stage.accept(planned({ origin: place, sessionKey: 'hook:b' }))))
   const ids = runs.filter((_, index) => index % 2 === 0)
   for (let kills = Math.floor(random() * 4); kills > 0; kills -= 1) {
     await pass(Math.floor(random() * 40_000))
@@ -135,8 +177,8 @@ async function surviveSeries(seed: number) {
  * What is wrong after a series: a job that has not ended, a status that is set twice, a status of the first run after one of the last run, or
  * a last status that is not the result of the last run. Needs fake timers.
  */
-export async function findStatusFaults(seed: number): Promise<string[]> {
-  const { ids, left, last, statuses } = await surviveSeries(seed)
+export async function findStatusFaults(seed: number, forge: ForgeName): Promise<string[]> {
+  const { ids, left, last, statuses } = await surviveSeries(seed, forge)
   const set = shown(statuses)
   const runs = set.map((text) => / (job-\d+) /.exec(text)?.[1])
   const isInOrder = runs.lastIndexOf(ids[0]) < runs.indexOf(ids.at(-1)) || ids.length === 1

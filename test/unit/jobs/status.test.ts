@@ -248,8 +248,11 @@ describe('the status of a commit', () => {
   })
 })
 
-test('fifty seeded series of kills and faults leave no status pending, and set none twice', async () => {
-  const faults: string[] = []
-  for (let seed = 1; seed <= 50; seed += 1) faults.push(...(await findStatusFaults(seed)))
-  expect(faults).toEqual([])
-})
+test.each(['github', 'gitlab'] as const)(
+  'fifty seeded series of kills and faults leave no status of %s pending, and set none twice',
+  async (forge) => {
+    const faults: string[] = []
+    for (let seed = 1; seed <= 50; seed += 1) faults.push(...(await findStatusFaults(seed, forge)))
+    expect(faults).toEqual([])
+  },
+)

@@ -1,0 +1,62 @@
+// Rules of a mapping about where the result of a run goes: its reply, its verdict, its commit status and its callback.
+import { findChannelIssues, isForwarded } from './agents-rules.ts'
+import type { Config } from './config.ts'
+import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
+import type { Mapping } from './mapping.ts'
+
+/** `at`: the path of the mapping. */
+type Place = { readonly config: Config; readonly at: ConfigPath }
+
+export function findResultIssues(mapping: Mapping, agentId: string, { config, at }: Place): ConfigIssue[] {
+  return [
+    ...findReplyIssues(mapping, agentId, { config, at }),
+    ...findVerdictIssues(mapping, agentId, { config, at }),
+    ...findStatusIssues(mapping, config, at),
+    ...findCallbackIssues(mapping, config, at),
+  ]
+}
+
+/** Reports a commit status that no channel can set. */
+function findStatusIssues({ status, channel, verify }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
+  if (status === undefined) return []
+  if (verify?.scheme === 'linear' || channel === 'linear')
+    return [toIssue([...at, 'status'], 'is for commits, and Linear has none. Remove it.')]
+  if (channels.github !== undefined || channels.gitlab !== undefined) return []
+  return [toIssue([...at, 'status'], 'needs a channel that sets it. Set channels.github or channels.gitlab.')]
+}
+
+/** Reports an endpoint that does not exist. */
+function findCallbackIssues({ callback }: Mapping, { channels }: Config, at: ConfigPath): ConfigIssue[] {
+  const { endpoints = {} } = channels.webhook ?? {}
+  if (callback === undefined || Object.hasOwn(endpoints, callback)) return []
+  const names = Object.keys(endpoints).map((name) => `"${name}"`)
+  const next = names.length === 0 ? 'There are none: add it there.' : `It has ${names.join(', ')}.`
+  return [toIssue([...at, 'callback'], `is not a name in channels.webhook.endpoints. ${next}`)]
+}
+
+/** Reports verdicts of a runner whose replies stay at another gateway. */
+function findVerdictIssues(
+  { verdicts }: Pick<Mapping, 'verdicts'>,
+  agentId: string,
+  { config, at }: Place,
+): ConfigIssue[] {
+  if (verdicts === undefined || !isForwarded(agentId, config)) return []
+  const why = `need a reply, and the runner of the agent "${agentId}" is OpenClaw, which keeps it. Remove the key, or name another agent.`
+  return [toIssue([...at, 'verdicts'], why)]
+}
+
+/** Reports a channel that cannot deliver a reply or a message. A transform may still choose another one. */
+function findReplyIssues(
+  { action, channel, to, deliver, transform }: Mapping,
+  agentId: string,
+  { config, at }: Place,
+): ConfigIssue[] {
+  const isOfOpenClaw = action === 'agent' && isForwarded(agentId, config)
+  if (isOfOpenClaw && deliver && Array.isArray(to) && to.length > 1) {
+    const why = `is a list, and the runner of the agent "${agentId}" is OpenClaw, which delivers to one recipient. Name one.`
+    return [toIssue([...at, 'to'], why)]
+  }
+  if (transform !== undefined || action === 'wake' || isOfOpenClaw || (action === 'agent' && !deliver)) return []
+  if (!Array.isArray(to)) return findChannelIssues(channel, config, [...at, 'channel'])
+  return to.flatMap((target, index) => findChannelIssues(target.channel, config, [...at, 'to', index, 'channel']))
+}
