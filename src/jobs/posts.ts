@@ -28,7 +28,7 @@ export async function postAll(
   { posts, channel, job, run, isOneOfSeveral }: Reply,
   { clock, lease, retry = defaultRetry }: Pick<JobContext, 'clock' | 'lease' | 'retry'>,
 ): Promise<StepOutcome> {
-  let current = [...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts]
+  let current = inOrder([...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts])
   const save = (changed: Post): Promise<boolean> => {
     current = replace(current, { ...changed, at: clock() })
     return lease.report({ posts: toStoredPosts(current, job) })
@@ -178,6 +178,12 @@ function describeDoubt(posts: readonly Post[]): string {
   if (parts.length === 0) return ''
   const which = parts.length === 1 ? `Message ${parts.join()}` : `Each of the messages ${parts.join(', ')}`
   return `. ${which} may have arrived twice: an earlier attempt was cut off before its result was recorded.`
+}
+
+/** In the order of their steps, whichever of them came first. */
+function inOrder(posts: readonly Post[]): Post[] {
+  const position = ({ step = 'deliver' }: Post) => Number(step.split('-')[1] ?? 1)
+  return posts.toSorted((one, other) => position(one) - position(other))
 }
 
 function replace(posts: readonly Post[], changed: Post): Post[] {

@@ -55,6 +55,24 @@ export function describePosts(stage: () => Stage): void {
       expect((await claimOne(store)).posts).toEqual([whole])
     })
 
+    test('steps and posts of several recipients are kept apart, and a requeue keeps the steps that are recorded', async () => {
+      const { store } = stage()
+      const job = await claimed()
+      const second: Step = { name: 'deliver-2', state: 'done', at: 1 }
+      const served = newPost(0, { step: 'deliver-2', state: 'sent', id: 'm-0' })
+      const refused = newPost(0, { failed: 'slack C1: gone' })
+      await store.report(job, { posts: [refused, served], steps: [second] })
+      // the same step again, as after a report whose answer was lost
+      await store.report(job, { posts: [refused, served], steps: [second] })
+      await store.report(job, { outcome: { kind: 'dead', error: 'slack C1: gone' } })
+      expect(await store.job(job.id)).toMatchObject({ state: 'dead', steps: [second], posts: [refused, served] })
+      await store.requeue(job.id)
+      const again = await claimOne(store)
+      expect([again.steps, again.posts]).toEqual([[second], [served]])
+      await store.report(again, { steps: [delivered], outcome: { kind: 'done' } })
+      expect(await store.job(job.id)).toMatchObject({ state: 'done', steps: [second, delivered] })
+    })
+
     test('posts of a worker that lost its lease are not stored', async () => {
       const { store, clock } = stage()
       const stale = await claimed()

@@ -192,7 +192,7 @@ test('what a tool writes to files has an entry in the audit log, and nothing tha
     file,
     text: 'export default () => ({ message: "canary-text" })\n',
   })
-  expect([isError, data]).toEqual([false, { written: file }])
+  expect([isError, data]).toEqual([false, expect.stringContaining(file)])
   await writer.call('write', { file: '../outside.ts', text: 'x' })
   const rows = await readStore(gateway.dir, (store) => store.auditLog({ limit: 500 }))
   const writes = rows.map(({ entry }) => JSON.parse(entry) as AuditFields).filter(({ act }) => act === 'file.write')

@@ -1,10 +1,12 @@
 // The run resource on the hook port: what a token sees of the runs that it started, also at another gateway and after a kill.
+import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { join } from 'node:path'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
 import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { expectSound } from './answers.ts'
-import { gatewayToken, hookToken, startGateway, writeConfig } from './gateway.ts'
+import { gatewayToken, hookToken, makeFolder, startGateway, writeConfig } from './gateway.ts'
 import { type Inside, startInside } from './inside.ts'
 import { bearer, exchange, type Headers, post, type Reply, send, toRequest } from './wire.ts'
 
@@ -84,7 +86,9 @@ describe('a run', () => {
       createdAt: time,
       attempts: 1,
       steps: ['run', 'summary', 'wake', 'deliver'].map((name) => ({ name, state: 'done', startedAt: time, at: time })),
-      receipts: [{ part: 0, channel: 'console', state: 'sent', messageId: expect.any(String), at: time }],
+      receipts: [
+        { step: 'deliver', part: 0, channel: 'console', state: 'sent', messageId: expect.any(String), at: time },
+      ],
       usage: null,
     })
     const head = await ask(gateway, runId, { method: 'HEAD' })
@@ -341,6 +345,35 @@ describe.skipIf(whyNoPostgres !== undefined)(
       const [last] = readEvents(await (await openStream(second.url, runId)).text())
       // an event has the same id at each gateway
       expect((await openStream(first.url, runId, { 'last-event-id': last?.id ?? '' })).status).toBe(204)
+    })
+
+    test('a request that waits at one of them is answered after the other one was killed, and both the answer and the run tell the end', async () => {
+      const { url, drop } = await newSchema()
+      closing.push(drop)
+      const door = join(makeFolder(), 'door')
+      const script = `while ! [ -e ${door} ]; do sleep 0.05; done; echo pass`
+      const config = {
+        hooks,
+        runners: { mine: { kind: 'command', command: 'sh', args: ['-c', script] } },
+        agents: { list: [{ id: 'main' }, { id: 'judge', runner: 'mine' }] },
+      }
+      const store = createPostgresStore({ url })
+      let works = false
+      const claim: typeof store.claim = async (wanted) => (works ? store.claim(wanted) : [])
+      const first = await startInside({ store: { ...store, claim }, config })
+      closing.push(first.stop)
+      const runner = await startGateway({ config: { ...config, store: { url } } })
+      const waiting = fetchWith(first.url, 'judged', 55)
+      await expect.poll(async () => (await store.counts()).jobs.running).toBe(1)
+      await runner.kill()
+      works = true
+      writeFileSync(door, '')
+      const answer = await waiting
+      // the lease of the killed gateway ends after 30 seconds
+      expect([200, 202]).toContain(answer.status)
+      const { runId } = (await answer.json()) as { runId: string }
+      const end = async () => read(await ask(first, runId))
+      await expect.poll(end).toMatchObject({ state: 'done', verdict: 'pass' })
     })
   },
 )

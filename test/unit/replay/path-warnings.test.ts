@@ -96,4 +96,6 @@ test('a reload logs each warning once, and again if its path was fixed and then 
   }
   expect(lines).toHaveLength(2)
   expect(lines[0]).toContain('mapping "pr": messageTemplate reads "pull_request.titel"')
+  await reloaded(toGeneration([{ id: 'pr', match: { path: 'pr' }, messageTemplate: 'x', status: 'review' }]))
+  expect(lines[2]).toContain('mapping "pr": status is never set')
 })
