@@ -22,7 +22,8 @@ function findStatusIssues({ status, channel, verify }: Mapping, { channels }: Co
   if (verify?.scheme === 'linear' || channel === 'linear')
     return [toIssue([...at, 'status'], 'is for commits, and Linear has none. Remove it.')]
   if (channels.github !== undefined || channels.gitlab !== undefined) return []
-  return [toIssue([...at, 'status'], 'needs a channel that sets it. Set channels.github or channels.gitlab.')]
+  const why = 'needs a channel that sets it. Set channels.github or channels.gitlab.'
+  return [toIssue([...at, 'status'], why, ['channels'])]
 }
 
 /** Reports an endpoint that does not exist. */
@@ -31,7 +32,8 @@ function findCallbackIssues({ callback }: Mapping, { channels }: Config, at: Con
   if (callback === undefined || Object.hasOwn(endpoints, callback)) return []
   const names = Object.keys(endpoints).map((name) => `"${name}"`)
   const next = names.length === 0 ? 'There are none: add it there.' : `It has ${names.join(', ')}.`
-  return [toIssue([...at, 'callback'], `is not a name in channels.webhook.endpoints. ${next}`)]
+  const why = `is not a name in channels.webhook.endpoints. ${next}`
+  return [toIssue([...at, 'callback'], why, ['channels', 'webhook'])]
 }
 
 /** Reports verdicts of a runner whose replies stay at another gateway. */

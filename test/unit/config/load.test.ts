@@ -197,6 +197,16 @@ describe('variables', () => {
     ])
   })
 
+  test('a status and a callback do not complain of a channel whose secret is an unset variable', () => {
+    const hooks = { mappings: [{ match: { path: 'x' }, status: 'review', callback: 'ci' }] }
+    const webhook = { endpoints: { ci: { url: 'https://ci.example.com', secret: '${CI_SECRET}' } } }
+    expect(problemsOfData({ hooks, channels: { github: { token: '${GITHUB_TOKEN}' }, webhook } })).toEqual([
+      expect.stringContaining('channels.github.token needs GITHUB_TOKEN'),
+      expect.stringContaining('channels.webhook.endpoints.ci.secret needs CI_SECRET'),
+    ])
+    expect(problemsOfData({ hooks })).toHaveLength(2)
+  })
+
   test('an inherited property of the environment is not a variable', () => {
     expect(problemsOfData({ hooks: { token: '${constructor}' } })[0]).toContain('needs constructor')
   })
