@@ -1,4 +1,4 @@
-// Commit statuses with two gateways on one Postgres: one takes the request, the other one runs it, and each may be killed.
+// Commit statuses and callbacks with two gateways on one Postgres: one takes the request, the other one runs it, and each may be killed.
 import { createHmac } from 'node:crypto'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createPostgresStore } from '../../src/store/postgres/postgres.ts'
@@ -6,10 +6,12 @@ import { newSchema, whyNoPostgres } from '../contract/postgres-stage.ts'
 import { githubApiToken, startFakeGitHub } from './fakes/github.ts'
 import { gitlabApiToken, startFakeGitLab } from './fakes/gitlab.ts'
 import { startLoopback } from './fakes/loopback.ts'
+import { startFakeReceiver } from './fakes/webhook.ts'
 import { startGateway } from './gateway.ts'
 import { startInside } from './inside.ts'
 
 const secret = 'a-secret-of-the-webhook'
+const callbackSecret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'
 const [oldSha, newSha] = ['0123456789abcdef0123456789abcdef01234567', '89abcdef0123456789abcdef0123456789abcdef']
 
 /** A forge with two commits, and a signed push of one of them. */
@@ -54,6 +56,7 @@ async function openPair(name: keyof typeof forges) {
   const { url, drop } = await newSchema()
   onTestFinished(drop)
   const forge = await forges[name]()
+  const receiver = await startFakeReceiver({ secret: callbackSecret })
   let open = () => {}
   const released = new Promise<void>((resolve) => (open = resolve))
   const model = await startLoopback(async () => {
@@ -68,6 +71,7 @@ async function openPair(name: keyof typeof forges) {
           match: { path: 'in' },
           verify: { scheme: forge.scheme, secret },
           status: 'review',
+          callback: 'ci',
           deliver: false,
           wakeMode: 'next-heartbeat',
           messageTemplate: 'Look',
@@ -75,7 +79,7 @@ async function openPair(name: keyof typeof forges) {
         },
       ],
     },
-    channels: forge.channels,
+    channels: { ...forge.channels, webhook: { endpoints: { ci: { url: receiver.url, secret: callbackSecret } } } },
     agents: { defaults: { runner: 'asks', heartbeat: { every: 0 } } },
     runners: { asks: { kind: 'command', command: process.execPath, args: ['-e', ask] } },
   }
@@ -109,6 +113,11 @@ async function openPair(name: keyof typeof forges) {
     push,
     drain,
     set: forge.set,
+    /** The events of the callbacks, each id once. */
+    called: () => {
+      const byId = new Map(receiver.received.map(({ headers, body }) => [headers['webhook-id'], body]))
+      return [...byId.values()].map((body) => (body as { type: string }).type)
+    },
     asked: () => model.received.length,
     release: open,
     works: () => (works = true),
@@ -132,7 +141,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       pair.works()
       pair.release()
       await pair.drain()
-      expect(pair.set()).toEqual(['pending', 'success'])
+      expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
     })
 
     test('of a run that a request at the other gateway replaces is error, and the newer one has its own', async () => {
@@ -149,6 +158,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       await pair.drain()
       expect(pair.set().toSorted()).toEqual(['error', 'pending', 'pending', 'success'])
       expect(pair.set().at(-1)).toBe('success')
+      expect(pair.called().toSorted()).toEqual(['run.dead', 'run.done'])
     })
 
     test('is set by the gateway that is left if the one that runs is killed', async () => {
@@ -161,7 +171,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       pair.release()
       pair.works()
       await pair.drain()
-      expect(pair.set()).toEqual(['pending', 'success'])
+      expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
     })
   },
 )
