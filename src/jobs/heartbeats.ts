@@ -66,6 +66,8 @@ type Schedule = {
   addedAt: number
   wake: WakeState
   timer: NodeJS.Timeout | undefined
+  /** Whether the store refused the last turn. */
+  isRefused?: boolean
   loadTimer?: NodeJS.Timeout
 }
 
@@ -124,6 +126,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         if (schedule.wake.kind === 'woken') schedule.wake = { ...schedule.wake, kind: 'overtaken' }
         return setTimer(agentId)
       }
+      schedule.isRefused = false
       // the turn is queued now, or a queued one will show the events
       schedule.turnAt = now
       // a wake that arrived during the write waits for the next turn
@@ -131,7 +134,10 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
       added()
       setTimer(agentId)
     } catch (thrown) {
-      log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
+      // once, and not every few seconds while the store is down
+      if (schedule.isRefused !== true)
+        log.warn({ agentId, thrown: toErrorName(thrown) }, 'a heartbeat could not be queued; it is tried again')
+      schedule.isRefused = true
       if (!isStopped) schedule.timer = setTimeout(() => void queueTurn(agentId), storeRetryMs)
     }
   }

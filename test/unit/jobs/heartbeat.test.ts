@@ -67,6 +67,30 @@ describe('a wake', () => {
     expect(event?.consumedAt).toBeGreaterThanOrEqual(noon)
   })
 
+  test('a store that is down for long is one line of the log, and the turn is queued when it is back', async () => {
+    const stage = stageWith()
+    const { runner, turns } = scriptedRunner()
+    stage.openWorker({ runner, settings: { defaultRoute: { channel: 'console' } } })
+    const warned: string[] = []
+    let tries = 0
+    let isDown = true
+    const store = {
+      ...stage.store,
+      addTask: (...task: Parameters<Stage['store']['addTask']>) => {
+        tries += 1
+        return isDown ? Promise.reject(new Error('down')) : stage.store.addTask(...task)
+      },
+    }
+    await stage.openHeartbeats({ store, log: { ...silentLog, warn: (_, text) => void warned.push(text) } })
+    await stage.accept(wakeNow())
+    await pass(60_000)
+    expect(tries).toBeGreaterThan(5)
+    expect(warned).toEqual(['a heartbeat could not be queued; it is tried again'])
+    isDown = false
+    await pass(10_000)
+    expect(turns).toHaveLength(1)
+  })
+
   test('a heartbeat runs although all slots are full, one at a time, and other runs wait', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
