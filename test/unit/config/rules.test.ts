@@ -443,6 +443,14 @@ describe('other rules', () => {
     }
   })
 
+  test('both ports of one address differ', () => {
+    const same = 'server.adminPort must differ from server.port, which is 8800 too'
+    expect(problems({ server: { port: 8800, adminPort: 8800 } })).toEqual([same])
+    expect(problems({ server: { port: 8800, adminPort: 8801 } })).toEqual([])
+    expect(problems({ server: { port: 0, adminPort: 0 } })).toEqual([])
+    expect(problems({ server: { port: 8800, adminPort: 8800, host: '192.0.2.1' } })).toEqual([])
+  })
+
   test('an admin port that others can reach needs the gateway token', () => {
     const ofAdmin = (server: object, gateway: object = {}) => problems({ server, gateway })
     expect(ofAdmin({ adminHost: '::1' })).toEqual([])
