@@ -1,10 +1,12 @@
 // Whether this installation works: runs the checks of `check`, and checks the store, the disk, the running gateway, the runners and the
 // channels.
 import { statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { z } from 'zod'
 import { assemble } from '../reload/assemble.ts'
 import type { Config } from '../model/config/config.ts'
 import { tryParseJson } from '../base/json.ts'
+import { toStorePlace } from '../model/places.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { checkCodeFolders } from './checks/code-folders.ts'
@@ -43,7 +45,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
           ({ mappings }) => checkRecoverable(mappings),
           () => [],
         )),
-        await checkDisk(context.dir),
+        await checkDisk(context.dir, config),
         await checkCodeFolders(context.dir),
         ...(await checkGateway(context.dir, config)),
         ...(await checkSenders(context.dir, config)),
@@ -55,8 +57,11 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
   return printFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }
 
-async function checkDisk(dir: string): Promise<CheckFinding> {
-  const { bavail, bsize } = await statfs(dir)
+/** The disk of the store. Before the first start, and for a database, that of the config directory. */
+async function checkDisk(dir: string, config: Config): Promise<CheckFinding> {
+  const place = toStorePlace(dir, config)
+  const ofStore = place.kind === 'file' ? await statfs(dirname(place.file)).catch(() => undefined) : undefined
+  const { bavail, bsize } = ofStore ?? (await statfs(dir))
   const detail = `${Math.round((bavail * bsize) / 1024 / 1024)} MiB are free`
   if (bavail * bsize >= minFreeBytes) return { name: 'disk', ok: true, detail }
   return {
