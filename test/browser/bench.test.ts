@@ -28,7 +28,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
   })
   afterAll(() => stage.close())
 
-  test('a gateway without deliveries shows its URL, a command to paste, and sends a test event', async () => {
+  test('a gateway without deliveries shows its URL and a command to paste, and can send a test event', async () => {
     const start = page.getByLabel('First steps')
     await start.getByText(`${stage.gateway.url}/review`, { exact: true }).waitFor(wait)
     await start.getByLabel('hook').selectOption('agent')
@@ -41,7 +41,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.locator('.row', { hasText: 'The build of main failed' }).waitFor(wait)
   })
 
-  test('each hook is shown with its URL, its proof, its mappings in order, its last hour and its last failure', async () => {
+  test('each hook is shown with its URL, proof, mappings in order, last hour and last failure', async () => {
     const id = await stage.post('review', { title: 'x', bad: true })
     await stage.post('plain', { text: 'hello' })
     await page.keyboard.press('2')
@@ -63,7 +63,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await page.locator('#detail').getByRole('button', { name: id }).waitFor(wait)
   })
 
-  test('the bench shows at each keystroke what becomes of a request: action, skip, refusal and code frame', async () => {
+  test('the bench shows the outcome of a request at each keystroke: an action, a skip, a refusal or a code frame', async () => {
     await open('plain')
     await body().fill('{"text": "one"}')
     await prompt().getByText('Say one').waitFor(wait)
@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await shoot(page, 'bench-frame')
   })
 
-  test('the bench follows a save, and says that a save which does not build is not live', async () => {
+  test('the bench runs again after a save, and says that a save which does not build is not live', async () => {
     await open('review')
     await body().fill('{"title": "x"}')
     await prompt().getByText('Review x').waitFor(wait)
@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await page.getByText('A saved file is not live').count()).toBe(0)
   })
 
-  test('a click on a field inserts its path into a template, which is tried, copied, and saved with the comments', async () => {
+  test('a click on a field inserts its path into a template, which can be tried, copied, and saved without losing comments', async () => {
     const file = join(stage.gateway.dir, 'hookloom.jsonc')
     await open('fresh')
     const template = page.locator('#bench-template')
@@ -166,7 +166,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
       .waitFor({ ...wait, state: 'attached' })
   })
 
-  test('health begins with what is wrong, and attention says after a save how many would work now', async () => {
+  test('health lists problems first, and after a save attention says how many deliveries would work now', async () => {
     await stage.post('review', { title: 'x', bad: true })
     await show(page, 'view=health')
     await page.locator('.verdict', { hasText: 'parked: review.ts:3' }).getByRole('button').click()
@@ -181,7 +181,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await stage.ask('/api/attention')).toMatchObject({ count: 0 })
   })
 
-  test('the steps of a run are bars on one time line', async () => {
+  test('the steps of a run are shown as bars on one time line', async () => {
     const id = await stage.post('plain', { text: 'bars' })
     await show(page, `id=${id}`)
     await openTab(page, 'Trace')
@@ -192,7 +192,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await shoot(page, 'waterfall')
   })
 
-  test('several rows are chosen with their glyph or a key, and dropped together', async () => {
+  test('several rows can be selected by their glyphs or a key, and dropped together', async () => {
     const ids = [
       await stage.post('review', { title: 'a', bad: true }),
       await stage.post('review', { title: 'b', bad: true }),
@@ -212,7 +212,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await bar.count()).toBe(0)
   })
 
-  test('a click on a bar of the histogram filters the list by its time, and a second click shows all', async () => {
+  test('a click on a bar of the histogram filters the list by the time of the bar, and a second click removes the filter', async () => {
     await show(page, 'hook=plain')
     await page.locator('.histogram').waitFor(wait)
     await page.locator('.rows .row').first().waitFor(wait)
@@ -233,7 +233,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBe(all)
   })
 
-  test('a search finds words of payloads and replies, also in what comes later, and a time in the address is read from the gateway', async () => {
+  test('a search finds words in payloads and replies, also in new deliveries, and the gateway applies a time range from the address', async () => {
     const early = await stage.post('review', { title: 'Fix it', order: { no: 'o-13' } })
     await show(page, 'q=O-13')
     await page.locator(`#row-${early}`).waitFor(wait)
@@ -249,7 +249,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await show(page, '')
   })
 
-  test('a search that was ended by its time says how far it looked, and goes on when it is asked', async () => {
+  test('a search that reached its time limit says how far it looked, and continues on request', async () => {
     const other = await stage.open()
     const asked: string[] = []
     await other.route('**/api/deliveries?**', async (route) => {
@@ -270,7 +270,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await other.context().close()
   })
 
-  test('markup, escapes and marks of direction in a tried payload are text', async () => {
+  test('markup, ANSI escapes and direction marks in a tried payload are shown as text', async () => {
     await open('plain')
     await body().fill(JSON.stringify(hostile))
     await prompt().getByText('<img src=x onerror=alert(1)>').waitFor(wait)
@@ -278,7 +278,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await page.locator('.bench img').count()).toBe(0)
   })
 
-  test('nothing wrote an error to the console', () => {
+  test('the page wrote no error to the console', () => {
     expect(stage.errors).toEqual([])
   })
 })

@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   })
   afterAll(() => stage.close())
 
-  test('a pause is shown above the list with who, until when and why, its run says why it waits, and a button resumes it', async () => {
+  test('a pause is shown above the list with its author, end and reason, its run says why it waits, and a button resumes it', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString()
     await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'The repository moves.', until })
     const id = await stage.post('plain', { text: 'later' })
@@ -159,7 +159,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('health has the rates and failures of each hook, and a plot says the values of the minute under the pointer', async () => {
+  test('health shows the rates and failures of each hook, and a plot shows the values of the minute under the pointer', async () => {
     const rates = page.getByRole('region', { name: 'Hooks in the last hour' })
     await rates.getByRole('button', { name: 'plain' }).waitFor(wait)
     expect(await rates.locator('tbody td').nth(2).innerText()).toMatch(/^[1-9]/)
@@ -176,7 +176,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await shoot(page, 'health-operate')
   })
 
-  test('health shows each model and channel with its last success, and what doctor finds', async () => {
+  test('health shows each model and channel with its last success, and the findings of doctor', async () => {
     const outlets = page.getByRole('region', { name: 'Models and channels', exact: true })
     const echo = outlets.locator('tbody tr', { hasText: 'echo' })
     await echo.waitFor(wait)
@@ -191,7 +191,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('a turn that runs grows on the time line, and its reply is drawn as elements in which nothing is active but safe links', async () => {
+  test('a running turn grows on the time line, and nothing in its rendered reply is active except safe links', async () => {
     await show(page, `id=${await stage.post('report', { text: 'Which build failed?' })}`)
     await openTab(page, 'Trace')
     const bar = page.locator('#detail .bar .running')
@@ -226,7 +226,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await openTab(page, 'Trace')
   })
 
-  test('a kept refused request says whether it would work now, and runs once the secret is right', async () => {
+  test('a stored refused request shows whether it would be accepted now, and runs once the secret is corrected', async () => {
     const body = JSON.stringify({ text: 'signed' })
     const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
     const answer = await fetch(`${stage.gateway.url}/signed`, {
@@ -251,7 +251,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await page.locator('.rows .row', { hasText: 'done' }).first().waitFor(wait)
   })
 
-  test('a delivery shows the verdict of its run, how it was read, and the commit status that was set', async () => {
+  test('a delivery shows the verdict of its run, the form in which it was given, and the commit status', async () => {
     const repository = { full_name: 'acme/app' }
     const payload = JSON.stringify({ text: 'Look', repository, pull_request: { number: 7, head: { sha } } })
     const id = await stage.post('judged', payload, {
@@ -273,7 +273,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await shoot(page, 'verdict')
   })
 
-  test('a plot of a gateway without traffic says so, and no minute of it has values', async () => {
+  test('a plot without traffic says so, and shows no values for any minute', async () => {
     await show(page, 'view=health')
     await page.locator('.plot').first().waitFor(wait)
     const health = { ...(await stage.ask('/api/health')), minutes: [] }
@@ -298,11 +298,11 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await other.context().close()
   })
 
-  test('nothing wrote an error to the console', () => {
+  test('the page wrote no error to the console', () => {
     expect(stage.errors).toEqual([])
   })
 
-  test('the key of a page outlives a restart of its gateway: the page connects again, also after it is loaded again', async () => {
+  test('the key of a page survives a restart of the gateway: the page connects again, even after it is reloaded', async () => {
     const id = await stage.post('plain', { text: 'before the restart' })
     await show(page, 'hook=plain')
     await stage.gateway.stop()

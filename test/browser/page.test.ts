@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('a new link that is pasted into a tab without a key opens the page, and its code does not stay in the history', async () => {
+    test('a new link pasted into a tab without a key opens the page, and its code does not stay in the history', async () => {
       const other = await page.context().newPage()
       await other.goto(stage.gateway.adminUrl)
       await other.getByText('hookloom open').waitFor(wait)
@@ -98,7 +98,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('the key is sent to no program that cannot prove that it made the key', async () => {
+    test('the page sends its key only to a program that proves it made the key', async () => {
       const other = await stage.open()
       // ends the requests of the opened page, and keeps its key
       await other.goto('about:blank')
@@ -113,7 +113,7 @@ describe.skipIf(!hasBrowser)(
     })
 
     describe('the list', () => {
-      test('a row shows what a delivery is about, and new rows appear as they come', async () => {
+      test('a row shows what a delivery is about, and new deliveries appear without a reload', async () => {
         await row(ids.parked).getByText('parked').waitFor(wait)
         await row(ids.parked).getByText('Error: no reviewer for this · review.ts:3').waitFor(wait)
         await row(ids.done).getByText('Review Fix the login').waitFor(wait)
@@ -125,7 +125,7 @@ describe.skipIf(!hasBrowser)(
         await page.locator('#said', { hasText: 'new' }).waitFor({ ...wait, state: 'attached' })
       })
 
-      test('yesterday’s rows are legible: no cell covers another one, and the day has a head', async () => {
+      test('yesterday’s rows are legible: no cell covers another one, and the day has a heading', async () => {
         const other = await stage.open()
         // noon, so that it is the next day at whatever time the test runs
         const tomorrow = new Date()
@@ -171,7 +171,7 @@ describe.skipIf(!hasBrowser)(
         await page.setViewportSize({ width: 1440, height: 900 })
       })
 
-      test('filters and search are in the address, and a filter applies to rows that come', async () => {
+      test('filters and search are kept in the address, and a filter applies to new rows', async () => {
         await page.getByRole('button', { name: /^parked/ }).click()
         await row(ids.parked).waitFor(wait)
         await expect.poll(() => page.locator('.rows .row').count(), wait).toBe(1)
@@ -201,7 +201,7 @@ describe.skipIf(!hasBrowser)(
         expect(stage.errors.splice(0)).toEqual([expect.stringContaining('status of 404')])
       })
 
-      test('a paused list counts what comes, and shows it on resume', async () => {
+      test('a paused list counts new deliveries, and shows them on resume', async () => {
         await page.getByRole('button', { name: 'pause' }).click()
         const [one, two] = [await stage.post('plain', { text: '1' }), await stage.post('plain', { text: '2' })]
         await page.getByRole('button', { name: 'resume · 2 new' }).waitFor(wait)
@@ -211,7 +211,7 @@ describe.skipIf(!hasBrowser)(
         await row(one).waitFor(wait)
       })
 
-      test('a sender has the name that people use, and new rows do not move the rows that are read further down', async () => {
+      test('a sender is shown by its common name, and new rows do not move the rows that the reader scrolled to', async () => {
         const id = await stage.post('plain', { source: 'github', text: 'named' })
         await row(id).getByText('GitHub', { exact: true }).waitFor(wait)
         await page.evaluate("document.getElementById('list').scrollTop = 900")
@@ -227,7 +227,7 @@ describe.skipIf(!hasBrowser)(
         await row(last).waitFor(wait)
       })
 
-      test('the list is used by keys alone, and the focus stays', async () => {
+      test('the list can be used by keyboard alone, and keeps the focus', async () => {
         const first = (await page.locator('.rows .row').first().getAttribute('id'))?.slice(4)
         await page.keyboard.press('j')
         await expect.poll(chosen, wait).toBe(first)
@@ -248,7 +248,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByRole('dialog', { name: 'Keys' }).waitFor({ ...wait, state: 'hidden' })
       })
 
-      test('arrow keys scroll an opened delivery, and stay in the other views', async () => {
+      test('arrow keys scroll an opened delivery, and do not leave the other views', async () => {
         await page.setViewportSize({ width: 1440, height: 300 })
         await show(page, `id=${ids.done}`)
         await page.locator('#detail .stage').first().waitFor(wait)
@@ -270,7 +270,7 @@ describe.skipIf(!hasBrowser)(
         await page.setViewportSize({ width: 1440, height: 900 })
       })
 
-      test('keys of one character can be turned off, and the page remembers it', async () => {
+      test('single-character shortcuts can be turned off, and the page remembers the choice', async () => {
         await show(page, '')
         await page.keyboard.press('?')
         const box = page.getByRole('checkbox', { name: 'keys of one character' })
@@ -305,7 +305,7 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
-    test('a refusal during a cut of the stream appears when the stream is back', async () => {
+    test('a request that is refused while the stream is down appears when the stream is back', async () => {
       const other = await stage.open()
       await other.clock.install()
       await other.reload()
@@ -323,7 +323,7 @@ describe.skipIf(!hasBrowser)(
     })
 
     describe('a delivery', () => {
-      test('a delivery and its row show how often it was repeated, as soon as that is counted', async () => {
+      test('a delivery and its row show the number of repetitions as soon as it is known', async () => {
         const twice = { 'idempotency-key': 'twice' }
         const id = await stage.post('plain', { text: 'x' }, twice)
         for (let sent = 0; sent < 2; sent += 1) await stage.post('plain', { text: 'x' }, twice)
@@ -333,7 +333,7 @@ describe.skipIf(!hasBrowser)(
         await expect.poll(said, wait).toMatch(/^repeated 2 times, last \d\d:\d\d:\d\d$/)
       })
 
-      test('a delivery is shown as the pipe, with payload, prompt, reply and answer', async () => {
+      test('a delivery is shown as the stages of the pipe, with its payload, prompt, reply and answer', async () => {
         await show(page, `id=${ids.done}`)
         const detail = page.locator('#detail')
         await detail.getByText('seen Fix the login').waitFor(wait)
@@ -398,7 +398,7 @@ describe.skipIf(!hasBrowser)(
         expect(await page.evaluate('window.opened')).toContain('review.ts:3')
       })
 
-      test('headers that carry a secret of the sender are masked where they are stored, and a copied command leaves them out', async () => {
+      test('headers with a sender’s secret are masked in the store, and a copied command leaves them out', async () => {
         const masked = ['x-api-key', 'api-key', 'x-auth-token', 'x-access-token', 'x-shop-secret', 'x-shop-token']
         const sent = Object.fromEntries(masked.map((name) => [name, `hidden-${name}`]))
         const id = await stage.post('plain', { text: 'masked' }, { ...sent, 'x-shop-order': 'o-17' })
@@ -421,7 +421,7 @@ describe.skipIf(!hasBrowser)(
         expect(masked.filter((name) => curl.includes(name))).toEqual([])
       })
 
-      test('a delivery is copied as a curl command without a token, which a shell runs and which is not a duplicate', async () => {
+      test('a delivery can be copied as a curl command without a token, which a shell runs and which makes a new delivery', async () => {
         const payload = { title: 'it\'s $(id) `id` \\ " !!\n', bad: true }
         const github = { 'x-github-event': 'push', 'x-github-delivery': 'sent-once' }
         const first = await stage.post('review', payload, github)
@@ -445,7 +445,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByText('no reviewer for this').first().waitFor(wait)
       })
 
-      test('a delivery becomes a fixture of its transform, under any name, and never replaces another one', async () => {
+      test('a delivery is saved as a fixture of its transform under the chosen name, and never replaces another fixture', async () => {
         const folder = join(stage.gateway.dir, 'hooks/transforms/review.fixtures')
         const write = async (name: string) => {
           await more()
@@ -472,7 +472,7 @@ describe.skipIf(!hasBrowser)(
         await page.locator('#detail h2', { hasText: 'review' }).waitFor(wait)
       })
 
-      test('a delivery is sent again, with the same body and with another one', async () => {
+      test('a delivery can be sent again, with the same body or another one', async () => {
         await more()
         await page.getByRole('button', { name: 'edit and send' }).click()
         const area = page.getByRole('textbox', { name: 'Body' })
@@ -487,7 +487,7 @@ describe.skipIf(!hasBrowser)(
         expect((await stage.ask(`/api/deliveries/${await chosen()}/request`))['body']).toBe('{"title":"edited"}')
       })
 
-      test('numbers are shown and sent again as they came', async () => {
+      test('numbers are shown and sent again with the digits in which they arrived', async () => {
         const body = '{"title":"numbers","big":12345678901234567890,"price":1.50,"at":1770000000}'
         await show(page, `id=${await stage.post('review', body)}`)
         await openTab(page, 'Request')
@@ -504,7 +504,7 @@ describe.skipIf(!hasBrowser)(
         expect(String(sent).replaceAll(/\s/g, '')).toBe(body)
       })
 
-      test('a payload is shown raw, searched and opened, and its values and paths are copied', async () => {
+      test('a payload can be shown raw, searched and expanded, and its values and paths can be copied', async () => {
         const detail = page.locator('#detail')
         const body = '{ "text":"x", "user": {"login":"ada","tags":[{"name":"first"}]},  "n": 1.0 }'
         await show(page, `id=${await stage.post('plain', body)}`)
@@ -530,7 +530,7 @@ describe.skipIf(!hasBrowser)(
         await openTab(page, 'Trace')
       })
 
-      test('a parked delivery runs again and is dropped after some seconds, unless the drop is undone', async () => {
+      test('a parked delivery can be run again, or dropped after some seconds unless the drop is undone', async () => {
         const id = await stage.post('review', { bad: true, title: 'unwanted' })
         const other = await stage.open()
         await other.clock.install()
@@ -555,7 +555,7 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
-    test('a message shows the id that its provider gave it, and a dead one is queued again', async () => {
+    test('a message shows the id that its provider gave it, and a dead message can be queued again', async () => {
       await show(page, `id=${await stage.post('tells', { text: 'hello' })}`)
       const sent = page.locator('.steps li', { hasText: 'message 1' })
       await sent.getByText('sent telegram 42').waitFor(wait)
@@ -571,7 +571,7 @@ describe.skipIf(!hasBrowser)(
       await page.locator('#detail b.dead').waitFor(wait)
     })
 
-    test('attention groups deliveries by cause, and retries and drops a whole group', async () => {
+    test('attention groups deliveries by cause, and can retry or drop a whole group', async () => {
       const ids = await Promise.all(['one', 'two'].map((title) => stage.post('review', { bad: true, title })))
       const other = await stage.open({ hash: 'state=attention' })
       const cause = other.locator('.cause', { hasText: 'no reviewer for this · review.ts:3' })
@@ -597,7 +597,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('a run that waits for its next try is dropped, and its row and its run say so', async () => {
+    test('a run that waits for a retry can be dropped, and then its row and its details say so', async () => {
       const other = await stage.open()
       await other.clock.install()
       const id = await stage.post('later', { text: 'try again' })
@@ -653,7 +653,7 @@ describe.skipIf(!hasBrowser)(
       await page.setViewportSize({ width: 1440, height: 900 })
     })
 
-    test('health shows at once a saved file that is not live, with its code frame, and that it was fixed', async () => {
+    test('health shows at once that a saved file is not live, with its code frame, and later that it was fixed', async () => {
       await show(page, 'view=health')
       await page.getByText('All saved files are live.').waitFor(wait)
       const outlets = page.getByRole('region', { name: 'Models and channels', exact: true })
@@ -680,7 +680,7 @@ describe.skipIf(!hasBrowser)(
       const bidi = '\u202Egnp.exe\u2066\u200F'
       const ansi = '\u001B[2J\u001B]0;owned\u0007\u009B31m'
 
-      test('HTML, ANSI escapes and marks of direction are shown as text', async () => {
+      test('HTML, ANSI escapes and direction marks are shown as text', async () => {
         const title = `${markup}${ansi}${bidi}`
         const id = await stage.post('review', {
           title,
@@ -720,7 +720,7 @@ describe.skipIf(!hasBrowser)(
         await expect.poll(chosen, wait).not.toBe(id)
       })
 
-      test('a payload of fifty thousand fields, and one of sixty levels, are drawn in part', async () => {
+      test('only part of a payload with fifty thousand fields or sixty levels is drawn', async () => {
         const wide = Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`field ${n}`, n]))
         await show(page, `id=${await stage.post('plain', { text: 'x', wide })}`)
         await page.getByText('49900 more').waitFor(wait)
@@ -731,7 +731,7 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
-    test('a key that has ended leads back to hookloom open, and nothing wrote an error to the console before', async () => {
+    test('a page whose key has expired names hookloom open, and wrote no error to the console before', async () => {
       expect(stage.errors).toEqual([])
       await page.evaluate("sessionStorage.setItem('hookloom-key', 'hlk_' + 'x'.repeat(43))")
       await show(page, '')

@@ -53,14 +53,14 @@ describe.skipIf(!hasBrowser)('the questions of a person in Chromium', () => {
     expect(await rows.first().innerText()).toMatch(/parked[^]*orders[^]*TypeError: no buyer · orders\.ts:2/)
   })
 
-  test('attention shows since when deliveries fail, after one click', async () => {
+  test('one click shows since when deliveries have failed', async () => {
     await page.getByRole('button', { name: /^attention/ }).click()
     const cause = page.locator('.cause', { hasText: 'no buyer · orders.ts:2' })
     await cause.getByText(/^■ 2 parked$/).waitFor(wait)
     expect(await cause.innerText()).toMatch(/the first \d+ (s|min) ago/)
   })
 
-  test('attention shows whether a failure is fixed, and the replay whether an edit would fix it, after one click each', async () => {
+  test('one click in attention shows whether a failure is fixed, and one click to the replay whether an edit would fix it', async () => {
     const cause = page.locator('.cause', { hasText: 'no buyer' })
     await cause.getByRole('button', { name: 'would they work now?' }).click()
     await cause.getByText('0 of 2 would work now').waitFor(wait)
@@ -82,7 +82,7 @@ describe.skipIf(!hasBrowser)('the questions of a person in Chromium', () => {
     await page.locator('.verdict', { hasText: 'Nothing needs attention.' }).waitFor(wait)
   })
 
-  test('a delivery shows its reply after one click', async () => {
+  test('one click on a delivery shows its reply', async () => {
     await page.getByRole('navigation', { name: 'Views' }).getByRole('button', { name: 'deliveries' }).click()
     await page.locator('.states').getByRole('button', { name: 'all' }).click()
     await page.locator('.rows .row', { hasText: 'Order o-2' }).click()
@@ -91,7 +91,7 @@ describe.skipIf(!hasBrowser)('the questions of a person in Chromium', () => {
     expect(await said.innerText()).toContain('Order o-2')
   })
 
-  test('a delivery that the gateway fetched from its sender says so, in the list and in its trace', async () => {
+  test('the list and the trace of a delivery say that the gateway fetched it from its sender', async () => {
     behindMs = 300_000
     github.tries({ payload: { n: 1 } })
     behindMs = 0
@@ -116,7 +116,7 @@ describe.skipIf(!hasBrowser)('the questions of a person in Chromium', () => {
     expect(await stages.last().locator('ol > .stage').count()).toBe(4)
   })
 
-  test('refusals of one stranger are one quiet row, and no cause for attention', async () => {
+  test('refusals of one unknown client are one muted row, and do not count as needing attention', async () => {
     const before = (await stage.ask('/api/attention'))['count']
     for (let sent = 0; sent < 7; sent += 1) await fetch(`${stage.gateway.url}/orders`, { method: 'POST' })
     await show(page, '')
@@ -125,7 +125,7 @@ describe.skipIf(!hasBrowser)('the questions of a person in Chromium', () => {
     expect((await stage.ask('/api/attention'))['count']).toBe(before)
   })
 
-  test('a request for an unknown hook is shown with its body, and becomes a hook on the bench', async () => {
+  test('a request for an unknown hook is shown with its body, and can become a hook on the bench', async () => {
     const answer = await fetch(`${stage.gateway.url}/invoices`, {
       method: 'POST',
       headers: { authorization: `Bearer ${hookToken}`, 'content-type': 'application/json' },

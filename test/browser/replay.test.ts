@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)(
     })
     afterAll(() => stage.close())
 
-    test('the replay follows a save by itself, and classifies one field, one skip, one exception and a field of the clock exactly', async () => {
+    test('the replay runs again after a save, and tells apart a changed field, a skip, an exception and a field from the clock', async () => {
       const [began, used] = [performance.now(), process.cpuUsage()]
       save(second)
       await report().locator('ins', { hasText: 'green' }).first().waitFor(wait)
@@ -86,7 +86,7 @@ describe.skipIf(!hasBrowser)(
       await says('10 requests, 4 would differ.')
     })
 
-    test('the record is a third column where the live code decides otherwise already', async () => {
+    test('the recorded outcome is a third column if the live code already decides differently', async () => {
       const expected = { request: { path: 'x', payload: { kind: 'same' } }, expect: { decision: 'skip' } }
       writeFiles(stage.gateway.dir, { [fixture]: JSON.stringify(expected), [file]: third })
       await says('A save is not live. 10 requests, 10 would differ.')
@@ -107,7 +107,7 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.group.now-works h3').innerText()).toContain('2 requests, 20 %')
     })
 
-    test('the address has the filters of the replay', async () => {
+    test('the filters of the replay are kept in the address', async () => {
       await page.getByRole('combobox', { name: 'the last' }).selectOption('20')
       const hook = page.getByRole('textbox', { name: 'hook' })
       await hook.press('y')
@@ -139,7 +139,7 @@ describe.skipIf(!hasBrowser)(
       await report().getByText('So long').first().waitFor(wait)
     })
 
-    test('a replay that fails shows nothing of another query, and is repeated', async () => {
+    test('a replay that fails shows no result of an earlier query, and can be run again', async () => {
       await page.route('**/api/replay?**', (route) => route.abort())
       await page.getByRole('textbox', { name: 'hook' }).fill('y')
       await page.locator('.replay > .said.bad').waitFor(wait)
@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser)(
       stage.errors.splice(0)
     })
 
-    test('an example leads to its delivery, and every request is listed', async () => {
+    test('an example links to its delivery, and a table lists every request', async () => {
       await report().getByText('All requests').click()
       await expect.poll(() => report().locator('tbody tr').count(), wait).toBe(10)
       const id = await page.locator('.group .id').first().innerText()
@@ -184,7 +184,7 @@ describe.skipIf(!hasBrowser)(
     })
 
     test(
-      'axe-core finds nothing serious in a replay and nothing is wider than the window, in light and dark, narrow and wide',
+      'a replay has no serious finding of axe-core and nothing wider than the window, in light and dark, narrow and wide',
       { timeout: 120_000 },
       async () => {
         await show(page, 'view=replay&hook=x')
@@ -228,7 +228,7 @@ describe.skipIf(!hasBrowser)(
       await group.waitFor(wait)
     })
 
-    test('the replay says which file was saved when, and updates the fixtures of an edit that fails them', async () => {
+    test('the replay says which file was saved and when, and can update the fixtures that an edit breaks', async () => {
       const file = `export default ({ payload: { kind } }) => ({ message: 'Hello ' + kind })\n`
       const old = {
         request: { path: 'x', payload: { kind: 'a' } },
@@ -248,7 +248,7 @@ describe.skipIf(!hasBrowser)(
       rmSync(join(stage.gateway.dir, fixture))
     })
 
-    test('from a difference, its deliveries are opened, one becomes a fixture, and all of them run again after a second press', async () => {
+    test('the deliveries of a difference can be opened and saved as a fixture, and run again after a second press', async () => {
       await show(page, 'view=replay')
       save(second)
       const group = page.locator('.group.changed').first()
@@ -266,7 +266,7 @@ describe.skipIf(!hasBrowser)(
       expect(await count()).toBe(before + ids)
     })
 
-    test('a save that waits because it would change recent deliveries is published', async () => {
+    test('a save that waits because it would change recent deliveries can be published', async () => {
       const held = await startStage({ config: config(true), files: { [file]: first } }, stage.browser)
       try {
         for (const kind of kinds) await held.post('x', { kind })

@@ -59,7 +59,7 @@ test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) =>
     (rows) => rows.with(0, chainEntry(retried, 1_000, { number: 0, hash: 'x' })),
   ],
   ['an entry, which is no JSON now,', 2, (rows) => rows.with(1, { ...at(rows, 1), entry: 'x' })],
-])('a check of a chain in which somebody changed %s finds entry %s', (_how, found, tamper) => {
+])('in a chain in which somebody changed %s, the check finds entry %s', (_how, found, tamper) => {
   expect(findAuditBreak(tamper(copy()))).toBe(found)
 })
 

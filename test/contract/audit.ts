@@ -53,7 +53,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(findAuditBreak(rows)).toBeUndefined()
     })
 
-    test('a text from outside is one printable line of limited length', async () => {
+    test('text from outside becomes one printable line of limited length', async () => {
       const { store } = stage()
       await store.audit({ ...retried, target: `\u001B[2J\0\n${'x'.repeat(2_000)}`, reason: 'half \uD83D' })
       const [row] = await all()
@@ -63,7 +63,7 @@ export function describeAudit(stage: () => Stage): void {
       expect(findAuditBreak(await all())).toBeUndefined()
     })
 
-    test('entries are read from either end, and since a moment', async () => {
+    test('entries can be read from either end, and from a given moment on', async () => {
       const { store, clock } = stage()
       for (let count = 0; count < 3; count += 1) await store.audit(retried)
       clock.advance(10)

@@ -73,7 +73,7 @@ export function describeBudgets(stage: () => Stage): void {
       ])
     })
 
-    test('a turn that was settled counts what it used, and the oldest turns that wait are due at once', async () => {
+    test('a settled turn counts only what it used, and the oldest waiting turns are due at once', async () => {
       const { store, asked, jobs, due, settle, read } = await claimed(6)
       const [first, second, , ...rest] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob, ...ClaimedJob[]]
       for (const job of jobs) await store.reserve(job, [asked()])
@@ -85,7 +85,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await read()).toMatchObject({ spent: { nanos: 5, tokens: 40, turns: 1 }, reserved: turns(1) })
     })
 
-    test('a report that comes twice is settled once', async () => {
+    test('a report that is sent twice is settled once', async () => {
       const { store, asked, jobs, account, read } = await claimed(1)
       const [job] = jobs as [ClaimedJob]
       await store.reserve(job, [asked()])
@@ -107,7 +107,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await read()).toMatchObject({ reserved: turns(1) })
     })
 
-    test('a job that reserves again has one reservation', async () => {
+    test('a job that reserves again still has only one reservation', async () => {
       const { store, asked, jobs, read } = await claimed(1)
       const [job] = jobs as [ClaimedJob]
       await store.reserve(job, [asked({ most: turns(2) })])
@@ -142,7 +142,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await store.reserve(again, [next])).toEqual({ kind: 'reserved' })
     })
 
-    test('a turn that asks for more than the whole budget keeps its lease, and learns that it would wait without end', async () => {
+    test('a turn that asks for more than the whole budget keeps its lease, and learns that it would wait forever', async () => {
       const { store, asked, jobs } = await claimed(1)
       const [job] = jobs as [ClaimedJob]
       const answer = await store.reserve(job, [asked({ most: turns(4) })])
@@ -150,7 +150,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await store.report(job, { outcome: { kind: 'done' } })).toBe(true)
     })
 
-    test('a raised budget lets all turns start that wait for it, in this period only', async () => {
+    test('raising a budget lets all waiting turns start, in this period only', async () => {
       const { store, asked, jobs, due, account, read } = await claimed(5)
       const one = asked({ limits: { turns: 1 } })
       for (const job of jobs) await store.reserve(job, [one])
@@ -185,7 +185,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await due()).toEqual([waiter.id])
     })
 
-    test('of the turns that wait, a few look again soon, in case the turns that reserved die', async () => {
+    test('a few of the waiting turns check again soon, in case the turns with reservations die', async () => {
       const { store, clock, asked, jobs, due } = await claimed(9)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
       await store.extend(jobs.slice(0, 1), 2 * leaseMs)
@@ -206,7 +206,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs })).map(({ id }) => id)).toEqual([jobs[2]?.id])
     })
 
-    test('the operator is told once about a percentage of a budget, and again about a higher one', async () => {
+    test('the operator is told once when a budget reaches a percentage, and again when it reaches a higher one', async () => {
       const { store, asked, jobs, account, settle } = await claimed(1)
       await store.reserve(jobs[0] as ClaimedJob, [asked()])
       await settle(jobs[0] as ClaimedJob)

@@ -295,7 +295,7 @@ describe.skipIf(whyNoPostgres)(
       })
     })
 
-    test('a copy into a file next to the WAL of an older file is refused, because SQLite would replay it', async () => {
+    test('a copy into a file next to the WAL of an older file is refused, because SQLite would apply that WAL', async () => {
       const [from, to] = [newFile(), newFile()]
       await fill(from)
       mkdirSync(dirname(to.file))
@@ -321,7 +321,7 @@ describe.skipIf(whyNoPostgres)(
       expect(await copyStore({ from, to }, () => {})).toMatchObject({ deliveries: 14 })
     })
 
-    test('a copy has every table of both engines, except the private ones of an engine', async () => {
+    test('a copy includes every table of both engines, except those that are private to one engine', async () => {
       const [file, database] = [newFile(), await newDatabase()]
       for (const place of [file, database]) await withStore(place, (store) => store.ready())
       const db = openDatabase(file.file, { readOnly: true, busyMs: 0 })

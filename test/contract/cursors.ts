@@ -137,7 +137,7 @@ export function describeCursors(stage: () => Stage): void {
     const name = 'once/a.ts/k'
     const settlement = (jobs = [newJob()]) => ({ ...newDelivery({ at: 0 }), state: 'accepted' as const, jobs })
 
-    test('a delivery is settled with the move of a cursor, or neither is done', async () => {
+    test('a delivery is settled and a cursor is moved together, or neither is', async () => {
       const { store, clock } = stage()
       const [first, second] = [1, 2].map(() => newDelivery({ at: clock(), state: 'pending' }))
       for (const delivery of [first, second]) if (delivery) await store.append(delivery)
@@ -151,7 +151,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.settle(second?.id ?? '', settlement(), { name, from: '9 a', to: '9 b' })).toBe(true)
     })
 
-    test('a sweep deletes the cursor of a key when its time is over, and no other cursor', async () => {
+    test('a sweep deletes the cursor of a key that has expired, and no other cursor', async () => {
       const { store, clock } = stage()
       const values = {
         [name]: `${clock() - 1} a`,

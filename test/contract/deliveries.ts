@@ -122,7 +122,7 @@ export function describeDeliveries(stage: () => Stage): void {
       bodyDiffered,
     })
 
-    test('a delivery has no repetitions until some are noted, and they add up with the latest moment', async () => {
+    test('repetitions of a delivery add up, and the time of the latest one is kept', async () => {
       const { store, clock } = stage()
       const [one, two] = [newDelivery({ at: clock() }), newDelivery({ at: clock() })]
       await store.append(one)
@@ -139,7 +139,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.delivery(two.id)).toMatchObject({ repeats: 2, repeatedAt: 80, bodyDiffered: true })
     })
 
-    test('a delivery is shown as recovered only if it was stored as such, also after it was settled', async () => {
+    test('a delivery is shown as recovered only if it was stored as such, even after it is settled', async () => {
       const { store, clock } = stage()
       const [asked, received] = [
         newDelivery({ at: clock(), ...parked(), recovered: true }),
@@ -260,7 +260,7 @@ export function describeDeliveries(stage: () => Stage): void {
   })
 
   describe('drop', () => {
-    test('a parked delivery is dropped, and so are an accepted one and its queued job', async () => {
+    test('a drop ends a parked delivery, and an accepted one together with its queued job', async () => {
       const { store, clock } = stage()
       const waiting = newDelivery({ at: clock(), ...parked() })
       const working = newDelivery({ at: clock(), jobs: [newJob()] })

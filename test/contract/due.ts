@@ -46,7 +46,7 @@ export function describeDue(stage: () => Stage): void {
       expect(await store.dueForMs()).toBe(0)
     })
 
-    test('dueForMs counts from the time at which a job became due, not from its place; a job that was queued again counts from then on', async () => {
+    test('dueForMs counts from the time at which a job became due or was queued again, not from its place in the queue', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const early = await claimOne(store)

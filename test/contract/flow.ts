@@ -101,7 +101,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('gather: a new request does not wait for the retry of a newer one than the oldest, which an operator retried', async () => {
+    test('gather: a new request waits for no retry if an operator retried the oldest turn of its key', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
@@ -137,7 +137,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('a retry of a job holds back its key, and no other, until it ran', async () => {
+    test('a job that waits for a retry holds back its own key, and no other', async () => {
       const { store, clock } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
@@ -152,7 +152,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('a job whose gateway died starts again after its lease, and has its slot alone', async () => {
+    test('a job whose gateway died starts again when its lease expires, and starts alone', async () => {
       const { clock } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
@@ -165,7 +165,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('replace: the newest of a key wins, waiting ones end at once, and the running one first has to stop', async () => {
+    test('replace: the newest request of a key wins; waiting ones end at once, and the running one must stop first', async () => {
       const { store } = stage()
       const flow = { onNew: 'replace' }
       const [a] = await add(flowJob(flow))
@@ -184,7 +184,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([d])
     })
 
-    test('replace: a job that waits for a retry does not post later', async () => {
+    test('replace: a replaced job that waited for a retry posts nothing', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ onNew: 'replace' }))
       const [first] = await claim()
@@ -195,7 +195,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states([a])).toEqual(['superseded'])
     })
 
-    test('skip: a request of a key that waits or runs makes no turn, and one after it does', async () => {
+    test('skip: a request makes no turn while another one of its key waits or runs, and makes one afterwards', async () => {
       const flow = { onNew: 'skip' }
       const [a, b] = await add(flowJob(flow), flowJob(flow))
       const [first] = await claim()
@@ -207,7 +207,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([d])
     })
 
-    test('gather: one turn reads all messages that wait, also after a retry', async () => {
+    test('gather: one turn reads all waiting messages, even after a retry', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'gather', delay: '10s' }
       const [a, b, c] = await add(flowJob(flow), flowJob(flow), flowJob(flow))
@@ -260,7 +260,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due(9, limits)).toEqual([])
     })
 
-    test('a limit counts the turns of one key over all mappings that use it', async () => {
+    test('a limit counts the turns of a key over all mappings that use the limit', async () => {
       const limits: SharedLimits = { customer: { perKey: 2 } }
       const flow = { key: 'c1', perKey: 9, limits: ['customer'] }
       const [a, b, c, other] = await add(
@@ -276,7 +276,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due(9, limits)).toEqual([c])
     })
 
-    test('starts are spread over the period, retries count, and a new period has room again', async () => {
+    test('a rate limit spreads starts over its period, counts retries, and allows starts again in a new period', async () => {
       const { store, clock } = stage()
       const limits: SharedLimits = { llm: { starts: { limit: 3, period: 15_000, burst: 2 } } }
       const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, limits: ['llm'] })))
@@ -310,7 +310,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toContain(next)
     })
 
-    test('a head start puts a turn before older ones of other keys, and keys and mappings take turns', async () => {
+    test('a turn with a head start comes before older ones of other keys; otherwise keys and mappings take turns', async () => {
       const { clock } = stage()
       const [a1, a2] = await add(flowJob({ key: 'a' }), flowJob({ key: 'a' }))
       clock.advance(1)
@@ -329,7 +329,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(order).toEqual([urgent, a1, quiet, b1, a2])
     })
 
-    test('jobs without a flow and those of flows take turns', async () => {
+    test('jobs with and without a flow take turns', async () => {
       const { clock } = stage()
       const plain = await add(newJob(), newJob(), newJob())
       clock.advance(1)
@@ -344,7 +344,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(order).toEqual([plain[0], quiet, plain[1], plain[2]])
     })
 
-    test('a turn of a flow has its session alone, and jobs without a flow wait for it', async () => {
+    test('a turn of a flow has its session to itself, and jobs without a flow wait for it', async () => {
       const [a, b, plain] = await add(
         flowJob({ key: 'a' }, { lane: 's' }),
         flowJob({ key: 'b' }, { lane: 's' }),
@@ -376,7 +376,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([c])
     })
 
-    test('queued turns of a key are counted up to a limit, also those that no claim has seen', async () => {
+    test('the queued turns of a key are counted up to a limit, including those that no claim has seen', async () => {
       const { store } = stage()
       const count = (key: string, most = 9) => store.queuedOf({ ring: 'pr', key, most })
       expect(await count('k')).toBe(0)
@@ -406,7 +406,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states([...ids, ...more])).toEqual(['dropped', 'running', 'dropped', 'queued', 'queued'])
     })
 
-    test('a request that cancels ends what its key has, and not what comes later', async () => {
+    test('a cancelling request ends the earlier turns of its key, and none that come later', async () => {
       const { store, clock } = stage()
       const [a, b, other] = await add(flowJob({}), flowJob({}), flowJob({ key: 'other' }))
       const [running] = await claim(1)
@@ -431,7 +431,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([a])
     })
 
-    test('a dead turn that is queued again waits for its turn', async () => {
+    test('a dead turn that is queued again waits for the running turn of its key', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
@@ -444,7 +444,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([a])
     })
 
-    test('a mapping whose keys have a session each takes turns with a quiet mapping, as one mapping', async () => {
+    test('a mapping with many keys and sessions counts as one mapping when it takes turns with a quiet one', async () => {
       const { clock } = stage()
       const inSession = (key: string, ring: string) =>
         flowJob({ key }, { ring, labels: [`session:main/${key}`, `mapping:${ring}`, 'agent:main'] })
@@ -470,7 +470,7 @@ export function describeFlow(stage: () => Stage): void {
       expect([first?.id, await due()]).toEqual([a, [c]])
     })
 
-    test('gather: a turn that was queued again before it did anything hands on the messages that it read', async () => {
+    test('gather: a turn that did nothing and is queued again hands its messages to a newer turn', async () => {
       const { store } = stage()
       const flow = { onNew: 'gather' }
       const ids = await add(flowJob(flow), flowJob(flow))
@@ -482,7 +482,7 @@ export function describeFlow(stage: () => Stage): void {
       expect((await store.gathered(sure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
     })
 
-    test('gather: a turn that recorded a step ends by itself, also after its gateway stopped', async () => {
+    test('gather: a turn that recorded a step ends by itself, even if its gateway stops before that', async () => {
       const { store } = stage()
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
@@ -530,7 +530,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('delay: a request that arrived after the quiet period does not begin it again, even if no claim has looked since', async () => {
+    test('delay: a request that arrived after the quiet period does not begin it again, even if no claim has run since', async () => {
       const { clock } = stage()
       const flow = { delay: '10s' }
       const [a] = await add(flowJob(flow))
@@ -541,7 +541,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await stage().store.job(b ?? '')).toMatchObject({ state: 'queued' })
     })
 
-    test('a request that cancels ends what arrived before it, although a newer one would have replaced that', async () => {
+    test('a cancelling request ends what arrived before it, even if a newer request would have replaced that', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'replace' }
       const [a] = await add(flowJob(flow, { ring: 'other' }), flowJob(flow))
@@ -591,7 +591,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([a])
     })
 
-    test('a key that waits for a busy session looks again when its next turn has another session', async () => {
+    test('a key that waits for a busy session is checked again when its next turn has another session', async () => {
       const { store } = stage()
       await add(newJob({ lane: 'busy' }))
       expect((await due()).length).toBe(1)
@@ -610,7 +610,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states([ended, replaced])).toEqual(['cancelled', 'superseded'])
     })
 
-    test('a turn does not wait for the retry of an older one that was ended', async () => {
+    test('a turn does not wait for an older one that was ended while it waited for a retry', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
@@ -620,7 +620,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('keys of a paused mapping do not take the place of others when their session is free', async () => {
+    test('keys of a paused mapping do not take the place of others when their session becomes free', async () => {
       const { store, clock } = stage()
       await add(newJob({ lane: 's' }))
       const [busy] = await claim()
@@ -633,7 +633,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([other])
     })
 
-    test('a claim names the queued jobs that it ends, for whatever reason', async () => {
+    test('a claim names all queued jobs that it ends, whatever the reason', async () => {
       const { store, clock } = stage()
       const of = (ring: string, flow: object) => flowJob(flow, { ring })
       const rate = { rateLimit: { limit: 1, period: '1h' } }
@@ -677,7 +677,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(named.toSorted()).toEqual(ids.filter((_, index) => found[index] !== 'running').toSorted())
     })
 
-    test('more new jobs than one step sorts are all seen by one claim', async () => {
+    test('one claim sees all new jobs, even if there are more than one step sorts', async () => {
       await add(...Array.from({ length: 230 }, (_, index) => flowJob({ key: `key ${index}`, onNew: 'replace' })))
       const [last] = await add(flowJob({ key: 'key 1', onNew: 'replace' }))
       expect((await due(300)).length).toBe(230)

@@ -40,7 +40,7 @@ export function describeHolds(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a hold on all keeps back what deliveries caused, and ends by itself after its time', async () => {
+    test('a hold on everything keeps back the jobs of deliveries, and ends by itself at its time', async () => {
       const { store, clock, jobs, due } = await someJobs()
       await store.hold({ label: 'all', ...pause, forMs: 500 })
       await store.hold({ label: 'agent:main', ...pause, forMs: 900 })
@@ -68,7 +68,7 @@ export function describeHolds(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id, jobs[2].id, 'beat'])
     })
 
-    test('a running job that must end records only what it posted, and its lane is free when its owner says that it stopped', async () => {
+    test('a running job that must end records only what it posted, and its lane is free once its owner reports that it stopped', async () => {
       const { store, jobs, due } = await someJobs()
       const held = await claimOne(store)
       expect(await store.endings()).toEqual([])

@@ -169,7 +169,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ steps: [ran(1)], lapsed: held.fence })
     })
 
-    test('a step that is stored is not written again, nor are its events and messages, but the outcome is', async () => {
+    test('a report about a stored step writes the outcome, but not the step, its events or its messages again', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -182,7 +182,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toHaveLength(1)
     })
 
-    test('a report of several steps stores all of them, and its repetition none', async () => {
+    test('a report of several steps stores all of them, and the same report again stores nothing', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)

@@ -42,7 +42,7 @@ export function describeKept(stage: () => Stage): void {
       expect(await ids({ limit: 9 })).toEqual([newest, five[4]])
     })
 
-    test('a ring gets a parked delivery when it is settled, and no delivery that still waits', async () => {
+    test('a parked delivery enters its ring when it is settled, and not before', async () => {
       const { store, clock } = stage()
       const [first, second] = [newDelivery({ at: clock(), ...parked() }), newDelivery({ at: clock(), ...parked() })]
       for (const each of [first, second]) await store.append(each)
@@ -86,7 +86,7 @@ export function describeKept(stage: () => Stage): void {
       expect(Object.getPrototypeOf(found[1]?.request?.head.headers)).toBeNull()
     })
 
-    test('kept continues before a delivery, and can be filtered by hook, sender, time and mapping', async () => {
+    test('kept can continue before a given delivery, and can be filtered by hook, sender, time and mapping', async () => {
       const { clock } = stage()
       const [a = '', b = '', c = ''] = await append(3, {})
       const [other = ''] = await append(1, {

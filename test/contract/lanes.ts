@@ -50,7 +50,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id, other.id])
     })
 
-    test('other lanes and jobs without a lane do not wait', async () => {
+    test('a busy lane holds up neither other lanes nor jobs without a lane', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const others = [newJob({ lane: 'b' }), newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: others }))
@@ -72,13 +72,13 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a released job is the first of its lane again', async () => {
+    test('a released job is first in its lane again', async () => {
       const { store, jobs, due } = await threeOfLane()
       await store.report(await claimOne(store), { outcome: { kind: 'release' } })
       expect(await due()).toEqual([jobs[0].id])
     })
 
-    test('a job whose lease expired is the first of its lane again', async () => {
+    test('a job whose lease expired is first in its lane again', async () => {
       const { clock, jobs, due } = await threeOfLane()
       expect(await due()).toEqual([jobs[0].id])
       clock.advance(1000)
@@ -91,7 +91,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('after a job that left its lane, the next job of the lane can be claimed, and both go on', async () => {
+    test('when a job leaves its lane, the next job of the lane can be claimed, and both continue', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const held = await claimOne(store)
       const step = { name: 'run', state: 'done', at: clock() } as const
@@ -104,7 +104,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await store.job(jobs[0].id)).toMatchObject({ state: 'running', steps: [step] })
     })
 
-    test('a job that left its lane with its retry delays no other job, and has no lane after a requeue', async () => {
+    test('a job that left its lane for a retry delays no other job, and has no lane when it is queued again', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const retry = { kind: 'retry', afterMs: 500, error: 'busy' } as const
       await store.report(await claimOne(store), { leavesLane: true, outcome: retry })

@@ -27,7 +27,7 @@ export function describeNodes(stage: () => Stage): void {
       expect(await store.nodes()).toMatchObject([info])
     })
 
-    test('a gateway is named by the deliveries that it stored, even after it left, and by no others', async () => {
+    test('the deliveries that a gateway stored name it, even after it left, and no other deliveries do', async () => {
       const { store, clock } = stage()
       const [before, first, second, third] = [0, 0, 0, 0].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
       if (!before || !first || !second || !third) throw new Error('four were made')
@@ -46,7 +46,7 @@ export function describeNodes(stage: () => Stage): void {
       expect((await store.deliveries({ limit: 2 })).map(({ node }) => node)).toEqual(['host-1', 'host-2'])
     })
 
-    test('a gateway that no delivery names any more is deleted by a sweep', async () => {
+    test('a sweep deletes a gateway that no delivery names any more', async () => {
       const { store, clock } = stage()
       await join(store)
       await store.append(newDelivery({ at: clock() }))

@@ -30,7 +30,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await ids(10, { after: second.id })).toEqual([third.id])
     })
 
-    test('waitedFor names what deliveries wait for, each name once', async () => {
+    test('waitedFor returns the names that deliveries wait for, each of them once', async () => {
       const { store, clock } = stage()
       expect(await store.waitedFor()).toEqual([])
       for (const waitsFor of ['b.ts', 'mapping:', 'a.ts', 'b.ts', undefined]) {
@@ -42,7 +42,7 @@ export function describeOpen(stage: () => Stage): void {
       expect(await store.waitedFor()).toEqual(['b.ts', 'mapping:'])
     })
 
-    test('open continues after a delivery, whatever its state', async () => {
+    test('open can continue after any delivery, whatever its state', async () => {
       const { store, clock } = stage()
       const [first, second, last, other] = [1, 2, 3, 4].map(() => newDelivery({ at: clock(), ...parked() }))
       if (!last || !first || !second || !other) throw new Error('four were made')

@@ -99,7 +99,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
     },
   )
 
-  test('a claim that waits for a report has not locked the key for which the report would wait', async () => {
+  test('a claim that waits for a report holds no lock on the key that the report needs', async () => {
     const { other, claim, newer, running, url } = await openReplaced()
     await withDatabase(async (client) => {
       await client.query('BEGIN')
@@ -115,7 +115,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
     expect((await claim(other)).map(({ id }) => id)).toEqual([newer])
   })
 
-  test('a claim that cancels a running job has not locked a key, even if it has sorted new jobs of other keys', async () => {
+  test('a claim that cancels a running job holds no lock on a key, even after it sorted new jobs of other keys', async () => {
     const { clock, one, other, add, claim, url } = await openPair()
     await add(flowJob({}), flowJob({ key: 'other' }))
     const [running, beside] = await claim(one)
@@ -173,30 +173,33 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
     },
   )
 
-  test.each(outcomes)('a report that waited for the claim that replaces its job: %j', async (outcome) => {
-    const { clock, one, claim, running, newer, url } = await openReplaced()
-    const isWritten = await withDatabase(async (client) => {
-      await client.query('BEGIN')
-      const replace = `INSERT INTO endings (job_seq, at, state, ended_by, reason)
+  test.each(outcomes)(
+    'a report that waits for the claim that replaces its job wins only if it ends the job: %j',
+    async (outcome) => {
+      const { clock, one, claim, running, newer, url } = await openReplaced()
+      const isWritten = await withDatabase(async (client) => {
+        await client.query('BEGIN')
+        const replace = `INSERT INTO endings (job_seq, at, state, ended_by, reason)
         SELECT seq, $2, 'superseded', $3, 'newer' FROM jobs WHERE id = $1`
-      await client.query(replace, [running.id, clock(), newer])
-      const reporting = one.report(running, { outcome })
-      await othersWait(client)
-      await client.query('COMMIT')
-      return await reporting
-    }, url)
-    const isEnd = outcome.kind === 'done' || outcome.kind === 'dead'
-    const state = isEnd ? outcome.kind : 'superseded'
-    expect([isWritten, (await one.job(running.id))?.state]).toEqual([isEnd, state])
-    expect((await claim(one)).map(({ id }) => id)).toEqual([newer])
-    if (outcome.kind !== 'dead') return
-    // an operator runs it again: what replaced it then does not end it now
-    await one.end(newer, { state: 'cancelled', reason: 'x' })
-    await one.report({ id: newer, fence: (await one.endings())[0]?.fence ?? 0 }, { outcome: { kind: 'release' } })
-    expect(await one.requeue(running.id)).toBe(true)
-    expect((await claim(one)).map(({ id }) => id)).toEqual([running.id])
-    expect(await one.endings()).toEqual([])
-  })
+        await client.query(replace, [running.id, clock(), newer])
+        const reporting = one.report(running, { outcome })
+        await othersWait(client)
+        await client.query('COMMIT')
+        return await reporting
+      }, url)
+      const isEnd = outcome.kind === 'done' || outcome.kind === 'dead'
+      const state = isEnd ? outcome.kind : 'superseded'
+      expect([isWritten, (await one.job(running.id))?.state]).toEqual([isEnd, state])
+      expect((await claim(one)).map(({ id }) => id)).toEqual([newer])
+      if (outcome.kind !== 'dead') return
+      // an operator runs it again: what replaced it then does not end it now
+      await one.end(newer, { state: 'cancelled', reason: 'x' })
+      await one.report({ id: newer, fence: (await one.endings())[0]?.fence ?? 0 }, { outcome: { kind: 'release' } })
+      expect(await one.requeue(running.id)).toBe(true)
+      expect((await claim(one)).map(({ id }) => id)).toEqual([running.id])
+      expect(await one.endings()).toEqual([])
+    },
+  )
 
   test('a pause that one gateway sets applies to the other from its next claim, and ends for both', async () => {
     const { one, other, add, claim } = await openPair()

@@ -42,7 +42,7 @@ export function describePosts(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ steps: [delivered], posts: [{ state: 'unknown' }] })
     })
 
-    test('a post that is stored without a text has the reply of the run, also after a requeue', async () => {
+    test('a post stored without text has the reply of the run, even after a requeue', async () => {
       const { store } = stage()
       const job = await claimed()
       const { text: _, ...post } = newPost(0, { state: 'sent', id: 'm-0' })

@@ -63,7 +63,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(idsOf(await store.quarantined({ limit: 9, since: clock() }))).toEqual(idsOf([late]))
     })
 
-    test('a request that is stored already is not changed, and release deletes it once', async () => {
+    test('a request that is already stored is not changed, and can be released once only', async () => {
       const { store } = stage()
       const [one, two] = [sealedRequest(), sealedRequest()]
       await store.quarantine([one, two], wide)
@@ -86,7 +86,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(reasons).toEqual(['{"code":"body-invalid"}', two.refusal])
     })
 
-    test('requests that arrived before the oldest moment are deleted, also without new ones', async () => {
+    test('requests older than the limit are deleted even if no new one arrives', async () => {
       const { store, clock } = stage()
       const old = sealedRequest()
       clock.advance(1_000)
@@ -96,7 +96,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(await keptIds()).toEqual([late.requestId])
     })
 
-    test('a flood from one network deletes its own oldest requests, and none of a quieter network', async () => {
+    test('a flood from one network deletes its own oldest requests, and none from a quieter network', async () => {
       const { store } = stage()
       const quiet = several(10)
       await store.quarantine(quiet, { ...wide, maxRequests: 20 })
@@ -105,7 +105,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(await keptIds()).toEqual(idsOf([...quiet, ...flood.slice(-10)]))
     })
 
-    test('large requests of one network do not delete small ones of another', async () => {
+    test('large requests from one network do not delete small ones from another', async () => {
       const { store } = stage()
       const quiet = several(40)
       const bounds = { ...wide, maxBytes: 10_000 }
@@ -116,7 +116,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(kept).toHaveLength(42)
     })
 
-    test('a flood of many networks to one hook leaves the other hook its half', async () => {
+    test('a flood from many networks to one hook leaves half of the room to the other hook', async () => {
       const { store } = stage()
       const quiet = several(10, { hook: 'stripe' })
       const flood = Array.from({ length: 100 }, (_, index) => sealedRequest({ network: `10.0.${index}.0/24` }))
@@ -126,7 +126,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(kept).toHaveLength(20)
     })
 
-    test('requests of networks that the hook knows are deleted last', async () => {
+    test('requests from networks that the hook knows are deleted last', async () => {
       const { store } = stage()
       const known = several(15, { isKnown: true })
       const flood = Array.from({ length: 100 }, (_, index) => sealedRequest({ network: `10.0.${index}.0/24` }))

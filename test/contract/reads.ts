@@ -23,7 +23,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids({ limit: 1, state: 'accepted' })).toEqual([c.id])
     })
 
-    test('the progress of runs and deliveries is known by their ids, and changes with each report', async () => {
+    test('the progress of runs and deliveries is read by their ids, and changes with each report', async () => {
       const { store, clock } = stage()
       const [job, other] = [newJob(), newJob()]
       const delivery = newDelivery({ at: clock(), jobs: [job, other] })
@@ -130,7 +130,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await found('mended?')).toEqual([])
     })
 
-    test('a time range has its first moment and not its last', async () => {
+    test('a time range includes its first moment and excludes its last', async () => {
       const { store, clock } = stage()
       const rows = Array.from({ length: 4 }, () => {
         clock.advance(1_000)
@@ -151,7 +151,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await found({ since: clock() + 1 })).toEqual([])
     })
 
-    test('a delivery has the answer that its sender got, and when it was settled', async () => {
+    test('a delivery has the answer to its sender, and the time at which it was settled', async () => {
       const { store, clock } = stage()
       const answer = { status: 200, body: '{"ok":true}' }
       const waiting = newDelivery({ at: clock(), ...parked(), answer })
@@ -254,7 +254,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.events({ limit: 2 })).map(({ text }) => text)).toEqual(['two', 'three'])
     })
 
-    test('deliveries before a delivery are found page by page, none lost and none repeated', async () => {
+    test('the deliveries before a given one are read page by page, none lost and none repeated', async () => {
       const { store, clock } = stage()
       // all at one moment: their order is that of their arrival
       const all = Array.from({ length: 7 }, (_, index) => newDelivery({ at: clock(), ...(index % 2 ? parked() : {}) }))
@@ -294,7 +294,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.deliveries({ limit: 1, from: first })).toMatchObject([{ deliveryId: all.at(-1)?.id }])
     })
 
-    test('dead jobs before a dead job are found page by page, none lost and none repeated', async () => {
+    test('the dead jobs before a given one are read page by page, none lost and none repeated', async () => {
       const { store, clock } = stage()
       const jobs = Array.from({ length: 5 }, () => newJob())
       await store.append(newDelivery({ at: clock(), jobs }))
@@ -307,7 +307,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids('nobody')).toEqual([])
     })
 
-    test('events and sessions older than a moment come in pages of whole moments, none lost and none repeated', async () => {
+    test('events and sessions before a given moment come in pages of whole moments, none lost and none repeated', async () => {
       const { store, clock } = stage()
       const names: string[] = []
       // moments with one, two, three and four events, each in another session
@@ -337,7 +337,7 @@ export function describeReads(stage: () => Stage): void {
       expect(read).toEqual({ events: pages, sessions: pages })
     })
 
-    test('events stay in pages without loss when the clock was set back between them', async () => {
+    test('pages of events lose none even if the clock was set back between two events', async () => {
       const { store, clock } = stage()
       for (const [text, step] of [
         ['a', 10],
@@ -360,7 +360,7 @@ export function describeReads(stage: () => Stage): void {
       expect(read).toEqual(['b', 'c', 'a'])
     })
 
-    test('the text after a NUL is stored', async () => {
+    test('text after a NUL character is stored', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ events: [newEvent({ text: 'a\0b' })] })] }))
       expect((await store.events({ limit: 1 }))[0]?.text).toBe('a\uFFFDb')
@@ -470,7 +470,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.deadJobs({ limit: 9 })).map(({ id }) => id)).toEqual([second.id, task.id])
     })
 
-    test('cursors lists the cursors whose names begin with a text, in the order of the names, and no others', async () => {
+    test('cursors returns the cursors whose names begin with the given text, ordered by name, and no others', async () => {
       const { store } = stage()
       for (const name of ['sender/b', 'sender/a%', 'sender', 'senders/x', 'sender/Z', 'other', 'sender/ä']) {
         await store.appendAll([], { name, from: undefined, to: `value of ${name}` })

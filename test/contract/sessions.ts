@@ -29,7 +29,7 @@ export function describeSessions(stage: () => Stage): void {
   }
 
   describe('waiting events', () => {
-    test('waiting events are those of one session, oldest first, and their number is counted beyond the limit', async () => {
+    test('the waiting events of a session are listed oldest first, and counted beyond the limit of the list', async () => {
       const { store } = stage()
       const texts = ['one', 'two', 'three'].map((text) => ({ text }))
       const all = await waitingAfter({ text: 'else', sessionKey: 'other' }, ...texts, { agentId: 'other' })
@@ -47,7 +47,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await stage().store.waiting({ ...main, limit: 9 })).toEqual(nothing)
     })
 
-    test('waiting events ask for a turn at once if any of them does, even one beyond the limit', async () => {
+    test('a session asks for a turn at once if any waiting event does, even one beyond the limit', async () => {
       const { store } = stage()
       expect(await waitingAfter({}, { sessionKey: 'other', wakes: true })).toMatchObject({ wakes: false })
       const all = await waitingAfter({ wakes: true })
@@ -89,7 +89,7 @@ export function describeSessions(stage: () => Stage): void {
       expect((await store.waiting({ ...main, limit: 9 })).events.map(({ text }) => text)).toEqual(['two'])
     })
 
-    test('a turn consumes events by their ids, no earlier one that it was not shown, and none of another session', async () => {
+    test('a turn consumes events by id: none that it was not shown, and none of another session', async () => {
       const { store, clock } = stage()
       const consumed = await idsAfter({ text: 'old' }, { text: 'else', sessionKey: 'other' })
       await waitingAfter({ text: 'new', wakes: true })

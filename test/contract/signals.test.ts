@@ -173,7 +173,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(await connected(reader, writer)).toBeDefined()
   })
 
-  test('a store notices that a connection loses notifications, reports it, and makes another one', async () => {
+  test('a store notices that a connection loses notifications, reports it, and opens another one', async () => {
     const proxy = await startProxy()
     const { writer, reader } = await openTwo({ pingMs: 200, pongMs: 3_000, pollMs: never }, proxy.through)
     const warning = async () => (await reader.health()).warning

@@ -41,7 +41,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.counts()).jobs).toEqual({ ...noJobs, done: 1 })
     })
 
-    test('a task that is stored with a delivery belongs to none, and stays when the delivery is dropped', async () => {
+    test('a task stored together with a delivery does not belong to it, and stays when the delivery is dropped', async () => {
       const { store, clock } = stage()
       const run = newJob()
       const plan = { kind: 'status', agentId: 'main', sessionKey: 'a', runId: run.id, channel: 'github' } as const
@@ -59,7 +59,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs: 1_000, only: 'tasks' })).map(({ id }) => id)).toEqual([task.id])
     })
 
-    test('a task that waits for its next attempt is due at once when it is hastened, and no other one is', async () => {
+    test('hastening a task makes its next attempt due at once, and changes no other task', async () => {
       const { store } = stage()
       const task = newTask({ lane: 'status/a', standsFor: 'status/one' })
       const other = newTask({ lane: 'status/b', standsFor: 'status/two' })
@@ -90,7 +90,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs: 1_000 })).map(({ id }) => id)).toEqual([first.id])
     })
 
-    test('a claim of tasks only leaves the jobs of deliveries, and lanes and holds apply', async () => {
+    test('a claim of tasks takes no job of a delivery, and obeys lanes and holds', async () => {
       const { store, clock } = stage()
       const job = newJob({ labels: ['agent:main'] })
       const inLane = newJob({ lane: 'main/main' })
@@ -227,7 +227,7 @@ export function describeTasks(stage: () => Stage): void {
     }
 
     test.each(['queued', 'running', 'done', 'dead'] as const)(
-      'the tasks of a run that is queued again begin again without steps, if they are %s, and no other task does',
+      'when a run is queued again, those of its tasks that are %s start over without steps, and no other task does',
       async (state) => {
         const { store, clock } = stage()
         const { run, tasks, other, steps, reportOn } = await storeDeadRun(stage())
@@ -252,7 +252,7 @@ export function describeTasks(stage: () => Stage): void {
       },
     )
 
-    test('the tasks of a run that is not dead are left as they are', async () => {
+    test('a requeue of a run that is not dead does not change its tasks', async () => {
       const { store, clock } = stage()
       const { run, tasks, steps, reportOn } = await storeDeadRun(stage())
       await store.requeue(run.id)

@@ -51,7 +51,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await read(a)).toBeUndefined()
     })
 
-    test('a job that waits for a shared limit has its place, and the age of the oldest one', async () => {
+    test('a job that waits for a shared limit has its place in the queue, and the age of the oldest waiting job', async () => {
       const { clock } = stage()
       const flow = { limits: ['openai'] }
       const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, ...flow })))
@@ -63,7 +63,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await read(ids[3])).toBe('waits for the limit openai (2 of 2), place 3; the oldest has waited for 3 min')
     })
 
-    test('a job waits for the share of its key in a limit, for its mapping, and for the starts of a limit', async () => {
+    test('a job can wait for its key’s share of a limit, for its mapping, or for the start rate of a limit', async () => {
       const [, mine] = await add(
         flowJob({ key: 'c1', limits: ['openai'] }),
         flowJob({ key: 'c1', limits: ['openai'] }, { ring: 'two' }),
@@ -82,7 +82,7 @@ export function describeWaits(stage: () => Stage): void {
       )
     })
 
-    test('a job waits for its quiet period, and a failed one for its retry', async () => {
+    test('a job can wait for its quiet period, and a failed job waits for its retry', async () => {
       const { store } = stage()
       const [a, retried] = await add(flowJob({ key: 'a', delay: '190s' }), flowJob({ key: 'b' }))
       const job = await first()
@@ -92,7 +92,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await read(retried)).toBe('waits until 2026-05-05 01:00:00Z for its next attempt, after 1 attempt')
     })
 
-    test('a job waits for earlier runs of its key, and for the end of a run that it replaces', async () => {
+    test('a job can wait for earlier runs of its key, or for the end of a run that it replaces', async () => {
       const [, b, c] = await add(flowJob({}), flowJob({}), flowJob({}))
       await claim()
       expect(await read(b)).toBe('waits for the run of its key that is in progress')
@@ -105,7 +105,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await read(next)).toBe(`waits for the end of run ${old}, which it replaces`)
     })
 
-    test('a job waits for its session, with a flow and without one', async () => {
+    test('a job can wait for its session, with or without a flow', async () => {
       const [a, b, c] = await add(newJob({ lane: 's' }), newJob({ lane: 's' }), newJob({ lane: 's' }))
       expect(await read(b)).toBe('waits for 1 earlier run of its session')
       await claim()
@@ -130,14 +130,17 @@ export function describeWaits(stage: () => Stage): void {
         { label: 'agent:main', kind: 'turns', author: undefined, reason: '20 turns in an hour', forMs: 60_000 },
         'waits until 14:01:00Z for its agent: 20 turns in an hour',
       ],
-    ] as const)('a hold %j', async (given, sentence) => {
-      await hold(given)
-      const [a] = await add(flowJob({ limits: ['openai'] }))
-      expect(await claim()).toEqual([])
-      expect(await read(a)).toBe(sentence)
-    })
+    ] as const)(
+      'a job that the hold %j keeps back says who or what holds it, why and until when',
+      async (given, sentence) => {
+        await hold(given)
+        const [a] = await add(flowJob({ limits: ['openai'] }))
+        expect(await claim()).toEqual([])
+        expect(await read(a)).toBe(sentence)
+      },
+    )
 
-    test('a hold of a job without a flow, and none of another label', async () => {
+    test('a job without a flow waits for a hold of its own label, and for no other hold', async () => {
       await hold({ label: 'agent:main' })
       const [a, b] = await add(newJob({ labels: ['agent:main'] }), newJob({ labels: ['agent:other'] }))
       await claim()
@@ -160,7 +163,7 @@ export function describeWaits(stage: () => Stage): void {
       )
     })
 
-    test('waiting keys and jobs are counted by reason', async () => {
+    test('waiting keys and jobs are counted for each reason', async () => {
       const { store } = stage()
       expect(await store.waitCounts()).toEqual({ quiet: 0, blocked: 0, ready: 0, paused: 0, budget: 0 })
       await hold({ label: 'agent:other' })
@@ -178,7 +181,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await store.waitCounts()).toEqual({ quiet: 1, blocked: 1, ready: 1, paused: 1, budget: 0 })
     })
 
-    test('a job waits for a free slot, for a gateway to look, or for a gateway at all', async () => {
+    test('a job can wait for a free slot, for a gateway to look, or for any gateway at all', async () => {
       const { store } = stage()
       await add(newJob(), newJob(), newJob())
       const [next] = await add(newJob())

@@ -7,7 +7,7 @@ const main = { agentId: 'main', sessionKey: 'main' }
 
 export function describeWakes(stage: () => Stage): void {
   describe('a wake', () => {
-    test('is a job that is done: its delivery, its id, its prefix and the counts show it', async () => {
+    test('a wake is a job that is done, and is found by its delivery, its id and a prefix of it, and counted', async () => {
       const { store, clock } = stage()
       const wake = newWake('Disk full')
       const delivery = newDelivery({ at: clock(), jobs: [wake] })
@@ -40,7 +40,7 @@ export function describeWakes(stage: () => Stage): void {
     })
 
     test.each(['Disk full', '', 'a\0b', 'half \uD83D', '"quoted" \\ \u{1f600}\n'])(
-      'a wake says %j in its event, which waits in its session and names its delivery',
+      'the event of a wake says %j, waits in its session and names its delivery',
       async (text) => {
         const { store, clock } = stage()
         const delivery = newDelivery({ at: clock(), jobs: [newWake(text, { wakes: true })] })
@@ -62,7 +62,7 @@ export function describeWakes(stage: () => Stage): void {
       },
     )
 
-    test('a wake whose event says something else keeps both texts', async () => {
+    test('a wake and its event each keep their text if the texts differ', async () => {
       const { store, clock } = stage()
       const wake = { ...newWake('one'), events: [newEvent({ text: 'other' })] }
       await store.append(newDelivery({ at: clock(), jobs: [wake] }))

@@ -57,7 +57,7 @@ describe('hookloom add service --kind systemd', () => {
   }
 
   test.skipIf(!has('systemd-analyze', '--version'))(
-    'systemd accepts the unit and rates it as well confined, also for unusual paths (needs systemd-analyze)',
+    'systemd accepts the unit and rates it as well confined, even for unusual paths (needs systemd-analyze)',
     () => {
       const file = join(makeFolder(), 'hookloom.service')
       writeFileSync(file, renderUnit(facts))
@@ -71,7 +71,7 @@ describe('hookloom add service --kind systemd', () => {
     },
   )
 
-  test('a unit of root is replaced after the directory got a user, and an edited one is not', async () => {
+  test('a unit that runs as root is replaced once the directory has another owner, unless it was edited', async () => {
     const dir = makeConfigDir()
     const { user: root, ...others } = { ...facts, dir, program: rootFolder, group: '0' }
     const unit = { ...others, stopTimeoutMs: 40_000, hooksPath: '/hooks', port: 8790, adminPort: 8791, writable: [] }
@@ -85,7 +85,7 @@ describe('hookloom add service --kind systemd', () => {
     expect((await add(dir, 'systemd')).code).toBe(65)
   })
 
-  test('a gateway that fails again and again stays down, and one that was stopped is not started', () => {
+  test('systemd gives up on a gateway that keeps failing, and does not restart one that was stopped', () => {
     const unit = renderUnit(facts)
     expect(unit).toMatch(/^Restart=on-failure$/m)
     expect(unit).toMatch(/^StartLimitBurst=20$/m)
@@ -249,7 +249,7 @@ describe('paths with a control character', () => {
   })
 
   test.skipIf(!has('systemd-analyze', '--version'))(
-    'systemd runs every other path as the unit names it (needs systemd-analyze)',
+    'systemd runs any path without a control character exactly as the unit names it (needs systemd-analyze)',
     () => {
       const folder = join(makeFolder(), `a $HOME %n "b" 'c' \\ ;`)
       const bin = join(makeFolder(), 'a $HOME %n ;')
@@ -284,7 +284,7 @@ describe('container image', () => {
     expect(findIgnored(text, [...hidden, ...inside, ...needed])).toEqual([...hidden, ...inside])
   })
 
-  test('the image has nothing of a config directory below the checkout, whatever its name is', () => {
+  test('the image has nothing from a config directory below the checkout, whatever its name', () => {
     const text = renderDockerignore({ dir: '/opt/h/src/!my #[home]*', program: '/opt/h' })
     const own = 'src/!my #[home]*/notes.txt'
     expect(findIgnored(text, [own, ...needed])).toEqual([own])
@@ -303,7 +303,7 @@ describe('container image', () => {
     expect(configured.map(([, names]) => names)).toEqual(['hookloom.jsonc', 'hooks'])
   })
 
-  test('the image with a configuration has the modules, and no secret, store or workspace', () => {
+  test('an image with a configuration includes the modules, but no secret, store or workspace', () => {
     const modules = ['hookloom.jsonc', 'hooks/transforms/a.ts', 'hooks/transforms/a.fixtures/b.json']
     expect(findIgnored(renderConfigIgnore(), [...hidden, ...modules, 'hooks/.env'])).toEqual([
       ...hidden.filter((file) => !modules.includes(file)),

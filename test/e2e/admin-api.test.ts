@@ -71,7 +71,7 @@ async function until<T>(stream: AsyncGenerator<T>, isIt: (value: T) => boolean):
 }
 
 describe('list of deliveries', () => {
-  test('the list has filters and pages, and its only text of a payload is one line about each delivery', async () => {
+  test('the list has filters and pages, and shows payload text only in one line for each delivery', async () => {
     const ids = []
     for (const text of ['a', 'b', 'c']) ids.push(await post('plain', { text: `herring ${text}` }))
     const parked = await post('review', { bad: true, text: 'herring' })
@@ -139,7 +139,7 @@ describe('list of deliveries', () => {
     },
   )
 
-  test('an unknown id as the place of a page is refused', async () => {
+  test('a page that begins at an unknown id is refused', async () => {
     expect((await ask('/api/deliveries?before=x')).status).toBe(404)
   })
 })
@@ -211,7 +211,7 @@ test('a run has its whole prompt and its reply', async () => {
   expect((await ask('/api/events')).json['events'].map(({ source }: Json) => source)).toContain('review')
 })
 
-test('the stream has each change, and a client that reconnects gets what it missed', async () => {
+test('the stream sends each change, and a client that reconnects gets what it missed', async () => {
   const stream = read()
   const hello = (await stream.next()).value
   expect(hello).toMatchObject({
@@ -237,7 +237,7 @@ test('the stream has each change, and a client that reconnects gets what it miss
   expect(missed.data).toEqual(data)
 })
 
-test('the stream has runs that end before they start: replaced by a newer request, or cancelled', async () => {
+test('the stream reports runs that end before they start: replaced by a newer request, or cancelled', async () => {
   const stream = read()
   await stream.next()
   const untilIs = async (id: string, state: string) =>
@@ -255,7 +255,7 @@ test('the stream has runs that end before they start: replaced by a newer reques
   await untilIs(newer, 'cancelled')
 })
 
-test('attention groups what needs a person by its cause, and leaves strangers out', async () => {
+test('attention groups by cause what a person must handle, and leaves out unknown clients', async () => {
   const before = (await ask('/api/attention')).json
   const ids = [await post('review', { bad: true, n: 1 }), await post('review', { bad: true, n: 2 })]
   // a stranger, and a sender with the token

@@ -113,33 +113,37 @@ describe.each(stores)('alerts on %s', (name, why) => {
   )
 })
 
-test('alert --test says which chat took it, or why not and what to do, and the ping depends on it', slow, async () => {
-  const { telegram, monitor, toConfig } = await startOutside()
-  const dir = makeConfigDir({ config: toConfig({ to: '7' }), files: (await startOutside()).files })
-  const gateway = await startGateway({ dir })
-  await expect.poll(() => monitor.received.length, slow).toBe(1)
-  const failed = await runBuilt(['alert', '--test'], { dir })
-  expect(failed.code).toBe(69)
-  expect(failed.stdout).toMatch(/^The test alert was not delivered: telegram 7: .*The chat does not exist/)
-  expect(failed.stdout).toMatch(/Correct hooks\.alerts .* run "hookloom alert --test" again/)
-  await gateway.printed(/The heartbeat of the alerts is not sent: the last alert could not be delivered/)
-  writeConfig(dir, toConfig())
-  await gateway.printed(/hookloom\.jsonc is live/)
-  const sent = await runBuilt(['alert', '--test', '--json'], { dir })
-  expect(sent.json()).toMatchObject([{ delivered: true, detail: 'sent to telegram 42 as 1' }])
-  expect(sent.code).toBe(0)
-  expect(telegram.posted).toMatchObject([{ chat_id: 42, text: expect.stringContaining('this is a test alert') }])
-  await expect.poll(() => monitor.received.length, slow).toBe(2)
-  await gateway.printed(/The heartbeat of the alerts is sent again/)
-  expect(gateway.output()).not.toContain('secret-of-the-monitor')
+test(
+  'alert --test says which chat accepted the message, or why none did and what to do, and the monitor is pinged accordingly',
+  slow,
+  async () => {
+    const { telegram, monitor, toConfig } = await startOutside()
+    const dir = makeConfigDir({ config: toConfig({ to: '7' }), files: (await startOutside()).files })
+    const gateway = await startGateway({ dir })
+    await expect.poll(() => monitor.received.length, slow).toBe(1)
+    const failed = await runBuilt(['alert', '--test'], { dir })
+    expect(failed.code).toBe(69)
+    expect(failed.stdout).toMatch(/^The test alert was not delivered: telegram 7: .*The chat does not exist/)
+    expect(failed.stdout).toMatch(/Correct hooks\.alerts .* run "hookloom alert --test" again/)
+    await gateway.printed(/The heartbeat of the alerts is not sent: the last alert could not be delivered/)
+    writeConfig(dir, toConfig())
+    await gateway.printed(/hookloom\.jsonc is live/)
+    const sent = await runBuilt(['alert', '--test', '--json'], { dir })
+    expect(sent.json()).toMatchObject([{ delivered: true, detail: 'sent to telegram 42 as 1' }])
+    expect(sent.code).toBe(0)
+    expect(telegram.posted).toMatchObject([{ chat_id: 42, text: expect.stringContaining('this is a test alert') }])
+    await expect.poll(() => monitor.received.length, slow).toBe(2)
+    await gateway.printed(/The heartbeat of the alerts is sent again/)
+    expect(gateway.output()).not.toContain('secret-of-the-monitor')
 
-  // a chat that is down: the test ends with the first failure, and no message comes later
-  telegram.plays({ status: 200, body: { ok: true, result: { id: 1, is_bot: true, username: 'b' } } })
-  telegram.plays({ status: 503, body: 'down' })
-  const down = await runBuilt(['alert', '--test'], { dir })
-  expect([down.code, down.stdout]).toEqual([69, expect.stringMatching(/not delivered: telegram 42: /)])
-  await gateway.stop()
-})
+    // a chat that is down: the test ends with the first failure, and no message comes later
+    telegram.plays({ status: 200, body: { ok: true, result: { id: 1, is_bot: true, username: 'b' } } })
+    telegram.plays({ status: 503, body: 'down' })
+    const down = await runBuilt(['alert', '--test'], { dir })
+    expect([down.code, down.stdout]).toEqual([69, expect.stringMatching(/not delivered: telegram 42: /)])
+    await gateway.stop()
+  },
+)
 
 test('alert --test without hooks.alerts names the key', slow, async () => {
   const gateway = await startGateway()

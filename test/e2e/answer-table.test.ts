@@ -171,7 +171,7 @@ describe('refused deliveries', () => {
 })
 
 describe('runs', () => {
-  test('the answers about a run: its state, 404, 405 and 409, and 202 to a request that waits for nothing longer', async () => {
+  test('a run resource answers with its state, 404, 405 or 409, and a request beyond hooks.maxWaiting gets 202 at once', async () => {
     const reply = await ask('agent', { message: 'x', deliver: false }, [['prefer', 'wait=30']])
     expect([reply.status, reply.headers['preference-applied']]).toEqual([200, 'wait=30'])
     const { runId } = JSON.parse(reply.body) as { runId: string }
@@ -230,7 +230,7 @@ describe('redeliveries in development', () => {
     ['x-github-delivery', delivery],
   ]
 
-  test('a redelivery of a sender runs again, and a repetition with an Idempotency-Key does not', async () => {
+  test('a redelivery by the sender runs again, and a repetition with an Idempotency-Key does not', async () => {
     const { port } = await startInside({ config: { hooks }, files, development: true })
     const deliver = (headers: Headers) => post(port, '/hooks/echo', { result: { message: 'x' } }, headers)
     const first = await deliver(github('1'))

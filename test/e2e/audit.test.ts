@@ -83,7 +83,7 @@ test('a save that goes live, one that is refused, a start and a stop have entrie
 })
 
 test(
-  'the chain is whole after a kill in the middle of acts, and each entry of an outcome follows its begin',
+  'the chain is intact after a kill in the middle of acts, and each outcome follows the entry of its act',
   slow,
   async () => {
     const first = await startGateway({ config: { hooks: { mappings } } })

@@ -70,7 +70,7 @@ describe('the bench of the admin API', () => {
     expect(actions).toMatchObject([{ prompt: expect.stringMatching(/^Say it\.\n\n[^]*Say hello/) }])
   })
 
-  test('nothing that is tried is stored', async () => {
+  test('a tried request is not stored', async () => {
     await tryIt('review', { title: 'Fix it' })
     await tryIt('review', { bad: true })
     expect(await call('/api/deliveries')).toMatchObject({ deliveries: [] })
@@ -99,7 +99,7 @@ describe('the bench of the admin API', () => {
     })
   })
 
-  test('a saved file counts at once, and a save that does not build shows why', async () => {
+  test('a saved file is used at once, and a save that does not build shows its error', async () => {
     writeFiles(gateway.dir, { 'hooks/transforms/review.ts': code.replace("'tried '", "'edited '") })
     await expect
       .poll(() => tryIt('review', { title: 'x' }))
@@ -112,7 +112,7 @@ describe('the bench of the admin API', () => {
     await expect.poll(() => tryIt('review', { title: 'x' })).toMatchObject({ isLive: true, decision: 'accept' })
   })
 
-  test('a draft of a template is tried in its mapping, and in a new mapping of an unknown hook', async () => {
+  test('a draft template is tried in its own mapping, and in a new mapping of an unknown hook', async () => {
     const draft = { mappingId: 'github', template: 'Now {{n}}' }
     expect(await tryIt('github', { n: 7 }, { draft })).toMatchObject({ actions: [{ fields: { message: 'Now 7' } }] })
     expect(await tryIt('github', { n: 7, action: 'a' })).toMatchObject({ actions: [{ fields: { message: 'a 7' } }] })
@@ -122,7 +122,7 @@ describe('the bench of the admin API', () => {
     expect(wrong).toMatchObject({ answered: 500, code: 'config-invalid', error: expect.stringContaining('"fresh"') })
   })
 
-  test('a sent request carries the proof of its sender or the hook token, and its numbers as typed', async () => {
+  test('a request sent from the bench has the proof of its sender or the hook token, and its numbers as typed', async () => {
     const signed = await call('/api/send', { hook: 'github', body: '{"action":"opened","n":1.50}' })
     expect(signed).toMatchObject({ status: 200, note: null })
     const request = await call(`/api/deliveries/${String(signed['deliveryId'])}/request`)
@@ -155,7 +155,7 @@ describe('the bench of the admin API', () => {
     expect(existsSync(join(gateway.dir, 'hooks/transforms/other.fixtures'))).toBe(false)
   })
 
-  test('the hooks are listed with their proof and their mappings, without the words of headers, and with the last hour', async () => {
+  test('hooks are listed with their proof, mappings and last hour, but without the header values of their conditions', async () => {
     const { deliveryId } = await post({ url: gateway.url, token: hookToken }, 'review', { bad: true })
     const listed = await call('/api/hooks')
     expect(listed).toMatchObject({ answered: 200, canEdit: true, hooksUrl: gateway.url })
@@ -186,7 +186,7 @@ describe('the bench of the admin API', () => {
     expect(await call('/api/samples')).toMatchObject({ answered: 400 })
   })
 
-  test('a template is saved into hookloom.jsonc with every comment, and only by a gateway for development', async () => {
+  test('saving a template keeps every comment of hookloom.jsonc, and only a gateway in development allows it', async () => {
     writeFileSync(configFile(), readFileSync(configFile(), 'utf8').replace('"mappings":', '// the rules\n"mappings":'))
     const saved = await call('/api/mappings', { hook: 'plain', mappingId: 'plain', template: 'Tell {{text}}' })
     expect(saved).toMatchObject({ answered: 200, mappingId: 'plain', file: configFile(), shadowedBy: null })
@@ -222,7 +222,7 @@ describe('the bench of the admin API', () => {
     expect(readFileSync(join(production.dir, 'hookloom.jsonc'), 'utf8')).not.toContain('fresh')
   })
 
-  test('a request of a wrong form is refused with the name of the field', async () => {
+  test('a malformed request is refused with the name of the field', async () => {
     expect(await call('/api/try', { hook: 'review', body: 7 })).toMatchObject({
       answered: 400,
       error: expect.stringContaining('Wrong: body'),

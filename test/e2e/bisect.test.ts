@@ -22,7 +22,7 @@ async function save(gateway: Inside, files: Record<string, string>): Promise<voi
 }
 
 describe('hookloom bisect', { timeout: 180_000 }, () => {
-  test('it names the save that changed the outcome, with its files, among saves that changed nothing', async () => {
+  test('bisect names the save that changed the outcome, with its files, among saves that changed nothing', async () => {
     const gateway = await startInside({
       config,
       files: { [module]: code('one', '0'), ...helper('say'), '.env': 'SOME_SECRET=never-in-a-save\n' },
@@ -64,7 +64,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect(await readSaves(gateway.dir)).toHaveLength(7)
   })
 
-  test('a secret that the configuration has as a text is not in a save, and its mapping is still found', async () => {
+  test('a secret written into the configuration is not in a save, and its mapping is still found', async () => {
     const secret = 'a-secret-that-was-written-into-the-file'
     const gateway = await startInside({
       config: {

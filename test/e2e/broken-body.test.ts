@@ -68,7 +68,7 @@ describe('field `source` of a payload', () => {
     },
   )
 
-  test('no other key names the source', async () => {
+  test('only the key "source" names the source', async () => {
     expect(toVerdict(await post(gateway.port, '/hooks/sourced', String.raw`{"sourc\u0066":"alert"}`))).toBe('skipped')
   })
 })

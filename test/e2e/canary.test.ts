@@ -168,7 +168,7 @@ describe('secrets', () => {
 })
 
 describe('texts of payloads', () => {
-  test('a text of a payload is not printed and not in an answer, a refusal or a page', () => {
+  test('text from a payload is not printed, and is in no answer, refusal or page', () => {
     expect(all().filter((text) => text.includes(mark))).toEqual([])
   })
 
@@ -181,17 +181,17 @@ describe('texts of payloads', () => {
   })
 
   test.each(['field', 'key', 'syntax', 'type', 'encoding', 'gzip', 'large', 'nobody', 'query', 'guess', 'malformed'])(
-    'a text of a refused request (%s) is not stored',
+    'text from a refused request (%s) is not stored',
     (path) => {
       expect(findInStore(payload(path))).toEqual([])
     },
   )
 
-  test.each(['only', 'unused', 'wake-other'])('a text that is in no action (%s) is not stored', (path) => {
+  test.each(['only', 'unused', 'wake-other'])('text that no action uses (%s) is not stored', (path) => {
     expect(findInStore(payload(path))).toEqual([])
   })
 
-  test('a text of an action is stored only with the action and its effects', () => {
+  test('the text of an action is stored only with the action and its effects', () => {
     expect(findInStore(payload('wake')).toSorted()).toEqual(['deliveries.plan'])
     for (const path of ['agent', 'used']) {
       const found = ['deliveries.plan', 'events.text', 'jobs.steps', 'messages.text']
@@ -200,7 +200,7 @@ describe('texts of payloads', () => {
   })
 
   test.each(['throws', 'throws-text', 'throws-name', 'throws-cause', 'rejects', 'nonsense', 'half', 'gone'])(
-    'a text of a parked delivery (%s) is stored only in its body and in the messages of its code',
+    'text from a parked delivery (%s) is stored only in its body and in the messages of its code',
     (path) => {
       const found = findInStore(payload(path))
       expect(found).toContain('deliveries.body')

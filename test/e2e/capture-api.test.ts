@@ -100,7 +100,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(readdirSync(folder('a/b.fixtures')).toSorted()).toEqual(['once.json', 'opened.json'])
   })
 
-  test('a capture of a parked delivery makes a failing fixture, and of a skipped delivery one that expects a skip', async () => {
+  test('a capture of a parked delivery makes a failing fixture, and a capture of a skipped one expects a skip', async () => {
     const parked = await capture(await send('deep', { bad: true }), { name: 'red' })
     expect(parked).toMatchObject({ decision: 'accept', note: expect.stringContaining('TypeError') })
     const answer = await fetch(`${gateway.url}/deep`, {
@@ -206,7 +206,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     expect(readdirSync(folder('a/b.fixtures')).filter((name) => name.includes('tmp'))).toEqual([])
   })
 
-  test('a capture leaves out fields that the code made from its environment or the configuration, like the command', async () => {
+  test('a capture leaves out values that the code took from its environment or the configuration, as the command does', async () => {
     const { hooks } = config
     const transforms = { env: ['ACME_KEY', 'STAGE'] }
     const own = await startInside({
@@ -240,7 +240,7 @@ describe('POST /api/deliveries/<id>/capture', () => {
     }
   })
 
-  test('a capture is refused if the folder already has the most fixtures that are read', async () => {
+  test('a capture is refused if the folder already has as many fixtures as the gateway reads', async () => {
     const own = await startInside({ config, files: { [`${root}/x.ts`]: code, [`${root}/a/b.ts`]: code } })
     const before = gateway
     gateway = own

@@ -19,7 +19,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: botToken }
 }
 
-it('a reply is a message without mentions and previews', async () => {
+it('a reply is a message without mentions or previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @everyone <@175928847299117063>, see https://ci.example.com/1'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1000001' })
@@ -69,7 +69,7 @@ it('a person is reached through a direct channel that is opened once', async () 
   expect(fake.received.filter(({ path }) => path.endsWith('/users/@me/channels'))).toHaveLength(1)
 })
 
-it('a direct channel that could not be opened has posted nothing, so it is tried again', async () => {
+it('a reply whose direct channel could not be opened is tried again, because nothing was posted', async () => {
   const { channel, fake } = await start()
   const message = toOutgoing({ to: `user:${ada}` })
   fake.plays('reset')
@@ -90,7 +90,7 @@ it('a person who accepts no direct messages, or who does not exist, is a permane
   })
 })
 
-it('a channel that the bot may not see says what to grant', async () => {
+it('the error for a channel that the bot may not see names the missing permission', async () => {
   const { channel } = await start()
   const result = await channel.send(toOutgoing({ to: '381870553235193999' }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('grant it View Channel') })

@@ -160,7 +160,7 @@ it('a commit status is set once, however often it is tried', async () => {
   ])
 })
 
-it('a status of another name or of another run does not count as set', async () => {
+it('a status with another name or from another run does not count as set', async () => {
   const { channel, fake } = await start()
   await channel.setStatus?.(pending)
   await channel.setStatus?.({ ...pending, name: 'tests' })
@@ -194,7 +194,7 @@ it.each(['../app', 'acme/..', 'acme/.'])(
   },
 )
 
-it('a name that only contains dots among others is valid', async () => {
+it('an owner or repository name that merely contains dots is valid', async () => {
   const { channel } = await start()
   expect(channel.whyNot('.github/..app#17')).toBeUndefined()
   expect(channel.whyNot('acme/.github#17')).toBeUndefined()

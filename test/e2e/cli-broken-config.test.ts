@@ -17,7 +17,7 @@ function expectWarned({ stderr }: Ran, reason: string): void {
   expect(stderr).toContain('"hookloom check"')
 }
 
-describe('an invalid configuration beside a running gateway', () => {
+describe('an invalid configuration next to a running gateway', () => {
   let gateway: Gateway
   let sound: string
   let deliveryId: string
@@ -38,7 +38,7 @@ describe('an invalid configuration beside a running gateway', () => {
   ]
 
   test.each(edits)(
-    'commands that read work, with a one-line warning, if the configuration %s',
+    'reading commands work, with a one-line warning, if the configuration %s',
     async (_what, edit, reason) => {
       edit()
       for (const args of [['list'], ['show', deliveryId], ['events'], ['sessions'], ['list', '--dead']]) {
@@ -97,7 +97,7 @@ describe('an invalid configuration without a gateway', () => {
     }
   })
 
-  test('the error of a folder without a configuration and a store names hookloom init', async () => {
+  test('the error for a folder without a configuration and a store names hookloom init', async () => {
     const ran = await runCommand(['list'], { dir: makeFolder() })
     expect(ran).toMatchObject({ code: 78, stdout: '' })
     expect(ran.stderr).toContain('"hookloom init" makes one')

@@ -128,7 +128,7 @@ describe('check', () => {
     expect(code).toBe(70)
   })
 
-  test('check warns only of hooks that are turned off', async () => {
+  test('check warns about disabled hooks, and does not fail because of them', async () => {
     const off = await runCommand(['check', '--json'], { dir: makeConfigDir({ config: { hooks: { enabled: false } } }) })
     expect(off.json()).toContainEqual(expect.objectContaining({ name: 'hooks', ok: false, severity: 'warning' }))
     expect(off.code).toBe(0)
@@ -252,7 +252,7 @@ describe('doctor', () => {
     await gateway.stop()
   })
 
-  test('doctor and add preset say what a chat does with a message that may have arrived', async () => {
+  test('doctor and add preset say whether a chat sends a message again that may have arrived', async () => {
     const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
     const fake = await startFakeTelegram({ botToken, chats: [42] })
     const dir = makeConfigDir({

@@ -27,7 +27,7 @@ describe('hookloom new --from', () => {
     expect(await runCommand(['test', 'mine'], { dir })).toMatchObject(passes)
   })
 
-  test('new gives the code to the mapping that the hook has, so that no other mapping opens it without a proof', async () => {
+  test('new adds the code to the hook’s existing mapping, so that no second mapping accepts requests without a proof', async () => {
     const verify = {
       scheme: 'generic-hmac',
       header: 'x-acme-signature',

@@ -90,7 +90,7 @@ describe('an id on the command line', () => {
     expect(shown).toBe(parked)
   })
 
-  test('the id of a refused request may be a beginning too', async () => {
+  test('the id of a refused request may be a prefix too', async () => {
     for (const path of ['x', 'y']) {
       await fetch(`${gateway.url}/${path}`, {
         method: 'POST',

@@ -424,7 +424,7 @@ describe('init --from hooks.json', () => {
   })
 })
 
-describe('files of another kind', () => {
+describe('files in another format', () => {
   test.each([
     ['hooks.yaml', '- id: x\n', 'is YAML'],
     ['openclaw.json', '{ hooks: { token: secret-of-mine } }', 'is not JSON or JSON5 at line 1, column 19'],

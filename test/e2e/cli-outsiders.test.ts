@@ -49,7 +49,7 @@ const files = {
   }),
 }
 
-describe('own presets', () => {
+describe('custom presets', () => {
   test('a custom preset is added with its steps and a placeholder, which check reports until it is replaced', async () => {
     const dir = makeConfigDir({ files })
     const { code, stdout, stderr } = await runCommand(['add', 'preset', 'weaver'], { dir })
@@ -75,7 +75,7 @@ describe('own presets', () => {
     expect(loadConfig({ dir, env: {} }).config.hooks.presets).toHaveLength(1)
   })
 
-  test('the fixtures of an own preset are sent with the signature of its verifier', async () => {
+  test('the fixtures of a custom preset are sent with the signature of its verifier', async () => {
     const { dir } = await startInside({
       config: { hooks: { presets: [{ name: 'weaver', secret: 'secret-of-the-loom' }] } },
       files,
@@ -98,7 +98,7 @@ describe('own presets', () => {
   })
 })
 
-describe('own verifiers', () => {
+describe('custom verifiers', () => {
   test('check shows why a custom verifier is broken', async () => {
     const config = {
       hooks: { mappings: [{ match: { path: 'acme' }, verify: { scheme: 'acme', secret: 'secret-of-the-loom' } }] },
@@ -132,7 +132,7 @@ describe('hookloom send to a signed mapping', () => {
     'code.json': '{"kind":"code"}',
   }
 
-  test('send signs a body with the scheme of its mapping, bundled or own, or sends the token', async () => {
+  test('send signs a body with the bundled or custom scheme of its mapping, or sends the token', async () => {
     const { dir } = await startInside({ config: { hooks: { mappings } }, files: { ...files, ...payloads } })
     const sent = async (...args: string[]) => (await runCommand(['send', ...args, '--json'], { dir })).json()[0]
     expect(await sent('shared', '--file', join(dir, 'table.json'))).toMatchObject({ status: 200 })

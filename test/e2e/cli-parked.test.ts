@@ -43,7 +43,7 @@ const states = async ({ dir }: Inside) =>
   (await readStore(dir, (store) => store.deliveries({ limit: 100 }))).map(({ hook, state }) => `${hook} ${state}`)
 
 test(
-  'parked deliveries wait after a fix until they are retried or dropped, if drain is "ask"',
+  'with drain "ask", parked deliveries wait after a fix until they are retried or dropped',
   { timeout: 120_000 },
   async () => {
     const { log, line } = listen()

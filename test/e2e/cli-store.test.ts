@@ -38,7 +38,7 @@ const deliveryFields =
     ' ',
   )
 
-describe('reading commands beside a running gateway', () => {
+describe('reading commands next to a running gateway', () => {
   let gateway: Gateway
   let wake: Record<string, unknown>
   let ticket: Record<string, unknown>
@@ -64,7 +64,7 @@ describe('reading commands beside a running gateway', () => {
     return ran.json()
   }
 
-  test('list shows each delivery with the fields of its contract, newest last', async () => {
+  test('list shows each delivery with its documented fields, newest last', async () => {
     const listed = await read('list')
     for (const record of listed) expect(Object.keys(record)).toEqual(deliveryFields)
     expect(listed.map(({ deliveryId }) => deliveryId)).toEqual(
@@ -77,7 +77,7 @@ describe('reading commands beside a running gateway', () => {
     expect(listed[2]).toMatchObject({ hook: 'later', mappingId: 'later', actions: [] })
   })
 
-  test('list shows what each delivery is about, and of a parked one the error with its line', async () => {
+  test('list shows what each delivery is about, and the error and line of a parked one', async () => {
     const { stdout } = await runCommand(['list'], { dir: gateway.dir })
     expect(stdout).toMatch(new RegExp(`parked .* Error: not yet · later.ts:2 +${String(parked['deliveryId'])}`))
   })
@@ -218,7 +218,7 @@ describe('reading commands beside a running gateway', () => {
     })
   })
 
-  test('list reads the store without a running gateway too', async () => {
+  test('list reads the store even without a running gateway', async () => {
     const before = await read('list')
     await gateway.stop()
     expect(await read('list')).toEqual(before)

@@ -37,7 +37,7 @@ describe('hookloom try', () => {
     await fetch(`${gateway.url}/notes`, { method: 'POST', headers: text, body: 'plain' })
   })
 
-  test('it shows which kept requests match, the message of each, and why the others do not match', async () => {
+  test('try shows which kept requests match, the message of each, and why the others do not match', async () => {
     const ran = await tryIt('{{name | default: "nobody"}}: {{id}} {{list}}', '--match', 'payload.total=500', '--json')
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     expect(ran.json().filter(({ hook }) => hook === 'orders')).toMatchObject([
@@ -64,7 +64,7 @@ describe('hookloom try', () => {
     expect(await ids('path=orders', '{"payload": {"state": {"not": "closed"}}}')).toEqual(['2', '1'])
   })
 
-  test('a signed request and a text are tried as they came, with their sender and event', async () => {
+  test('signed and plain-text requests are tried as they arrived, with their sender and event', async () => {
     const signed = await tryIt(
       '{{event}} {{number}} {{source}}',
       '--match',
@@ -80,13 +80,13 @@ describe('hookloom try', () => {
     expect((await tryIt('{{body}}', '--hook', 'notes', '--json')).json()).toMatchObject([{ message: 'plain' }])
   })
 
-  test('it warns of a path that matching requests do not have, and names a similar one', async () => {
+  test('try warns about a path that matching requests do not have, and names a similar one', async () => {
     const ran = await tryIt('{{by.nmae}} {{id}} {{payload.total}} {{event}}', '--match', 'payload.state=open')
     expect(ran.stderr).toContain('{{by.nmae}} is empty in 2 of them. Did you mean {{by.name}}?')
     expect(ran.stderr).not.toContain('total')
   })
 
-  test('the mapping gets the path of the requests that match, and it says what the mapping still needs', async () => {
+  test('the printed mapping has the path of the matching requests, and try says what the mapping still needs', async () => {
     const signed = (await tryIt('{{number}}', '--match', 'event=pull_request')).stdout
     expect(signed).toContain('{"match":{"path":"github","event":"pull_request"},"messageTemplate":"{{number}}"}')
     expect(signed).toMatch(/^Put it before the mappings/m)
@@ -95,7 +95,7 @@ describe('hookloom try', () => {
     expect(several).toContain('It has no "path"')
   })
 
-  test('a wrong template or condition is refused with its place', async () => {
+  test('an invalid template or condition is refused with its place', async () => {
     expect(await tryIt('{{#if x}}')).toMatchObject({ code: 78, stderr: expect.stringContaining('column 3') })
     expect(await tryIt('x', '--match', 'payload.a')).toMatchObject({
       code: 64,
@@ -112,7 +112,7 @@ describe('hookloom try', () => {
     expect(answer.status).toBe(400)
   })
 
-  test('nothing is stored, and without a gateway the command says so', async () => {
+  test('try stores nothing, and says so when no gateway runs', async () => {
     const count = () => readStore(gateway.dir, async (store) => (await store.deliveries({ limit: 99 })).length)
     const before = await count()
     await tryIt('{{id}}')

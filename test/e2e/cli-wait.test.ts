@@ -42,7 +42,7 @@ const wait = ({ dir }: Pick<Inside, 'dir'>, runId: string, ...args: string[]) =>
   runCommand(['wait', runId, ...args], { dir })
 
 describe('a script that waits', () => {
-  test('gets 0 for runs that are done, and the reply where the mapping shows it', async () => {
+  test('exit code 0 means that all runs are done, and the reply is printed where the mapping shows it', async () => {
     const gateway = await start()
     const told = await send(gateway, 'told', { id: 7 }, '--wait')
     // the progress of a slow machine is the only other text
@@ -62,7 +62,7 @@ describe('a script that waits', () => {
     expect(await wait(gateway, runId)).toMatchObject({ code: 0, stdout: `${runId} done\n` })
   })
 
-  test('gets 75 while a run waits, with the reason, and 70 when it was cancelled', async () => {
+  test('exit code 75 means that a run still waits, with the reason, and 70 that it was cancelled', async () => {
     const gateway = await start()
     await operate(gateway, '/api/pauses')
     const early = await send(gateway, 'builds', {}, '--wait=1')
@@ -77,7 +77,7 @@ describe('a script that waits', () => {
     })
   })
 
-  test('gets 70 for a dead run and for a parked delivery, and no text of the failure', async () => {
+  test('exit code 70 means a dead run or a parked delivery, and no text of the failure is printed', async () => {
     const gateway = await start({
       runners: { gone: { kind: 'command', command: 'no-such-program' } },
       agents: { defaults: { runner: 'gone' } },
@@ -87,7 +87,7 @@ describe('a script that waits', () => {
     expect((await send(gateway, 'throws', {}, '--wait')).code).toBe(70)
   })
 
-  test('gets 0 for the first verdict, 1 for another one, and 70 for none', async () => {
+  test('the first verdict exits with 0, another one with 1, and none with 70', async () => {
     // the reply is the message, which is inside the boundary
     const script = String.raw`const text = require('node:fs').readFileSync(0, 'utf8'); console.log(/---\n(.*)/.exec(text)[1])`
     const gateway = await start({
@@ -109,7 +109,7 @@ describe('a script that waits', () => {
     }
   })
 
-  test('gets the error of an id that its token did not start, and 69 where no gateway answers', async () => {
+  test('an id that the token did not start is an error, and a missing gateway exits with 69', async () => {
     const gateway = await start()
     const unknown = await wait(gateway, '01a1fb45-0ff5-7758-aed7-b1b0c25eeb26')
     expect([unknown.code, unknown.stderr]).toEqual([65, '✗ No run that this token started has this id.\n'])
@@ -119,7 +119,7 @@ describe('a script that waits', () => {
     expect((await runCommand(['wait', 'x', '--timeout', 'soon'], { dir })).code).toBe(64)
   })
 
-  test('goes on through a restart of the gateway', async () => {
+  test('a wait continues through a restart of the gateway', async () => {
     const gateway = await start()
     await operate(gateway, '/api/pauses')
     const { runId } = JSON.parse((await post(gateway.port, '/hooks/builds', {})).body) as { runId: string }

@@ -37,7 +37,7 @@ const readRun = async ({ port }: Pick<Inside, 'port'>, runId: string) => {
 }
 
 describe('a message', () => {
-  test('goes to each recipient without a model, and the caller can wait for it', async () => {
+  test('a message goes to each recipient without a model, and the caller can wait for it', async () => {
     const { gateway, ops, devs } = await start()
     const { status, body, headers } = await post(gateway.port, '/hooks/both', { text: 'Up: **api**' }, wait)
     const receipt = JSON.parse(body) as { runIds: string[] }
@@ -59,7 +59,7 @@ describe('a message', () => {
     })
   })
 
-  test('to a receiver that is down holds up no other, and arrives when it is back, once', async () => {
+  test('a message to a receiver that is down delays no other, and arrives once when the receiver is back', async () => {
     const { gateway, ops, devs } = await start()
     ops.plays({ status: 503 })
     const { body } = await post(gateway.port, '/hooks/both', { text: 'Up' }, wait)
@@ -70,7 +70,7 @@ describe('a message', () => {
     expect(ops.received).toHaveLength(2)
   })
 
-  test('waits while its mapping is paused', async () => {
+  test('a message waits while its mapping is paused', async () => {
     const { gateway, ops } = await start()
     const operate = async (path: string) => {
       const headers = { authorization: `Bearer ${gatewayToken}` }
@@ -89,7 +89,7 @@ describe('a message', () => {
     expect(ops.posted).toHaveLength(1)
   })
 
-  test('is replaced by a newer one of its key where the flow says so', async () => {
+  test('a message is replaced by a newer one of its key if the flow says so', async () => {
     const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '2s' }
     const { gateway, ops } = await start({ flow })
     const ids: string[] = []

@@ -36,14 +36,14 @@ async function startPaypal() {
   return { gateway, deliver }
 }
 
-test('a request of PayPal is accepted under its certificate, and refused with another byte or another certificate', async () => {
+test('a request from PayPal is accepted under its certificate, and refused with another byte or another certificate', async () => {
   const { deliver } = await startPaypal()
   expect((await deliver('CERT-1')).status).toBe(200)
   expect(toVerdict(await deliver('CERT-1', `${body} `))).toBe('unauthorized')
   expect(toVerdict(await deliver('CERT-2'))).toBe('unauthorized')
 })
 
-test('the first delivery is answered 503 while strangers use up the fetches, and its repetition is accepted', async () => {
+test('a delivery is answered 503 while unknown clients use up the fetches, and is accepted when it is repeated', async () => {
   const { gateway, deliver } = await startPaypal()
   for (let index = 0; index < 20; index++) expect((await deliver(`CERT-X${index}`)).status).toBe(401)
   const first = await deliver('CERT-1')

@@ -73,7 +73,7 @@ async function readRun({ adminUrl }: Inside, runId: string) {
 }
 
 test.each(['obedient', 'stubborn'])(
-  'twenty pushes in a minute become one review of the newest, and closing ends a review, with a command that is %s',
+  'twenty pushes in a minute get one review, of the newest, and closing the pull request ends it, with a command that is %s',
   { timeout: 120_000 },
   async (mood) => {
     const { gateway, posts, readStarted, letGo, wait, findRun } = await openExample('"id": "reviews"', mood)
@@ -114,7 +114,7 @@ test.each(['obedient', 'stubborn'])(
 )
 
 test(
-  'never more than two runs of a customer run, and the third says what it waits for',
+  'at most two runs of a customer run at once, and a third says what it waits for',
   { timeout: 120_000 },
   async () => {
     const { gateway, readStarted, letGo } = await openExample('"id": "tickets"')

@@ -95,7 +95,7 @@ const replace = {
 
 describe('one review per pull request', () => {
   test.each(['obedient', 'stubborn'])(
-    'twenty pushes become one review of the newest, with an %s command',
+    'twenty pushes get one review, of the newest, with an %s command',
     async (mood) => {
       const { gateway, posts, send: push, letGo, findRun } = await openReviews(replace, { mood })
       const first = await push({ action: 'opened', head: 1 })
@@ -115,7 +115,7 @@ describe('one review per pull request', () => {
     },
   )
 
-  test('a newer request ends a turn that code gave a flow, although no slot is free', async () => {
+  test('a newer request ends a turn whose flow the code set, even if no slot is free', async () => {
     const options = { maxConcurrent: 1, isByCode: true }
     const { gateway, send: push, letGo, findRun } = await openReviews({ onNew: 'replace' }, options)
     const first = await push({ action: 'opened', head: 1 })
@@ -142,7 +142,7 @@ describe('one review per pull request', () => {
     expect(posts.filter((text) => text.includes('Reviewed'))).toEqual([expect.stringContaining('Reviewed head 2.')])
   })
 
-  test('one turn reads all requests that came while the last one ran', async () => {
+  test('one turn reads all requests that came while the turn before it ran', async () => {
     const { gateway, posts, send: push, letGo, findRun } = await openReviews({ key: 'all', onNew: 'gather' })
     const first = await push({ action: 'opened', head: 1 })
     await findRun(1)

@@ -81,7 +81,7 @@ test('the comment of an agent starts no run, even if a person’s token posted i
   expect(records[1]?.log).toEqual(['The request is about a comment that Hookloom posted.'])
 })
 
-test('a request whose payload only claims to be of GitHub chooses no recipient', async () => {
+test('a request whose payload only claims to be from GitHub cannot choose a recipient', async () => {
   const { fake, gateway } = await startWithGitHub({}, { default: { channel: 'github' } })
   const { payload } = readFixture('github', 'pull-request-opened')
   const claims = { ...payload, source: 'github', message: 'Hello.' }

@@ -87,7 +87,7 @@ describe('handshakes by GET or HEAD', () => {
     '{"a":1}',
   ]
   test.each([...attacks, 'a'.repeat(1025)].map((attack) => [attack.slice(0, 40), attack]))(
-    'a text that a browser could run or that is too long is not sent back: %s',
+    'a challenge that a browser could run or that is too long is not sent back: %s',
     async (_, attack) => {
       const encoded = encodeURIComponent(attack)
       for (const target of [
@@ -107,7 +107,7 @@ describe('handshakes by GET or HEAD', () => {
     },
   )
 
-  test('the longest text that a sender may use is sent back', async () => {
+  test('the longest challenge that a sender may use is sent back', async () => {
     const longest = 'a'.repeat(1024)
     const reply = await gateway.greet({ method: 'GET', target: `/hooks/dropbox?challenge=${longest}` })
     expect(toShape(reply)).toEqual(answer({ body: longest }))
@@ -196,7 +196,7 @@ describe('signed handshakes by POST', () => {
     },
   )
 
-  test('a signed request with a text that a browser could run is a delivery and not a handshake', async () => {
+  test('a signed request with a challenge that a browser could run is a delivery and not a handshake', async () => {
     const reply = await gateway.ask(by('slack', '{"type":"url_verification","challenge":"<script>alert(1)</script>"}'))
     expect([toVerdict(reply), reply.body.includes('script')]).toEqual(['accepted', false])
   })

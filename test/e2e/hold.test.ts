@@ -37,7 +37,7 @@ function createLines() {
   return { log, logged }
 }
 
-test('the line of a reload says how many recent deliveries would differ', async () => {
+test('the log line of a reload says how many recent deliveries would differ', async () => {
   const { log, logged } = createLines()
   const { dir, url } = await startInside({ config: config(false), files: { [file]: says('one') }, log })
   for (const n of [1, 2, 3]) await post({ url, token: hookToken }, 'x', { n })
@@ -50,7 +50,7 @@ test('the line of a reload says how many recent deliveries would differ', async 
 })
 
 test(
-  'with hold, a save that would change recent outcomes waits to be published, and any other save does not',
+  'with hold, a save that would change recent outcomes waits to be published, and any other save goes live',
   { timeout: 120_000 },
   async () => {
     const { log, logged } = createLines()

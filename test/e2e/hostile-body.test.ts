@@ -169,7 +169,7 @@ describe('body encodings', () => {
     expect(toVerdict(await ask(encoded(encoding), body))).toBe('body-invalid')
   })
 
-  test('a body that is gzip twice is not JSON', async () => {
+  test('a body compressed twice with gzip is not JSON', async () => {
     expect(toVerdict(await ask(encoded('gzip'), gzipSync(gzipSync(wake))))).toBe('body-invalid')
   })
 })

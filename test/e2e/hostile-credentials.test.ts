@@ -205,7 +205,7 @@ describe('guesses of the token', () => {
     expect(toVerdict(await askAs(client, right))).toBe('accepted')
   })
 
-  test('an address that the client wrote before the trusted ones does not make it another client', async () => {
+  test('an address that the client adds before the trusted ones does not make it another client', async () => {
     const client = stranger()
     for (let n = 0; n < 20; n++) await askAs(`1.1.1.${n}, ${client}, 10.9.0.${n}`, wrong)
     expect(toVerdict(await askAs(`9.9.9.9, ${client}`, right))).toBe('rate-limited')

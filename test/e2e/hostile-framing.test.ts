@@ -84,7 +84,7 @@ describe('ambiguous HTTP', () => {
     expect(await isThere(`behind ${title}`)).toBe(false)
   })
 
-  test('the rest after a length that is too short is not a request', async () => {
+  test('bytes beyond a declared length that is too short are not read as a request', async () => {
     const bytes = head('Content-Length: 12') + body + body
     const { replies, closed } = await exchange(gateway.port, bytes, { until: 'all' })
     expect(closed).toBe(true)

@@ -40,7 +40,7 @@ describe('requests from pages of another site', () => {
         ['origin', 'http://evil.test'],
       ],
     ],
-  ])('a request of a page is refused even with the token: %s', async (_, headers) => {
+  ])('a request from a page is refused even with the token: %s', async (_, headers) => {
     expect(toVerdict(await ask([...headers, ...bearer, ...json]))).toBe('origin-denied')
     expect(toVerdict(await ask(headers, { target: '/hooks/signed' }))).toBe('origin-denied')
     expect(toVerdict(await ask(headers, { target: '/hooks/wake?token=x' }))).toBe('origin-denied')
@@ -48,7 +48,7 @@ describe('requests from pages of another site', () => {
     expect(toVerdict(await ask(headers, { target: '/elsewhere' }))).toBe('hook-unknown')
   })
 
-  test('forty requests of a page do not lock out its reader', async () => {
+  test('forty requests from a page do not lock out its reader', async () => {
     for (let count = 0; count < 40; count++) {
       await ask(count % 2 === 0 ? [['sec-fetch-site', 'cross-site']] : [['origin', 'https://evil.test']])
     }
@@ -56,7 +56,7 @@ describe('requests from pages of another site', () => {
   })
 })
 
-describe('requests from the own site or without a browser', () => {
+describe('requests from the same site or without a browser', () => {
   test.each<[string, Headers]>([
     ['from the host that it was sent to', [['sec-fetch-site', 'same-origin']]],
     ['typed by a person', [['sec-fetch-site', 'none']]],

@@ -171,7 +171,7 @@ describe('almost JSON', () => {
     expect(toVerdict(await post(gateway.port, '/hooks/wake', body))).toBe('accepted')
   })
 
-  test('a text after a NUL is kept', async () => {
+  test('text after a NUL character is kept', async () => {
     const id = toDeliveryId(await post(gateway.port, '/hooks/wake', String.raw`{"text":"a\u0000b"}`))
     const events = await readStore(gateway.dir, (reader) => reader.events({ limit: 1_000 }))
     expect(events.find(({ deliveryId }) => deliveryId === id)?.text).toMatch(/^a.b$/s)

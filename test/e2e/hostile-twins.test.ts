@@ -142,7 +142,7 @@ describe('repetitions with the delivery id of a sender', () => {
     expect(await recordOf(toDeliveryId(first))).toMatchObject({ source: 'github', event: 'ping', bodyDiffered: false })
   })
 
-  test('an Idempotency-Key is preferred to the id of the sender', async () => {
+  test('an Idempotency-Key takes precedence over the id of the sender', async () => {
     const id = 'a0d3162e-cc78-11e3-81ab-4c9367dc0958'
     const one = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-1')])
     const two = await post(gateway.port, '/hooks/any', {}, [...github(id), ...keyed('yields-2')])

@@ -87,7 +87,7 @@ describe('order of the checks', () => {
     expect([second.status, second.body]).toEqual([first.status, first.body])
   })
 
-  test('a known hook whose conditions are false is not an error', async () => {
+  test('a request to a known hook whose conditions are false is not an error', async () => {
     const reply = await post(gateway.port, '/hooks/only', { action: 'stay' })
     expect(toVerdict(reply)).toBe('skipped')
     expect(toVerdict(await post(gateway.port, '/hooks/only', { action: 'go' }))).toBe('accepted')
@@ -189,7 +189,7 @@ describe('names of prototypes', () => {
     expect(Reflect.get({}, 'polluted')).toBeUndefined()
   })
 
-  test('a form with such names is data', async () => {
+  test('a form with the names of prototypes is data', async () => {
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
     const body = '__proto__=x&__proto__[polluted]=1&constructor=y&toString=z'
     expect(toVerdict(await ask({ target: '/hooks/any', headers: form, body }))).toBe('accepted')

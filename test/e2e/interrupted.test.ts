@@ -99,7 +99,7 @@ describe('saves of the configuration during a request', () => {
   })
 })
 
-test('a stop during a body waits for it, and the delivery is stored and answered', async () => {
+test('a stop waits for a body that is arriving, and its delivery is stored and answered', async () => {
   const gateway = await startInside()
   const request = await begin(gateway.port)
   const stopped = gateway.stop()

@@ -59,7 +59,7 @@ async function post(url: string, event: string, token = hookToken) {
 }
 
 describe('log of a working gateway', () => {
-  test('a delivery and its run are one line each, without payload, token and recipient', async () => {
+  test('a delivery and its run are logged in one line each, without payload, token and recipient', async () => {
     const { log, lines, line } = createRecorder()
     const { url } = await startInside({ config, log })
     const { text } = await post(url, 'pull_request')
@@ -114,7 +114,7 @@ describe('log of a working gateway', () => {
   })
 })
 
-test('a log level passes its own lines and more important ones, and is read for each line', () => {
+test('a log level passes its own lines and more severe ones, and a new level applies to the next line', () => {
   const { log, lines } = createRecorder()
   let level: keyof Log = 'error'
   const leveled = withLevel(log, () => level)

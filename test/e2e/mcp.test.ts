@@ -102,7 +102,7 @@ test('tools that change something are listed and called only with --write', asyn
   }
 })
 
-test('an order and a forged marker in a payload stay between the markers of every answer', async () => {
+test('an instruction and a forged marker in a payload stay between the markers of every answer', async () => {
   const answers = await Promise.all([
     writer.call('show', { id: 'last' }),
     writer.call('request', { id: 'last' }),
@@ -119,7 +119,7 @@ test('an order and a forged marker in a payload stay between the markers of ever
   }
 })
 
-test('no answer has a secret: of the configuration, of .env, or of a header or field that is named like one', async () => {
+test('no answer has a secret from the configuration or .env, nor the value of a header or field named like a secret', async () => {
   const gitlab = {
     headers: { 'x-gitlab-token': shared, 'content-type': 'application/json' },
     method: 'POST',
@@ -142,7 +142,7 @@ test('no answer has a secret: of the configuration, of .env, or of a header or f
   expect(answers.flatMap(({ isError, text }) => (isError ? text : []))).toEqual([])
 })
 
-test('paths that leave the configuration and the transforms are refused, and nothing is read or written there', async () => {
+test('paths outside the configuration and the transforms are refused, and nothing is read or written there', async () => {
   const outside = makeFolder()
   writeFileSync(join(outside, 'theirs.ts'), 'export default () => null\n')
   mkdirSync(join(gateway.dir, 'hooks/transforms'), { recursive: true })
@@ -228,7 +228,7 @@ test('a payload of a megabyte is shown in parts, and each part names the next', 
   expect(shown.text.length).toBeLessThan(45_000)
 })
 
-test('a wrong or a huge argument is an error of the tool, and a message over the limit ends the server', async () => {
+test('an invalid or a huge argument is an error of the tool, and a message over the limit ends the server', async () => {
   const unknown = await reader.call('list', { limt: 1 })
   expect(unknown).toMatchObject({ isError: true, text: expect.stringContaining('"limt" is not a known field') })
   const huge = await writer.call('write', { file: 'hooks/transforms/x.ts', text: 'x'.repeat(1_000_000) })
@@ -259,11 +259,11 @@ test('two clients that write at once leave complete files', async () => {
   expect((await runCommand(['check'], { dir: gateway.dir })).code).toBe(0)
 })
 
-test('what modules print does not reach the client', () => {
+test('output of modules does not reach the client', () => {
   expect([...reader.faults, ...writer.faults]).toEqual([])
 })
 
-test('the server ends with its input', async () => {
+test('the server ends when its input ends', async () => {
   const { code, stdout } = await runBuilt(['mcp'], { dir: gateway.dir, cwd: root })
   expect([code, stdout]).toEqual([0, ''])
 })

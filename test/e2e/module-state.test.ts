@@ -58,7 +58,7 @@ const readState = async (dir: string, ...args: string[]) =>
 const newest = (dir: string, limit: number) => readStore(dir, (store) => store.deliveries({ limit }))
 
 describe('context.state', () => {
-  test('a value is kept with an accepted or skipped delivery, and not with one that is parked or a duplicate', async () => {
+  test('a value is stored with an accepted or skipped delivery, and not with a parked one or a duplicate', async () => {
     const gateway = await startInside({ config, files })
     const seen = async () => (await readState(gateway.dir, 'count.ts')).map(({ value }) => value)
     expect((await give(gateway, 'count', { id: 'a' })).status).toBe(200)
@@ -77,7 +77,7 @@ describe('context.state', () => {
     expect(await seen()).toEqual([4])
   })
 
-  test('deliveries at the same time each count once, also those that are answered before their code ends', async () => {
+  test('concurrent deliveries each count once, even those that are answered before their code ends', async () => {
     const gateway = await startInside({ config: { hooks: { mappings, answerWithinMs: 400 } }, files })
     const fast = Array.from({ length: 40 }, () => give(gateway, 'count', { id: 'x' }))
     const slow = Array.from({ length: 4 }, () => give(gateway, 'count', { id: 'x', waitMs: 600 }))
@@ -103,7 +103,7 @@ describe('context.state', () => {
       .toEqual([30])
   })
 
-  test('an item of forEach sees what the items before it have set', async () => {
+  test('an item of forEach sees the values that earlier items have set', async () => {
     const gateway = await startInside({ config, files })
     const items = [1, 2, 3].map((n) => ({ n }))
     await give(gateway, 'items', { items })
@@ -112,7 +112,7 @@ describe('context.state', () => {
     expect(delivery?.jobs).toHaveLength(2)
   })
 
-  test('a value is gone when its time is over, and a command deletes one value or all of a module', async () => {
+  test('a value is gone when its time is over, and a command deletes one value or all values of a module', async () => {
     let now = Date.now()
     const gateway = await startInside({ config, files, clock: () => now })
     for (const id of ['a', 'b', 'c']) await give(gateway, 'count', { id })
@@ -151,7 +151,7 @@ describe('context.state', () => {
     expect(await readState(gateway.dir, 'loop.ts')).toHaveLength(stateLimits.keysOfCall)
   })
 
-  test('replays, samples and fixtures read an empty memory and write nothing; a fixture may give values', async () => {
+  test('replays, samples and fixtures start with an empty state and write nothing, and a fixture may give values', async () => {
     const fixture = (state: object, expected: string) => ({
       request: { path: 'count', payload: { id: 'a' } },
       state,

@@ -159,7 +159,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect(texts.filter(({ role }) => role === 'user')).toHaveLength(1)
     })
 
-    test('a delivery whose transform is slow is run by its gateway alone, and by another one when that gateway is gone', async () => {
+    test('only its own gateway runs a delivery with a slow transform, and another one does when that gateway is gone', async () => {
       const { start } = await openDatabase()
       const ran = join(makeFolder(), 'ran')
       const door = join(makeFolder(), 'door')
@@ -223,7 +223,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       expect(waits()).toBe('ttr')
     })
 
-    test('a delivery that one gateway took counts the repetitions that came to each', async () => {
+    test('a delivery counts its repetitions at every gateway', async () => {
       const { start } = await openDatabase()
       const one = await start('one')
       const two = await start('two')

@@ -61,7 +61,7 @@ beforeAll(async () => {
   document = (await (await ask('/api/openapi.json')).json()) as Document
 })
 
-test('each call that is no GET is an act with a name of its own, or a question', () => {
+test('each call other than GET is listed as an act with a unique name, or as a question', () => {
   const asked = calls.filter(({ port, method, right }) => port === 'admin' && method !== 'get' && right !== 'none')
   const names = asked.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
   expect(names.toSorted()).toEqual([...Object.keys(acts), ...questions].toSorted())
@@ -118,7 +118,7 @@ describe('the answers of a real gateway', () => {
     return answer
   }
 
-  test('every answer has the schema of its operation, and no field besides', async () => {
+  test('every answer fits the schema of its operation, and has no other field', async () => {
     const { deliveryId: id, runId } = await post('plain', { id: 1 })
     const { deliveryId: greeted } = await post('greet', { id: 2 })
     const { deliveryId: parked } = await post('broken', { id: 3 })

@@ -156,7 +156,7 @@ describe('metrics of the pages', () => {
     },
   )
 
-  test('each rule for alerts has a query, a severity, and what to do', () => {
+  test('each alert rule has a query, a severity and an instruction', () => {
     const Rules = z.object({
       groups: z.tuple([
         z.object({
@@ -180,7 +180,7 @@ describe('metrics of the pages', () => {
     expect(new Set(parsed.groups[0].rules.map(({ alert }) => alert)).size).toBe(parsed.groups[0].rules.length)
   })
 
-  test('the metrics name the version, and have growing totals of the process', async () => {
+  test('the metrics include the version, and totals of the process that grow', async () => {
     const read = async () => await (await fetch(`${gateway.adminUrl}/metrics`)).text()
     const value = (text: string, name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
     const [first, second] = [await read(), await read()]

@@ -75,7 +75,7 @@ describe('bodies of text and XML', () => {
     expect((await post('notes', type, body)).status).toBe(status)
   })
 
-  test('a body of JSON on the same hook is still JSON', async () => {
+  test('a JSON body on the same hook is still read as JSON', async () => {
     const { deliveryId } = await post('notes', 'application/json', '{"body":"of a field"}')
     expect(await eventOf(deliveryId)).toBe('Note: of a field')
   })

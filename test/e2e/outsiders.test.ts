@@ -176,7 +176,7 @@ describe('verifiers of integrators', () => {
     ['throws as it loads', { [file]: 'throw new Error("no")' }],
     ['exports no verifier', { [file]: 'export default { scheme: "acme" }' }],
     ['has another name than its file', { [file]: acmeVerifier().replace("'acme'", "'amce'") }],
-  ])('a verifier that %s answers 503 to every request, and the rest of the gateway works', async (_, files) => {
+  ])('a request to a verifier that %s is answered 503, and the rest of the gateway works', async (_, files) => {
     const gateway = await startInside({ config, files })
     const refused = await post(gateway, 'acme', { 'x-acme-proof': sign(body) })
     expect([refused.status, JSON.parse(refused.text).code]).toEqual([503, 'proof-unavailable'])

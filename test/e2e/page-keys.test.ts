@@ -169,7 +169,7 @@ describe('keys of the page', () => {
 describe('files of the page', () => {
   const get = (target: string, headers: Headers = []) => send(port, { method: 'GET', target, headers })
 
-  test('the files have a policy that allows nothing from elsewhere and no markup from text', async () => {
+  test('the files have a policy that allows nothing from other origins and no markup from text', async () => {
     for (const target of ['/', '/inspector/page.js', '/inspector/page.css', '/inspector/icon.svg']) {
       const { status, headers } = await get(target)
       expect(status).toBe(200)

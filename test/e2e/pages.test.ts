@@ -34,7 +34,7 @@ const typed = pages
   .map((page) => ({ page, blocks: readBlocks(page) }))
   .filter(({ blocks }) => blocks.some(isTyped))
 
-test('the pages show commands', () => {
+test('the pages have commands to check', () => {
   expect(typed.length).toBeGreaterThan(8)
 })
 
@@ -121,7 +121,7 @@ describe('the table "When webhooks do not arrive"', () => {
     .filter((line) => line.startsWith('| '))
     .slice(1)
 
-  test('it leads from a symptom to a command in five lines, and each command is there', () => {
+  test('the table leads from a symptom to a command in five lines, and each command exists', () => {
     const commands = rows?.map((row) =>
       [...(row.split('|')[2] ?? '').matchAll(/`([^`]+)`/g)].map(([, text = '']) => text),
     )
@@ -129,7 +129,7 @@ describe('the table "When webhooks do not arrive"', () => {
     expect(commands?.flat()).toEqual(Object.keys(shown))
   })
 
-  test('its commands show the cause of each symptom', async () => {
+  test('the commands of the table show the cause of each symptom', async () => {
     const mappings = [
       { id: 'signed', match: { path: 'signed' }, verify: { scheme: 'github', secret: 'of-the-sender-0123456789' } },
       { match: { path: 'broken' }, transform: { module: 'broken.ts' } },

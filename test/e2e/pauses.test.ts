@@ -104,7 +104,7 @@ describe('a pause', () => {
     await expect.poll(() => stateOf(next, waiting)).toBe('done')
   })
 
-  test('a full queue refuses the next requests with 503, also of many at once, and takes others again later', async () => {
+  test('a full queue refuses requests with 503, even if many come at once, and accepts requests again when it has room', async () => {
     const flow = { key: '{{id}}', maxQueued: 3, onFull: 'refuse' }
     const tickets = { id: 'tickets', match: { path: 'tickets' }, messageTemplate: 'Ticket {{id}}', flow }
     const gateway = await start({ hooks: { mappings: [tickets] } })
@@ -138,7 +138,7 @@ describe('a pause', () => {
   })
 
   test.skipIf(whyNoPostgres !== undefined)(
-    'a pause on one gateway keeps back what another one accepts, and a resume there lets it run',
+    'a pause on one gateway keeps back jobs that another one accepted, and a resume there releases them',
     async () => {
       const { url, drop } = await newSchema()
       closing.push(drop)
@@ -162,7 +162,7 @@ const endless = {
 }
 
 describe('a cancelled run', () => {
-  test('a run that waits is cancelled by its id, and never starts', async () => {
+  test('a waiting run is cancelled by its id, and never starts', async () => {
     const gateway = await start()
     const { dir, replies } = gateway
     await runCommand(['pause', 'builds'], { dir })
@@ -185,7 +185,7 @@ describe('a cancelled run', () => {
     })
   })
 
-  test('a turn that runs is stopped, posts nothing, and the next run of its session starts', async () => {
+  test('a running turn that is cancelled stops and posts nothing, and the next run of its session starts', async () => {
     const gateway = await start(endless)
     const { dir, replies } = gateway
     const running = await ask(gateway, 'alarms')

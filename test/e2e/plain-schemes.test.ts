@@ -55,7 +55,7 @@ test('the source is the scheme if there is no match.source', async () => {
   expect((await gateway.deliveries())[0]?.source).toBe('token')
 })
 
-test('the header with the secret is not stored', async () => {
+test('the header that carries the secret is not stored', async () => {
   const gateway = await startProving([
     {
       match: { path: 'acme' },

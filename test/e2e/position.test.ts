@@ -41,7 +41,7 @@ const stateOf = async (store: Store) => {
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, () => {
-    test('a parked delivery never runs in the mapping of another sender that took the position', async () => {
+    test('a parked delivery never runs in a mapping of another sender that now has its position', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const gateway = await start(store, door, [ofA, ofB])
@@ -71,7 +71,7 @@ for (const [name, why, open] of engines) {
       ])
     })
 
-    test('a secret from a handshake of one hook does not open another hook at its position', async () => {
+    test('a secret from a handshake of one hook does not open another hook that now has its position', async () => {
       const store = (await open())()
       const asana = (path: string) => ({ match: { path }, verify: { scheme: 'asana' } })
       const gateway = await start(store, '/', [asana('one')])

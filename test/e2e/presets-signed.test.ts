@@ -109,7 +109,7 @@ async function mappingOf(dir: string, reply: Reply): Promise<string | undefined>
 const names = bundled.map(({ name }) => name).filter((name) => name !== 'gmail')
 
 describe('presets with a secret', () => {
-  test.each(names)('the preset %s accepts a signed request and refuses a changed one', async (name) => {
+  test.each(names)('the preset %s accepts a signed request and refuses one that was changed', async (name) => {
     const gateway = await start(optionsOf(name))
     const sample = signedSample(optionsOf(name))
     const statusOf = async (changed: Sample) => (await post(gateway.port, changed)).status

@@ -189,7 +189,7 @@ describe('signed bodies', () => {
     }
   })
 
-  test('a signed body in gzip is inflated, whatever the headers say', async () => {
+  test('a signed body compressed with gzip is inflated, whatever the headers say', async () => {
     const body = gzipSync('{"a":1}')
     for (const headers of [[], [['content-encoding', 'gzip']], [['content-encoding', 'identity']]] as const) {
       expect(await read('hmac', body, headers)).toBe('{"a":1}')
@@ -237,7 +237,7 @@ describe('signed bodies', () => {
   })
 })
 
-test('the media type decides if only the hook token lets a request in', async () => {
+test('without a proof, the media type decides how a body is read', async () => {
   const read = async (body: string, type: string) => {
     const headers: Headers = [...bearer, ['content-type', type]]
     return payloadOf(await gateway.ask({ target: '/hooks/open', headers, body }))

@@ -90,7 +90,7 @@ describe('first screen of the README', () => {
     await gateway.stop()
   })
 
-  test('behind a tunnel, a sender that signs the URL is proved, and a stranger who guesses locks out nobody else', async () => {
+  test('behind a tunnel, a sender that signs the URL is proved, and an unknown client that guesses locks out nobody else', async () => {
     const secret = 'twilio-auth-token-0123456789'
     const gateway = await startGateway({
       config: { ...parse(block('jsonc', 'trustedProxies')), hooks: { mappings: [parse(block('jsonc', 'publicUrl'))] } },
@@ -124,7 +124,7 @@ describe('first screen of the README', () => {
 
 describe('tour of the README', () => {
   test(
-    'the configuration and the curl line of the tour bring the reply of the model into the chat',
+    'with the configuration and the curl line of the tour, the reply of the model arrives in the chat',
     { timeout: 120_000 },
     async () => {
       const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'

@@ -110,7 +110,7 @@ describe('a recording', () => {
       },
     )
 
-  test('it has each kept request once, the oldest first, and no secret', () => {
+  test('a recording has each kept request once, the oldest first, and no secret', () => {
     const [head, ...requests] = lines(recording)
     expect(head).toEqual({ recording: 'hookloom', version: 1 })
     expect(requests.map(({ hook }) => hook)).toEqual(['order', 'order', 'order', 'signed', 'form', 'text'])
@@ -123,7 +123,7 @@ describe('a recording', () => {
     for (const one of [secret, hookToken, gatewayToken, 'ghp_', 'sha256=']) expect(recording).not.toContain(one)
   })
 
-  test('unchanged code gives the same outcome for every request, without a gateway, a store or the secrets', async () => {
+  test('a replay of a recording with unchanged code has the same outcomes, without a gateway, a store or secrets', async () => {
     writeHead(before)
     const ran = await replay('--fail-on', 'changed', '--json')
     expect(ran.json().at(-1)).toMatchObject({
@@ -138,7 +138,7 @@ describe('a recording', () => {
     expect(existsSync(join(workspace, 'base/state'))).toBe(false)
   })
 
-  test('forms, texts and signed requests reach their mappings with the recorded values', async () => {
+  test('recorded forms, plain texts and signed requests reach their mappings with the recorded values', async () => {
     const changed = mappings.map((each) =>
       'messageTemplate' in each ? { ...each, messageTemplate: `${each.messageTemplate}!` } : each,
     )
@@ -157,7 +157,7 @@ describe('a recording', () => {
     expect(JSON.stringify(signed.json().at(-1))).toContain('"before":"push 7"')
   })
 
-  test('only the classes that --fail-on names fail the command, and what is not compared always does', async () => {
+  test('only the classes that --fail-on names make the command fail, and a request that cannot be compared always does', async () => {
     writeHead(after)
     const codes = async (classes: string) => (await replay('--fail-on', classes)).code
     expect(await codes('changed')).toBe(70)
@@ -169,7 +169,7 @@ describe('a recording', () => {
     expect((await replay()).code).toBe(0)
   })
 
-  test('the commands of the guide and of its workflow run as printed: a comment and an exit code', async () => {
+  test('the commands of the guide and of its workflow run as printed, and give a comment and an exit code', async () => {
     const page = 'src/replay/README.md'
     const env = { ...toChildEnv(), PATH: process.env['PATH'] ?? '', HOOKLOOM_HOME: dir, GITHUB_SECRET: secret }
     const run = (command: string) => runProcess('bash', ['-c', `cd ${workspace} && ${command}`], { env })
@@ -196,7 +196,7 @@ describe('a recording', () => {
     expect(readFileSync(join(workspace, 'replay.md'), 'utf8')).toContain('| now parks | 1 |')
   })
 
-  test('text of senders cannot leave its code block in the comment', async () => {
+  test('text from senders cannot leave its code block in the comment', async () => {
     const hostile = 'x\n```\n</details><img src=x> @everyone ````'
     const [head = '', first = ''] = recording.split('\n')
     const evil = { ...JSON.parse(first), payload: { kind: hostile }, hook: 'order' }
@@ -206,7 +206,7 @@ describe('a recording', () => {
     expect(stdout).toMatch(/^`````diff\n[^]*^`````$/m)
   })
 
-  test('a file that is not a recording is refused with its line', async () => {
+  test('a file that is not a recording is refused with the line of its error', async () => {
     writeHead(before)
     const file = join(workspace, 'head/requests.jsonl')
     writeFileSync(file, `${recording}{"deliveryId":"x"}\n`)
@@ -222,30 +222,27 @@ describe('a recording', () => {
   })
 
   const corpus = process.env['HOOKLOOM_CORPUS']
-  test.skipIf(corpus === undefined)(
-    'requests of real senders are recorded, and replayed without a difference',
-    async () => {
-      const all = [{ id: 'any', match: {}, messageTemplate: '{{source}} {{event}} {{payload}}', deliver: false }]
-      const gateway = await startInside({ config: { hooks: { retain: 1_000, mappings: all } } })
-      const found = readdirSync(corpus ?? '', { recursive: true, encoding: 'utf8' }).filter((name) =>
-        name.endsWith('.json'),
-      )
-      for (const name of found.slice(0, 80)) {
-        const body = readFileSync(join(corpus ?? '', name), 'utf8')
-        if (body.length < 200_000)
-          await post({ url: gateway.url, token: hookToken }, 'corpus', JSON.parse(body)).catch(() => undefined)
-      }
-      const { stdout } = await runCommand(['record', '--last', '1000'], gateway)
-      const base = makeConfigDir({ config: { hooks: { mappings: all } } })
-      writeFiles(base, { 'requests.jsonl': stdout })
-      const ran = await runCommand(
-        ['replay', '--recording', join(base, 'requests.jsonl'), '--from', base, '--last', '1000', '--json'],
-        { dir: base },
-      )
-      const report = z.object({ total: z.number(), counts: z.object({ same: z.number() }) }).parse(ran.json().at(-1))
-      expect(report.total).toBe(lines(stdout).length - 1)
-      expect(report.total).toBeGreaterThan(40)
-      expect(report.counts.same).toBe(report.total)
-    },
-  )
+  test.skipIf(corpus === undefined)('recorded requests of real senders are replayed without a difference', async () => {
+    const all = [{ id: 'any', match: {}, messageTemplate: '{{source}} {{event}} {{payload}}', deliver: false }]
+    const gateway = await startInside({ config: { hooks: { retain: 1_000, mappings: all } } })
+    const found = readdirSync(corpus ?? '', { recursive: true, encoding: 'utf8' }).filter((name) =>
+      name.endsWith('.json'),
+    )
+    for (const name of found.slice(0, 80)) {
+      const body = readFileSync(join(corpus ?? '', name), 'utf8')
+      if (body.length < 200_000)
+        await post({ url: gateway.url, token: hookToken }, 'corpus', JSON.parse(body)).catch(() => undefined)
+    }
+    const { stdout } = await runCommand(['record', '--last', '1000'], gateway)
+    const base = makeConfigDir({ config: { hooks: { mappings: all } } })
+    writeFiles(base, { 'requests.jsonl': stdout })
+    const ran = await runCommand(
+      ['replay', '--recording', join(base, 'requests.jsonl'), '--from', base, '--last', '1000', '--json'],
+      { dir: base },
+    )
+    const report = z.object({ total: z.number(), counts: z.object({ same: z.number() }) }).parse(ran.json().at(-1))
+    expect(report.total).toBe(lines(stdout).length - 1)
+    expect(report.total).toBeGreaterThan(40)
+    expect(report.counts.same).toBe(report.total)
+  })
 })

@@ -94,7 +94,7 @@ function redeliver(url: string, guid: string, payload: object): Promise<Response
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why)(`recover on ${name}`, () => {
-    test('what three senders tried during an hour without a gateway becomes one run each, in their order', async () => {
+    test('deliveries that three senders tried during an hour without a gateway run once each, in their order', async () => {
       const openStore = await open()
       const clock = createClock()
       const { github, gitlab, stripe, mappings } = await startSenders(clock)
@@ -155,7 +155,7 @@ for (const [name, why, open] of engines) {
       await third.stop()
     })
 
-    test('a turn expires as if its request had arrived when the sender first tried it', async () => {
+    test('a turn expires as if its request had arrived when the sender first sent it', async () => {
       const openStore = await open()
       const clock = createClock()
       const { stripe, mappings } = await startSenders(clock)

@@ -70,7 +70,7 @@ const list = async ({ adminUrl }: Inside) => {
 const Answer = z.object({ refusals: z.array(z.looseObject({ requestId: z.string(), isKept: z.boolean() })) })
 
 describe('a wrong secret that is corrected', () => {
-  test('each refused request runs once, also when the sender repeated some, and a second retry runs none', async () => {
+  test('each refused request runs once, even if the sender repeated it, and a second retry runs none', async () => {
     const ids = Array.from({ length: 25 }, (_, index) => `guid-${index}`)
     const inside = await mend(async (before) => {
       for (const id of ids) expect([401, 429]).toContain((await push(before, id)).status)
@@ -85,7 +85,7 @@ describe('a wrong secret that is corrected', () => {
     expect(deliveries.filter(({ state }) => state === 'accepted')).toHaveLength(25)
   })
 
-  test('the clock of a proof is the time of arrival: an old signature runs, and one that was too old then stays', async () => {
+  test('a proof is checked against the time of arrival: an old signature runs, and one that was already too old does not', async () => {
     let now = Date.UTC(2026, 5, 1)
     const sign = (body: string, seconds: number) => {
       const digest = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')
@@ -108,7 +108,7 @@ describe('a wrong secret that is corrected', () => {
     expect(delivery).toMatchObject({ hook: 'stripe', receivedAt: now - 3 * 3_600_000 })
   })
 
-  test('a hook token that was wrong runs each request once, also on a hook without verify and without delivery ids', async () => {
+  test('requests with an outdated hook token run once each, even on a hook without verify and without delivery ids', async () => {
     const newToken = 'another-hook-token-0123456789abcdef'
     const authorization = { authorization: `Bearer ${newToken}` }
     const before = await startInside({ config: withSecret(secret) })
@@ -151,7 +151,7 @@ describe('a wrong secret that is corrected', () => {
     expect(await list(inside)).toEqual([])
   })
 
-  test('a request under another gateway token is not opened, and the command says what to do', async () => {
+  test('a request kept under another gateway token is not opened, and the command says what to do', async () => {
     const before = await startInside({ config: withSecret(formerSecret) })
     await push(before, 'guid-1')
     await before.stop()
@@ -167,7 +167,7 @@ describe('a wrong secret that is corrected', () => {
     expect(await retry(await startInside({ dir: before.dir }))).toMatchObject({ ran: 1 })
   })
 
-  test('with hooks.quarantine false nothing is kept, and neither is a body over its limit', async () => {
+  test('with hooks.quarantine false no refused request is kept, and neither is a body over its limit', async () => {
     const off = await mend((before) => push(before, 'guid-1'), { hooks: { quarantine: false } })
     expect(await retry(off)).toEqual({ ran: 0, repeated: 0, stillRefused: 0 })
     const small = await mend(
@@ -200,7 +200,7 @@ describe('what is kept of a refused request', () => {
     authorization: 'Bearer canary-guess-0c4e',
   }
 
-  test('nothing of it is in the store, the log, the API, the page or a command, before and after a retry', async () => {
+  test('the text of a refused request is in no store, log, API, page or command, before and after a retry', async () => {
     const lines: string[] = []
     const push = (fields: object, text: string) => void lines.push(JSON.stringify(fields), text)
     const log = { debug: push, info: push, warn: push, error: push }

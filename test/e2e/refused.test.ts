@@ -81,7 +81,7 @@ describe('credentials in the list of refusals', () => {
     expect(stdout.replaceAll(/\s+/g, ' ')).toContain('let the sender use "Authorization: Bearer <token>"')
   })
 
-  test('the credential is hook-token for a request that was let in and then refused', async () => {
+  test('the credential is hook-token for a request that passed the token check and was refused later', async () => {
     const { requestId } = await refuse(gateway, '/wake', bearer(hookToken), '{"text":7}')
     expect(await refusalOf(gateway, requestId)).toMatchObject({ credential: 'hook-token', status: 400 })
   })
@@ -118,7 +118,7 @@ describe('signatures that nothing verifies', () => {
   const sign = (algorithm: string, encoding: 'hex' | 'base64') =>
     createHmac(algorithm, own).update(body).digest(encoding)
 
-  test('list, show and the log lead to a mapping that accepts the next request, and the sender learns nothing', async () => {
+  test('list, show and the log lead to a mapping that accepts the next request, while the sender learns nothing', async () => {
     const headers = { 'x-acme-signature': `sha256=${sign('sha256', 'hex')}` }
     const plain = await refuse(gateway, '/acme', {}, body)
     const { requestId, status, text } = await refuse(gateway, '/acme', headers, body)
@@ -135,7 +135,7 @@ describe('signatures that nothing verifies', () => {
     expect(await refuse(next, '/acme', other, body)).toMatchObject({ status: 401 })
   })
 
-  test('a hook that the token opens gets only the "verify" of its mapping', async () => {
+  test('a hook that the token opens is advised only to add "verify" to its mapping', async () => {
     const { requestId } = await refuse(gateway, '/deploy', { 'x-sig': sign('sha512', 'base64') }, body)
     expect(await refusalOf(gateway, requestId)).toMatchObject({
       signature: {
@@ -180,13 +180,13 @@ describe('requests of refusals', () => {
     expect(Object.keys(request?.headers ?? {})).not.toContain('x-service-token')
   })
 
-  test('a refused request is null if no body was read, and an unknown id is 404', async () => {
+  test('the API shows a refused request as null if no body was read, and an unknown id is 404', async () => {
     const { requestId } = await refuse(gateway, '/deploy', {})
     expect(await requestOf(gateway, requestId)).toEqual({ status: 200, request: null })
     expect((await requestOf(gateway, 'unknown')).status).toBe(404)
   })
 
-  test('at most 50 refused requests and 4 MiB are kept, the newest ones', async () => {
+  test('at most 50 refused requests and 4 MiB are kept, and the newest ones stay', async () => {
     const first = await refuse(gateway, '/github', wrong, body)
     const large = JSON.stringify({ text: 'x'.repeat(250_000) })
     const last = await Promise.all(Array.from({ length: 18 }, () => refuse(gateway, '/github', wrong, large)))
@@ -200,7 +200,7 @@ describe('requests of refusals', () => {
     expect(await requestOf(production, requestId)).toEqual({ status: 200, request: null })
   })
 
-  test('an accepted request is not kept as a refused one', () => {
+  test('an accepted request is not kept among the refused ones', () => {
     const refusals = new Refusals(true)
     const request = { method: 'POST', url: '/', headers: {}, rawBody: new Uint8Array(1024 * 1024) }
     refusals.note('refused', request)

@@ -86,7 +86,7 @@ describe.each([
   ...['svix', 'clerk', 'resend'].map((scheme) => [scheme, (id: string) => webhook(id, 'svix')] as const),
   ['stripe', () => stripe(body)] as const,
 ])('captured deliveries of %s', (scheme, sign) => {
-  test.each(unsigned)('a captured delivery is a duplicate even with %s', async (name, headers) => {
+  test.each(unsigned)('a replayed delivery is a duplicate even with %s', async (name, headers) => {
     const captured = sign(`msg-${name}`)
     const first = await send(scheme, captured)
     const again = await send(scheme, [...captured.filter(([one]) => !headers.some(([two]) => one === two)), ...headers])
@@ -95,7 +95,7 @@ describe.each([
   })
 })
 
-test.each(unsigned)('a captured delivery of zoom is the same one with %s', async (name, headers) => {
+test.each(unsigned)('a replayed delivery of Zoom is a duplicate even with %s', async (name, headers) => {
   const text = JSON.stringify({ event: 'meeting.started', name })
   const captured = zoom(text)
   const first = await send('zoom', captured, text)
@@ -104,7 +104,7 @@ test.each(unsigned)('a captured delivery of zoom is the same one with %s', async
   expect(toDeliveryId(again)).toBe(toDeliveryId(first))
 })
 
-test('an attempt of zoom that comes an hour after its signature is accepted, once', async () => {
+test('an attempt by Zoom an hour after its signature is accepted, once', async () => {
   const text = '{"event":"meeting.ended"}'
   const captured = zoom(text)
   const other = zoom('{"event":"meeting.started"}')
@@ -117,7 +117,7 @@ test('an attempt of zoom that comes an hour after its signature is accepted, onc
   expect(toDeliveryId(await send('zoom', zoom(text), text))).not.toBe(toDeliveryId(first))
 })
 
-test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under both names of its headers', async (scheme) => {
+test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under either name of its headers', async (scheme) => {
   const first = await send(scheme, webhook('msg-renamed', 'svix'))
   const renamed = await send(scheme, [...webhook('msg-renamed'), ['idempotency-key', 'another']])
   expect([toVerdict(renamed), toDeliveryId(renamed)]).toEqual(['accepted', toDeliveryId(first)])
@@ -125,7 +125,7 @@ test.each(['svix', 'clerk', 'resend'])('%s counts an id once, under both names o
 })
 
 test.each(['standard-webhooks', 'gitlab-signing', 'openai', 'replicate'])(
-  'an id of %s cannot be replaced under the header name of Svix',
+  'a delivery of %s cannot get another id under the header name of Svix',
   async (scheme) => {
     const captured = webhook('msg-twice')
     const first = await send(scheme, captured)
@@ -144,7 +144,7 @@ test('two signed ids are two deliveries, even with one Idempotency-Key', async (
   expect(toDeliveryId(two)).not.toBe(toDeliveryId(one))
 })
 
-test('the token of Mailgun counts once, whatever the event says', async () => {
+test('the token of Mailgun is accepted once, whatever the event says', async () => {
   const at = String(gateway.time.now / 1000)
   const signature = createHmac('sha256', secret).update(`${at}token-1`).digest('hex')
   const say = (event: string, headers: Headers) =>
@@ -165,7 +165,7 @@ test('a compressed signed body has the same id', async () => {
   expect([toVerdict(first), toDeliveryId(again)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
-test('a captured delivery is a duplicate even with the proof of another mapping', async () => {
+test('a replayed delivery is a duplicate even with the proof of another mapping', async () => {
   const text = '{"id":"evt_shared","update_id":7}'
   const captured = stripe(text)
   const first = await send('shared', captured, text)
@@ -173,7 +173,7 @@ test('a captured delivery is a duplicate even with the proof of another mapping'
   expect([toVerdict(first), toDeliveryId(both)]).toEqual(['accepted', toDeliveryId(first)])
 })
 
-test('the Idempotency-Key is preferred to the header of the sender if the signature covers no id', async () => {
+test('the Idempotency-Key takes precedence over the header of the sender if the signature covers no id', async () => {
   const text = '{"zen":1}'
   const github: Headers = [
     ['x-hub-signature-256', `sha256=${createHmac('sha256', secret).update(text).digest('hex')}`],

@@ -54,7 +54,7 @@ describe('repeated deliveries', () => {
     )
   })
 
-  test('the count of repetitions is written at a stop and kept across a restart', async () => {
+  test('the count of repetitions is written at a stop and survives a restart', async () => {
     const gateway = await startInside()
     const id = await repeat(gateway, 1)
     await gateway.stop()
@@ -65,7 +65,7 @@ describe('repeated deliveries', () => {
     expect((await recordOf(gateway, id))?.repeats).toBe(2)
   })
 
-  test('the repetitions of a delivery that was parked and ran again are counted', async () => {
+  test('repetitions of a delivery that was parked and then ran are counted', async () => {
     const mappings = [{ id: 'broken', match: { path: 'broken' }, transform: { module: 'missing.ts' } }]
     const gateway = await startInside({ config: { hooks: { mappings } } })
     onTestFinished(gateway.stop)

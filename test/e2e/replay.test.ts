@@ -144,7 +144,7 @@ describe('a replay of broken code', () => {
   return { message: kind }
 }\n`
 
-  test('a replay finds no difference in a parked delivery when nothing was edited', async () => {
+  test('a replay without an edit shows no difference in a parked delivery', async () => {
     const { dir, url } = await startInside({ config, files: { [file]: parks } })
     await record(url, ['same', 'throw'])
     const unchanged = await runCommand(['replay', '--fail-on', 'changed', '--json'], { dir })
@@ -152,7 +152,7 @@ describe('a replay of broken code', () => {
     expect(unchanged.code).toBe(0)
   })
 
-  test('a replay shows the code frame of a save that does not build, in place of differences that never go live', async () => {
+  test('a replay of a save that does not build shows its code frame instead of differences', async () => {
     const { dir, url, adminUrl } = await startInside({ config, files: { [file]: parks } })
     await record(url, ['same', 'throw', 'other'])
     writeFiles(dir, { [file]: `${parks}const = 1\n` })
@@ -179,7 +179,7 @@ describe('a replay of broken code', () => {
   })
 })
 
-test('show --diff shows what differs between two deliveries and nothing else', async () => {
+test('show --diff shows only what differs between two deliveries', async () => {
   const { dir, url } = await startInside({ config, files: { [file]: before } })
   await record(url, ['one', 'other', 'old'])
   const [old, other, one] = (await readStore(dir, (store) => store.kept({ limit: 9 }))).map((kept) => kept.deliveryId)
@@ -198,7 +198,7 @@ test('show --diff shows what differs between two deliveries and nothing else', a
 })
 
 describe('replays of disconnected clients', () => {
-  test('a replay whose client disconnected does not run', async () => {
+  test('a replay whose client disconnected is not run', async () => {
     const folder = makeFolder()
     const [calls, go] = [join(folder, 'calls'), join(folder, 'go')]
     writeFiles(folder, { go: '' })

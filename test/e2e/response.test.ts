@@ -37,7 +37,7 @@ const seen = ({ status, body, headers }: Reply) => ({
 })
 
 describe('the answer of a mapping', () => {
-  test('a duplicate gets the same answer as the first request, also after a restart', async () => {
+  test('a duplicate gets the same answer as the first request, even after a restart', async () => {
     const gateway = await startInside({ config, files })
     const body = { Body: '<Dial>+1</Dial>' }
     const first = await post(gateway.port, '/hooks/sms', body, keyed)
@@ -59,7 +59,7 @@ describe('the answer of a mapping', () => {
     expect(seen(later)).toEqual(seen(first))
   })
 
-  test('show and the admin API show it with its type', async () => {
+  test('show and the admin API show the answer with its type', async () => {
     const gateway = await startInside({ config, files })
     const { headers, body } = await post(gateway.port, '/hooks/sms', { Body: 'Ada' })
     const id = headers['x-delivery-id'] ?? ''
@@ -72,7 +72,7 @@ describe('the answer of a mapping', () => {
     expect(await shown.json()).toMatchObject({ answer })
   })
 
-  test('the command of Slack in the guide answers with its text', async () => {
+  test('the Slack command of the guide is answered with its text', async () => {
     const { verify: _, ...mapping } = parse(readBlock('src/pipeline/README.md', 'jsonc', '"slack-command"'))
     const gateway = await startInside({ config: { hooks: { mappings: [{ ...mapping, deliver: false }] } } })
     const form: Headers = [...bearer, ['content-type', 'application/x-www-form-urlencoded']]
@@ -84,7 +84,7 @@ describe('the answer of a mapping', () => {
 })
 
 describe('the answer of a transform', () => {
-  test('replaces that of the mapping', async () => {
+  test('the answer of a transform replaces that of its mapping', async () => {
     const gateway = await startInside({ config, files })
     const reply = await post(gateway.port, '/hooks/code', { n: 7 })
     expect(seen(reply)).toMatchObject({ status: 200, body: '{"echo":7}', type: 'application/json; charset=utf-8' })
@@ -106,7 +106,7 @@ describe('the answer of a transform', () => {
     expect(await post(gateway.port, '/hooks/code', { skips: true })).toMatchObject({ status: 204, body: '' })
   })
 
-  test('a dry run shows the answer', async () => {
+  test('a dry run shows the answer of a transform', async () => {
     const gateway = await startInside({ config, files })
     const run = (...args: string[]) => runCommand(['run', 'code', '-', ...args], { dir: gateway.dir, stdin: '{"n":7}' })
     expect((await run('--json')).json()[0]).toMatchObject({

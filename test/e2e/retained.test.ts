@@ -13,7 +13,7 @@ describe('requests of finished deliveries', () => {
   const post = (url: string, hook: string, payload: object, headers?: Record<string, string>) =>
     send({ url, token: hookToken }, hook, payload, headers).catch(() => undefined)
 
-  test('finished requests are not kept by start, and dev keeps the newest hundred of each mapping', async () => {
+  test('start keeps no finished requests, and dev keeps the newest hundred of each mapping', async () => {
     for (const development of [false, true]) {
       const { dir, url } = await startInside({
         development,
@@ -35,7 +35,7 @@ describe('requests of finished deliveries', () => {
     }
   })
 
-  test('finished requests are kept as hooks.retain says, or as the mapping says', async () => {
+  test('finished requests are kept as hooks.retain or the mapping says', async () => {
     const mappings = [
       { ...x, retain: false },
       { ...plain, match: { path: 'plain' }, retain: true },
@@ -47,7 +47,7 @@ describe('requests of finished deliveries', () => {
     expect(found.map(({ hook }) => hook).toSorted()).toEqual(['plain', 'plain', 'plain', 'two', 'two'])
   })
 
-  test('a kept request has no credential, and one that is too large for a ring is not kept in part', async () => {
+  test('a kept request has no credential, and a request too large for a ring is not kept at all', async () => {
     const config = { server: { maxBodyBytes: 1_000_000 }, hooks: { retain: 9, mappings: [plain] } }
     const { dir, url } = await startInside({ config })
     const secret = 'sec-0123456789'

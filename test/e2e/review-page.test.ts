@@ -60,7 +60,7 @@ async function push(url: string, action: string): Promise<number> {
 test.each([
   ['pass', 'success'],
   ['fail', 'failure'],
-])('a review with the verdict %s is a comment on the pull request and the status %s', async (word, state) => {
+])('a review with the verdict %s becomes a comment on the pull request and the status %s', async (word, state) => {
   const { fake, gateway } = await openExample(`The change is small.\n\n${word}`)
   expect(await push(gateway.url, 'opened')).toBe(200)
   await drain(gateway.dir)

@@ -20,14 +20,14 @@ const post = (url: string, name: string, token: string) =>
     body: '{"a":1}',
   })
 
-test('each of hooks.tokens opens the hooks, and no other token does', async () => {
+test('each token of hooks.tokens opens the hooks, and no other token does', async () => {
   const { url } = await startInside({ config: { hooks } })
   for (const token of tokens) expect((await post(url, 'deploy', token)).status).toBe(200)
   expect((await post(url, 'deploy', 'the-old-token')).status).toBe(401)
   expect((await post(url, 'deploy', gatewayToken)).status).toBe(401)
 })
 
-test('/metrics counts by configured hook, and names no other', async () => {
+test('/metrics counts requests by configured hook, and names no other hook', async () => {
   const { url, adminUrl } = await startInside({ config: { hooks } })
   const [token = ''] = tokens
   await post(url, 'deploy', token)

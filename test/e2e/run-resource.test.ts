@@ -70,7 +70,7 @@ const openStream = (url: string, runId: string, headers: Readonly<Record<string,
   })
 
 describe('a run', () => {
-  test('shows its steps, receipts and usage, and nothing that is for the operator', async () => {
+  test('a run shows its steps, receipts and usage, and nothing that only the operator may see', async () => {
     const gateway = await startInside({ config: { hooks, channels: { default: { channel: 'console' } } } })
     const runId = await run(gateway, 'sent', untilDone)
     const reply = await ask(gateway, runId)
@@ -95,7 +95,7 @@ describe('a run', () => {
     expect([head.status, head.body]).toEqual([200, ''])
   })
 
-  test('shows its reply only if its mapping says so', async () => {
+  test('a run shows its reply only if its mapping says so', async () => {
     const gateway = await startInside({ config: { hooks: { ...hooks, agent: { result: 'text' } } } })
     expect(read(await ask(gateway, await run(gateway, 'builds', untilDone)))).not.toHaveProperty('reply')
     expect(read(await ask(gateway, await run(gateway, 'told', untilDone)))['reply']).toContain('Build 7')
@@ -106,7 +106,7 @@ describe('a run', () => {
   test.each([
     ['One test fails.\n\nVerdict: FAIL', { verdict: 'fail', verdictForm: 'last-line', verdictRepaired: false }],
     ['I cannot say.', { verdict: null, verdictForm: null, verdictRepaired: true }],
-  ])('with verdicts shows that of the reply %j', async (reply, expected) => {
+  ])('a run with verdicts shows the verdict of the reply %j', async (reply, expected) => {
     const { runners, list } = judge(reply)
     const gateway = await startInside({ config: { hooks, runners, agents: { list } } })
     const shown = read(await ask(gateway, await run(gateway, 'judged', untilDone)))
@@ -117,7 +117,7 @@ describe('a run', () => {
     expect(await answer.json()).toMatchObject({ jobs: [{ verdicts: ['pass', 'fail'], ...expected }] })
   })
 
-  test('is cancelled by DELETE, once', async () => {
+  test('DELETE cancels a run, once', async () => {
     const gateway = await startInside({ config: { hooks } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -131,7 +131,7 @@ describe('a run', () => {
     expect(read(await ask(gateway, runId))['state']).toBe('cancelled')
   })
 
-  test('says neither who paused or cancelled it nor why', async () => {
+  test('a run says neither who paused or cancelled it nor why', async () => {
     const gateway = await startInside({ config: { hooks } })
     const headers = { authorization: `Bearer ${gatewayToken}`, 'content-type': 'application/json' }
     const order = async (path: string, method: string, body: object) =>
@@ -148,7 +148,7 @@ describe('a run', () => {
     expect(JSON.stringify([paused, cancelled])).not.toMatch(/ada|Acme/)
   })
 
-  test('is unknown to every other token, in the words of an id that does not exist', async () => {
+  test('another token gets the same answer for a run as for an id that does not exist', async () => {
     const gateway = await startInside({
       config: { hooks: { ...hooks, token: undefined, tokens: [hookToken, former] } },
     })
@@ -178,7 +178,7 @@ describe('a run', () => {
     expect((await post(gateway.port, '/hooks/runs', { source: 'any' })).status).toBe(405)
   })
 
-  test('is visible to the successor of the token that started it while both tokens are configured, and no longer when the old token is removed', async () => {
+  test('the successor of a token sees its runs while both tokens are configured, and no longer once the old one is removed', async () => {
     const two = { ...hooks, token: undefined, tokens: [hookToken, former] }
     const before = await startInside({ config: { hooks: { ...hooks, token: former } } })
     const { runId } = read(
@@ -200,7 +200,7 @@ describe('a run', () => {
     expect((await ask(after, runId)).status).toBe(404)
   })
 
-  test('that an operator repeats belongs to no token', async () => {
+  test('a run that an operator repeats belongs to no token', async () => {
     const gateway = await startInside({ config: { hooks: { ...hooks, retain: true } } })
     const { deliveryId } = read(await post(gateway.port, '/hooks/builds', {}, untilDone))
     const headers = { authorization: `Bearer ${gatewayToken}` }
@@ -214,7 +214,7 @@ describe('a run', () => {
 })
 
 describe('the stream of a run', () => {
-  test('sends each state until the end, continues after a cut, and then says that there is no more', async () => {
+  test('a stream sends each state until the end, continues after a cut, and then says that nothing follows', async () => {
     const gateway = await startInside({ config: { hooks } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -238,7 +238,7 @@ describe('the stream of a run', () => {
     expect(after.status).toBe(204)
   })
 
-  test('beyond hooks.maxWaiting ends after the present state, and a client that never reads gives its place back', async () => {
+  test('a stream beyond hooks.maxWaiting ends after the current state, and a client that never reads gives its place back', async () => {
     const gateway = await startInside({ config: { hooks: { ...hooks, maxWaiting: 1 } } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -268,7 +268,7 @@ describe('the stream of a run', () => {
     await vi.waitUntil(held, { timeout: 60_000 })
   })
 
-  test('is not sent to HEAD, which holds no connection', async () => {
+  test('HEAD gets no stream, and holds no connection', async () => {
     const gateway = await startInside({ config: { hooks } })
     await pause(gateway)
     const runId = await run(gateway)
@@ -280,7 +280,7 @@ describe('the stream of a run', () => {
 })
 
 describe('a kill while somebody waits', () => {
-  test('cuts the connection, and the run resource shows the outcome after the next start', async () => {
+  test('a kill cuts the connection of a waiting client, and the run resource shows the outcome after the next start', async () => {
     const gateway = await startGateway({ config: { hooks } })
     await pause(gateway)
     const { runId } = (await (await fetchWith(gateway.url, 'builds', 0)).json()) as { runId: string }
@@ -316,7 +316,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
   { timeout: 120_000 },
   () => {
-    test('a request waits at one of them, a stream is read at it, and the other one runs the job', async () => {
+    test('one gateway takes waiting requests and streams for a job that the other one runs', async () => {
       const { url, drop } = await newSchema()
       closing.push(drop)
       const start = async (maxConcurrent: number) => {

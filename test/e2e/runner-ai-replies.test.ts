@@ -20,14 +20,14 @@ function stopsFor(finish_reason: string, content: string | null): Answer {
   return (_api, _request, response) => void response.writeHead(200).end(JSON.stringify({ id: 'x', choices }))
 }
 
-test('a reply of the greatest length of the model is delivered, and the log says so', async () => {
+test('a reply that reached the length limit of the model is delivered, and the log says so', async () => {
   fake.answer = stopsFor('length', 'It was long')
   const { result, lines } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'ok', text: 'It was long' })
   expect(lines).toEqual(['mine: the reply reached its maximum length and is incomplete.'])
 })
 
-test('a model that spent its whole output on thinking is not asked again', async () => {
+test('a model that spent its whole output on thinking is not called again', async () => {
   fake.answer = stopsFor('length', '')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toEqual({
@@ -39,7 +39,7 @@ test('a model that spent its whole output on thinking is not asked again', async
   })
 })
 
-test('half a reply that a filter stopped is not delivered', async () => {
+test('a partial reply that a filter stopped is not delivered', async () => {
   fake.answer = stopsFor('content_filter', 'It was ab')
   const { result } = await run({ api, fake, provider: whole })
   expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('content-filter') })
@@ -56,7 +56,7 @@ const plainJson: Answer = ({ toWhole }, _request, response) =>
   void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('Hello there')))
 
 test.each([api, openai, anthropic])(
-  'a reply of a $kind server that does not stream is read, after one request',
+  'a reply of a $kind server that does not stream is read from one request',
   async (plain) => {
     const server = await startFake(plain)
     server.answer = plainJson
@@ -80,7 +80,7 @@ test('thoughts before a reply are removed, and the same words inside it are kept
   expect((await run({ api, fake })).result).toMatchObject({ status: 'ok', text: 'Hello <think>Mira</think>' })
 })
 
-test('thoughts without a text count as an empty reply', async () => {
+test('thoughts without text count as an empty reply', async () => {
   fake.answer = replies('<think>Hm.</think>')
   expect((await run({ api, fake })).result).toMatchObject({ status: 'error', retryable: true })
 })
@@ -93,7 +93,7 @@ test('a provider that needs no key works without one', async () => {
   open.close()
 })
 
-test('the configured options of a thinking level go unchanged into the body', async () => {
+test('the configured options of a thinking level are put unchanged into the body', async () => {
   const options = { chat_template_kwargs: { enable_thinking: false } }
   await run({ api, fake, provider: { thinking: { off: options } }, request: { thinking: 'off' } })
   expect(fake.received.map(({ body }) => body)).toMatchObject([options])

@@ -31,7 +31,7 @@ const noFormat = without('response_format json_schema')
 const noTools = without('tools')
 
 describe.each(cases)('$kind, streamed: $stream', ({ api, stream }) => {
-  test('gives the verdict by structured output, whose schema allows only the listed words', async () => {
+  test('a verdict is asked for by structured output, whose schema allows only the listed words', async () => {
     const text = json({ reply, verdict: 'fail' })
     const { result, forms, schemas } = await ask(api, [replies(text.slice(0, 9), text.slice(9))], { stream })
     expect(result).toMatchObject({ status: 'ok', text: reply, verdict: { word: 'fail', form: 'structured-output' } })
@@ -39,7 +39,7 @@ describe.each(cases)('$kind, streamed: $stream', ({ api, stream }) => {
     expect(schemas[0]).toMatchObject({ properties: { verdict: { enum: verdicts } }, required: ['reply', 'verdict'] })
   })
 
-  test('gives it by the call of a tool if structured output is refused', async () => {
+  test('a verdict is asked for by a tool call if structured output is refused', async () => {
     const { result, forms, schemas, lines } = await ask(api, [noFormat, calls({ reply, verdict: 'pass' })], { stream })
     expect(result).toMatchObject({
       status: 'ok',
@@ -52,7 +52,7 @@ describe.each(cases)('$kind, streamed: $stream', ({ api, stream }) => {
     expect(lines).toEqual(['mine does not give a verdict in this form. It is asked by tool call.'])
   })
 
-  test('leaves it to the text if tools are refused too', async () => {
+  test('a verdict is left to the text of the reply if tools are refused too', async () => {
     const { result, forms } = await ask(api, [noFormat, noTools, replies('All good.\npass')], { stream })
     expect(result).toMatchObject({ status: 'ok', text: 'All good.\npass' })
     expect(result).not.toHaveProperty('verdict')
@@ -66,7 +66,7 @@ test.each([
   ['with a word that no list has', json({ reply, verdict: 'maybe' }), reply],
   ['with a verdict that is no text', json({ reply, verdict: ['pass'] }), reply],
   ['that was cut off', json({ reply, verdict: 'pass' }).slice(0, -4), reply],
-])('a reply %s is the reply, without a verdict', async (_, text, expected) => {
+])('a reply %s is delivered, without a verdict', async (_, text, expected) => {
   const { result } = await ask(chatCompletions, [replies(text)])
   expect(result).toMatchObject({ status: 'ok', text: expected })
   expect(result).not.toHaveProperty('verdict')
@@ -81,12 +81,12 @@ test.each([
   expect(result).toMatchObject({ text: reply, verdict: { word: 'pass', form: 'structured-output' } })
 })
 
-test('a verdict alone is an answer', async () => {
+test('a verdict without a reply is a valid answer', async () => {
   const { result } = await ask(chatCompletions, [replies(json({ reply: '', verdict: 'pass' }))])
   expect(result).toMatchObject({ status: 'ok', text: 'pass', verdict: { word: 'pass' } })
 })
 
-test('a refusal for another reason is not asked again in another form', async () => {
+test('a model that refuses for another reason is not asked again in another form', async () => {
   for (const answer of [refuses(400), refuses(401), refuses(429), refuses(503)]) {
     const { result, forms } = await ask(chatCompletions, [answer])
     expect(result.status).not.toBe('ok')

@@ -54,7 +54,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   afterEach(() => fake.close())
 
   test.each([true, false])(
-    'a run is one request with the whole conversation, and its reply (stream: %s)',
+    'a run is one request with the whole conversation, and returns its reply (stream: %s)',
     async (stream) => {
       fake.answer = replies('Hello, ', 'Mira.')
       const { result, lines } = await run({
@@ -93,7 +93,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     },
   )
 
-  test('each thinking level reaches the model as this API says it', async () => {
+  test('each thinking level is sent to the model in the form of this API', async () => {
     for (const thinking of thinkingLevels) await run({ api, fake, request: { thinking } })
     await run({ api, fake })
     expect(fake.received.map(({ body }) => api.thinkingOf(body))).toEqual([
@@ -120,7 +120,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     [401, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
     [403, { status: 'error', retryable: false, detail: expect.stringContaining('models.providers.mine.apiKey') }],
     [404, { status: 'error', retryable: false, detail: expect.stringContaining(api.model) }],
-  ])('the status %i is reported without the words of the provider', async (status, expected) => {
+  ])('the status %i is reported without the text of the provider', async (status, expected) => {
     fake.answer = refuses(status)
     for (const stream of [true, false]) {
       const { result } = await run({ api, fake, provider: { stream } })
@@ -130,7 +130,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     expect(fake.received).toHaveLength(2)
   })
 
-  test.each(['reset', 'end'] as const)('a stream that ends half-way is not a reply (by %s)', async (how) => {
+  test.each(['reset', 'end'] as const)('a stream that ends early is not a reply (by %s)', async (how) => {
     fake.answer = breaksOff(how)
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({
@@ -140,7 +140,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     })
   })
 
-  test('an error inside a stream is the result, and the connection is closed', async () => {
+  test('an error inside a stream is the result of the run, and the connection is closed', async () => {
     fake.answer = failsInside()
     const { result } = await run({ api, fake })
     expect(result).toMatchObject({ status: 'unavailable' })
@@ -161,7 +161,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     await closed
   })
 
-  test('a model that sends no first byte in time is not available, and the connection is closed', async () => {
+  test('a model that sends no first byte in time counts as unavailable, and the connection is closed', async () => {
     fake.answer = neverAnswers
     const { result } = await run({ api, fake, provider: { firstByteSeconds: 0.05 } })
     expect(result).toMatchObject({
@@ -190,7 +190,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining('1 MB') })
   })
 
-  test('a run that is stopped by a shutdown may be tried again', async () => {
+  test('a run that a shutdown stops may be tried again', async () => {
     fake.answer = neverAnswers
     const limit = new AbortController()
     const asked = fake.next()
@@ -201,7 +201,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
   })
 
   test.each([true, false])(
-    'an empty reply is an error that says why the model stopped (stream: %s)',
+    'an empty reply is an error that gives the reason why the model stopped (stream: %s)',
     async (stream) => {
       fake.answer = replies(' ')
       const { result } = await run({ api, fake, provider: { stream } })
@@ -209,7 +209,7 @@ describe.each([openai, anthropic, google, chatCompletions])('$kind', (api) => {
     },
   )
 
-  test('an answer that is not JSON names the URL to check', async () => {
+  test('the error for an answer that is not JSON names the URL to check', async () => {
     fake.answer = (_api, _request, response) => void response.writeHead(200).end('<html>Welcome</html>')
     const { result } = await run({ api, fake, provider: { stream: false } })
     expect(result).toMatchObject({ status: 'error', detail: expect.stringContaining('models.providers.mine.baseUrl') })

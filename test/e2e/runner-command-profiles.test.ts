@@ -12,7 +12,7 @@ function stateOf(result: RunResult) {
 describe('claude', () => {
   const runner = openRunner({ profile: 'claude' })
 
-  test('the agent may only read, and gets the settings of the run', async () => {
+  test('claude may only read, and gets the settings of the run', async () => {
     const workspace = makeFolder()
     const request = toRunRequest({ workspace, model: 'anthropic/sonnet', thinking: 'minimal', system: '-Be kind.' })
     const result = await runner.run({ ...request, prompt: '-help me' }, createIO().io)
@@ -59,7 +59,7 @@ describe('claude', () => {
     expect(continued).not.toHaveProperty('session-id')
   })
 
-  test('claude begins a new session once if it does not know the old one', async () => {
+  test('claude begins a new session if it does not know the old one, and only once', async () => {
     const workspace = makeFolder()
     const { io, lines } = createIO()
     const state = { sessionId: '00000000-0000-4000-8000-000000000000' }
@@ -75,7 +75,7 @@ describe('claude', () => {
     expect(result).not.toHaveProperty('state')
   })
 
-  test('claude reads no file that outside text names with an @', async () => {
+  test('claude does not read files that outside text names with an @', async () => {
     const workspace = makeFolder()
     const prompt = '@/etc/passwd (@~/.ssh/id_rsa) 。@"a b" >@x me@example.com, cc @octocat at 5 @ 7'
     await runner.run(toRunRequest({ workspace, prompt }), createIO().io)
@@ -88,7 +88,7 @@ describe('claude', () => {
     ['Claude AI usage limit reached', { status: 'unavailable', retryAfterMs: 300_000 }],
     ['Not logged in · Please run /login', { status: 'error', retryable: false }],
     ['API Error: 500 Internal server error', { status: 'error', retryable: true }],
-  ])('a run that prints "%s" failed, and the error has these words', async (words, expected) => {
+  ])('a run that prints "%s" failed, and the error quotes it', async (words, expected) => {
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ ...expected, detail: expect.stringContaining(words) })
   })
@@ -97,7 +97,7 @@ describe('claude', () => {
 describe('codex', () => {
   const runner = openRunner({ profile: 'codex' })
 
-  test('the agent may only read, and gets the settings of the run', async () => {
+  test('codex may only read, and gets the settings of the run', async () => {
     const workspace = makeFolder()
     const request = toRunRequest({ workspace, model: 'openai/gpt-5', thinking: 'off', system: 'Be kind.' })
     expect(await runner.run(request, createIO().io)).toMatchObject({ status: 'ok', text: 'Turn 1 is done.' })
@@ -113,7 +113,7 @@ describe('codex', () => {
     ])
   })
 
-  test('codex continues its thread under the same rights, and each turn has its own count', async () => {
+  test('codex continues its thread under the same rights, and counts the tokens of each turn separately', async () => {
     const workspace = makeFolder()
     let state = stateOf(await runner.run(toRunRequest({ workspace, system: 'Be kind.' }), createIO().io))
     for (const turn of [2, 3]) {
@@ -130,20 +130,20 @@ describe('codex', () => {
     expect(last?.prompt).toBe('Look at this')
   })
 
-  test('codex begins a new thread if it does not know the old one, and counts it from zero', async () => {
+  test('codex begins a new thread if it does not know the old one, and counts its tokens from zero', async () => {
     const state = { sessionId: 'gone', usage: { inputTokens: 2, outputTokens: 1 } }
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), state }), createIO().io)
     expect(result).toMatchObject({ text: 'Turn 1 is done.', usage: { inputTokens: 5, outputTokens: 3 } })
     expect(stateOf(result)).not.toMatchObject({ sessionId: 'gone' })
   })
 
-  test('a state of another form begins a new thread', async () => {
+  test('codex begins a new thread if the stored state has an unknown form', async () => {
     const workspace = makeFolder()
     await runner.run(toRunRequest({ workspace, state: ['--dangerous'] }), createIO().io)
     expect(callsIn(workspace)[0]?.args).not.toContain('resume')
   })
 
-  test('a turn that failed is reported in the words of codex', async () => {
+  test('a failed turn is reported in the words of codex', async () => {
     const words = 'unexpected status 401 Unauthorized: bad key'
     const result = await runner.run(toRunRequest({ workspace: makeFolder(), prompt: `say ${words}` }), createIO().io)
     expect(result).toMatchObject({ status: 'error', retryable: false, detail: expect.stringContaining(words) })

@@ -24,7 +24,7 @@ async function tell(config: Parameters<typeof openFixture>[1], request: Paramete
 }
 
 describe('input of a command', () => {
-  test('the prompt arrives on stdin, which is closed after it', async () => {
+  test('the prompt arrives on stdin, which is then closed', async () => {
     expect(await tell({}, { prompt: '-rf $(id) `id` "quoted" \n end' })).toMatchObject({
       args: [],
       input: '-rf $(id) `id` "quoted" \n end',
@@ -66,7 +66,7 @@ describe('input of a command', () => {
     expect(placed).toMatchObject({ args: ['--system', 'Be kind.'], input: 'Look at this' })
   })
 
-  test('a megabyte of prompt arrives whole', async () => {
+  test('a prompt of one megabyte arrives whole', async () => {
     const prompt = 'é'.repeat(524_288)
     const runner = openFixture('tell', { output: 'json', textField: 'inputLength' })
     expect(await runner.run(toRunRequest({ prompt }), createIO().io)).toMatchObject({ status: 'ok', text: '524288' })
@@ -75,7 +75,7 @@ describe('input of a command', () => {
 
 describe('misbehaving commands', () => {
   test.each([[[]], [['closed']]])(
-    'a command that never reads a megabyte of prompt still gives its reply %j',
+    'a command that never reads a prompt of one megabyte still gives its reply %j',
     async (args) => {
       const result = await openFixture('deaf', { args }).run(
         toRunRequest({ prompt: 'x'.repeat(1_048_576) }),
@@ -140,7 +140,7 @@ describe('stopped runs', () => {
     expect(pids.filter(isAlive)).toEqual([])
   })
 
-  test('a run that is stopped before it began starts no command', async () => {
+  test('a run that is stopped before it begins starts no command', async () => {
     const workspace = makeFolder()
     const { io, stop } = createIO()
     stop(timeIsUp)
@@ -209,17 +209,17 @@ describe('failed runs', () => {
     ['2', false],
     ['64', false],
     ['127', false],
-  ])('after exit code %s another try may help: %s', async (code, retryable) => {
+  ])('after exit code %s another attempt may help: %s', async (code, retryable) => {
     expect(await failing('fail', { args: [code, ''] })).toMatchObject({ status: 'error', retryable })
   })
 
-  test('an output that is not the expected JSON is an error that names the key to set', async () => {
+  test('output that is not the expected JSON is an error that names the key to set', async () => {
     const result = await failing('fail', { args: ['0', '', 'Sure! Here it is.'], output: 'json', textField: 'reply' })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('runners.mine.output to "text"') })
     expect(JSON.stringify(result)).not.toContain('Sure!')
   })
 
-  test('a JSON output without the reply is an error that names the key to set', async () => {
+  test('JSON output without a reply is an error that names the key to set', async () => {
     const result = await failing('fail', { args: ['0', '', '{"answer":1}'], output: 'json', textField: 'reply' })
     expect(result).toMatchObject({ retryable: false, detail: expect.stringContaining('Set runners.mine.textField') })
   })

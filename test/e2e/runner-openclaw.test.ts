@@ -49,7 +49,7 @@ function toRun(action: Partial<AgentAction> = {}) {
 }
 
 describe('forwarded runs', () => {
-  test('a forwarded run has the prompt, the run id as its key, and no field that is not set', async () => {
+  test('a forwarded run has the prompt, the run id as its key, and no field that the action leaves out', async () => {
     const { baseUrl, calls } = await openFake()
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({ status: 'forwarded', id: 'theirs-1' })
     expect(calls).toMatchObject([
@@ -89,7 +89,7 @@ describe('forwarded runs', () => {
     })
   })
 
-  test('a forwarded run names no agent that fell back to another', async () => {
+  test('a forwarded run of an unknown agent, which the default agent takes, names no agent', async () => {
     const { baseUrl, calls } = await openFake()
     await openRunner(baseUrl).run(toRun({ agentId: 'unknown' }), createIO().io)
     expect(calls[0]?.body).not.toHaveProperty('agentId')
@@ -131,7 +131,7 @@ describe('refused runs', () => {
     [409, { status: 'error', retryable: false }],
     [413, { status: 'too-long', detail: expect.stringContaining('Shorten the message') }],
     [418, { status: 'error', retryable: false }],
-  ])('a refusal with status %i says whether another try may help', async (status, expected) => {
+  ])('a refusal with status %i says whether another attempt may help', async (status, expected) => {
     const body = { ok: false, error: `no \u001b[31m because of ${token}` }
     const { baseUrl } = await openFake({ status, headers: { 'retry-after': '7' }, body })
     const result = await openRunner(baseUrl).run(toRun(), createIO().io)
@@ -140,7 +140,7 @@ describe('refused runs', () => {
     expect(detail).toContain(`OpenClaw (runners.claw) answered ${status}: no ␛[31m because of [hidden].`)
   })
 
-  test('a redirect is not followed with the token', async () => {
+  test('a redirect is not followed, so that no other host gets the token', async () => {
     const other = await openFake()
     const { baseUrl } = await openFake({ status: 307, headers: { location: `${other.baseUrl}/agent` } })
     expect(await openRunner(baseUrl).run(toRun(), createIO().io)).toMatchObject({

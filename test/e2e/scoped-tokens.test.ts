@@ -51,7 +51,7 @@ const askRun = (port: number, runId: string, token: string, method = 'GET') =>
   send(port, { method, target: `/hooks/runs/${runId}`, headers: bearer(token) })
 
 describe('a scoped token on the hook port', () => {
-  test('opens the hooks that its patterns match, and gets the answer to a wrong token for every other name, known or not', async () => {
+  test('a scoped token opens the hooks that its patterns match, and gets the answer to a wrong token for any other name, known or not', async () => {
     const { port } = await start()
     const statuses = async (token: string, hooks: readonly string[]) =>
       Promise.all(hooks.map(async (hook) => (await sendTo(port, hook, token)).status))
@@ -67,7 +67,7 @@ describe('a scoped token on the hook port', () => {
     for (const token of [old, reader, admin]) expect((await sendTo(port, 'deploy', token)).status).toBe(401)
   })
 
-  test('a token without the right counts like a wrong one, and the client is locked out', async () => {
+  test('a token without the right counts as a wrong one, and its client is locked out', async () => {
     const { port } = await start()
     for (let count = 0; count < 20; count += 1) expect((await sendTo(port, 'agent', ci)).status).toBe(401)
     expect((await sendTo(port, 'deploy', ci)).status).toBe(429)
@@ -97,7 +97,7 @@ describe('a scoped token on the hook port', () => {
     expect((await askRun(port, run, ci, 'DELETE')).status).toBe(200)
   })
 
-  test('the list of refusals tells a known token without the right from a wrong one', async () => {
+  test('the list of refusals distinguishes a known token without the right from an unknown one', async () => {
     const { port, adminUrl } = await start()
     await sendTo(port, 'agent', ci)
     await sendTo(port, 'deploy', old)
@@ -138,7 +138,7 @@ describe('a scoped token on the admin port', () => {
     ['gateway', gatewayToken, 2],
     ['ci', ci, -1],
     ['expired', old, -1],
-  ])('the token "%s" makes the calls that its right includes, and no other', async (_, token, strength) => {
+  ])('the token "%s" can make the calls that its right includes, and no others', async (_, token, strength) => {
     const port = toPort(await start())
     const wrong = await send(port, { method: 'POST', target: '/api/publish', headers: bearer('a-wrong-token') })
     for (const [right, method, target] of calls) {
@@ -148,7 +148,7 @@ describe('a scoped token on the admin port', () => {
     }
   })
 
-  test('a token without the right locks its client out, except for tokens that have the right', async () => {
+  test('a token without the right locks its client out, and tokens that have the right still pass', async () => {
     const port = toPort(await start())
     const publish = (token: string) => send(port, { method: 'POST', target: '/api/publish', headers: bearer(token) })
     for (let count = 0; count < 20; count += 1) expect((await publish(reader)).status).toBe(401)
@@ -160,7 +160,7 @@ describe('a scoped token on the admin port', () => {
 const list = async (gateway: Pick<Inside, 'dir'>) => (await runCommand(['token', 'list', '--json'], gateway)).json()
 
 describe('hookloom token', () => {
-  test('makes a token that works at once, is stored as a hash, and ends when it is revoked', async () => {
+  test('a new token works at once, is stored as a hash, and ends when it is revoked', async () => {
     const gateway = await start()
     const { port, dir } = gateway
     const made = await runCommand(['token', 'new', 'night', '--may', 'send:deploy', 'runs', '--expires', '1d'], { dir })
@@ -187,7 +187,7 @@ describe('hookloom token', () => {
     expect((await runCommand(['token', 'revoke', 'ci'], { dir })).stderr).toContain('configuration')
   })
 
-  test('a token of the store outlives a restart, and expires by the clock', async () => {
+  test('a stored token survives a restart, and expires by the clock', async () => {
     let now = Date.now()
     const dir = (await start()).dir
     const first = await startInside({ config: { hooks: { mappings } }, clock: () => now })
@@ -216,7 +216,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
   () => {
     test(
-      'a token that one gateway makes or revokes is valid or not at the other one soon after',
+      'a token that one gateway makes or revokes becomes valid or invalid at the other one',
       { timeout: 120_000 },
       async () => {
         const { url, drop } = await newSchema()

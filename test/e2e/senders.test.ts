@@ -35,7 +35,7 @@ async function listSenders({ adminUrl }: Inside) {
 }
 
 test(
-  'the operator is told once about a sender whose secret changed, and not about a stranger with its headers',
+  'the operator is told once about a sender whose secret changed, and never about an unknown client with the same headers',
   { timeout: 120_000 },
   async () => {
     const printed: string[] = []

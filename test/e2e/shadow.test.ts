@@ -50,7 +50,7 @@ test.for([
   ['SQLite', undefined],
   ['Postgres', whyNoPostgres],
 ] as const)(
-  'a shadow sees the memory as the live code did, its differences are counted, and it changes nothing: %s',
+  'a shadow sees the state that the live code saw, its differences are counted, and it changes nothing: %s',
   { timeout: 120_000 },
   async ([engine, reason], { skip }) => {
     if (reason !== undefined) skip(reason)
@@ -89,7 +89,7 @@ test.for([
   },
 )
 
-test('a shadow that does not load is a warning, and its next save runs', { timeout: 120_000 }, async () => {
+test('a shadow that does not load causes a warning, and runs after it is corrected', { timeout: 120_000 }, async () => {
   const warnings: string[] = []
   const log = { debug() {}, info() {}, error() {}, warn: (_: object, text: string) => void warnings.push(text) }
   const broken = { ...files, 'hooks/transforms/orders.next.ts': 'export default (' }

@@ -19,7 +19,7 @@ async function send(gateway: Pick<Inside, 'url'>, payload: object): Promise<void
 }
 
 test(
-  'types come from the requests of a gateway, and no value of a request is in them',
+  'types are made from the requests of a gateway, and contain no value of a request',
   { timeout: 120_000 },
   async () => {
     const gateway = await startInside({ config })
@@ -41,7 +41,7 @@ test(
   },
 )
 
-test('shapes lists the events, and what changed in them since a time', async () => {
+test('shapes lists the events, and what changed in them since a given time', async () => {
   let now = Date.UTC(2026, 0, 2)
   const gateway = await startInside({ config, clock: () => now })
   for (let id = 0; id < 30; id += 1) {
@@ -121,7 +121,7 @@ test('dev writes the types of a hook when its payloads change, and start does no
 })
 
 test(
-  'check, a reload and the API name a path that no request has, and the one that was meant',
+  'check, a reload and the API warn about a path that no request has, and suggest a similar one',
   { timeout: 120_000 },
   async () => {
     const lines: string[] = []
@@ -146,7 +146,7 @@ test(
 )
 
 test(
-  'the operator is told of a field that a template reads and that requests do not have any more',
+  'the operator is told about a field that a template reads and that requests no longer have',
   { timeout: 120_000 },
   async () => {
     const printed: string[] = []

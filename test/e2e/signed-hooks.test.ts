@@ -82,7 +82,7 @@ describe('many senders on one path', () => {
     ['stripe', stripe],
     ['slack', slack],
     ['meta', meta],
-  ])('a delivery that %s signed goes to its mapping and no other', async (id, sign) => {
+  ])('a delivery that %s signed goes to its own mapping and no other', async (id, sign) => {
     const body = `{"from":"${id}"}`
     expect(await recordOf(await post('in', body, sign(gateway, body)))).toMatchObject({ mappingId: id, source: id })
   })
@@ -96,7 +96,7 @@ describe('many senders on one path', () => {
     expect(toVerdict(await post('in', '{}', sign(gateway, '{}', secret)))).toBe('unauthorized')
   })
 
-  test('a payload that names another source still counts for the sender that signed it', async () => {
+  test('a delivery belongs to the sender that signed it, even if its payload names another source', async () => {
     const body = '{"source":"stripe","event":"charge.succeeded"}'
     const record = await recordOf(await post('in', body, github(gateway, body)))
     expect(record).toMatchObject({ mappingId: 'github', source: 'github' })
@@ -134,14 +134,14 @@ describe('many senders on one path', () => {
     expect(await recordOf(await post('both', '{}', [...bearer, ...sign]))).toMatchObject({ mappingId: 'both' })
   })
 
-  test('deliveries under the old and the new secret are accepted during a rotation, and under no third one', async () => {
+  test('during a rotation, deliveries under the old and the new secret are accepted, and under any third one refused', async () => {
     for (const secret of ['the-new-secret-of-it', 'the-old-secret-of-it']) {
       expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', secret)))).toBe('accepted')
     }
     expect(toVerdict(await post('rotating', '{}', github(gateway, '{}', 'older')))).toBe('unauthorized')
   })
 
-  test('a delivery that meets no conditions is skipped only if it is proven', async () => {
+  test('a delivery that matches no conditions is skipped only if it is proven', async () => {
     const ping: Headers = [
       ['x-github-event', 'ping'],
       ['x-hub-signature-256', `sha256=${hmac('long-enough-for-all', '{}')}`],
@@ -150,7 +150,7 @@ describe('many senders on one path', () => {
     expect(toVerdict(await post('pushes', '{}', [['x-github-event', 'ping'], ...forged]))).toBe('unauthorized')
   })
 
-  test('a signature never opens wake or agent', async () => {
+  test('a signature never opens the hooks wake and agent', async () => {
     const body = '{"text":"x","message":"x"}'
     for (const path of ['wake', 'agent']) {
       expect(toVerdict(await post(path, body, github(gateway, body)))).toBe('unauthorized')
@@ -158,7 +158,7 @@ describe('many senders on one path', () => {
     }
   })
 
-  test('a request without any proof has reasons for the operator too', async () => {
+  test('the operator gets reasons even for a request without any proof', async () => {
     const reply = await post('in', '{}', [])
     expect(toVerdict(reply)).toBe('unauthorized')
     const { body } = await gateway.admin('GET', '/api/refusals')
@@ -245,7 +245,7 @@ describe('clients that are locked out', () => {
     expect(toVerdict(await post(forged))).toBe('unauthorized')
   })
 
-  test('a locked-out client is accepted with a valid signature, because one address of a sender serves many people', async () => {
+  test('a locked-out client is accepted with a valid signature, because many customers send from one address', async () => {
     await failing(25, forged)
     expect(toVerdict(await post(forged))).toBe('rate-limited')
     expect(toVerdict(await post(valid()))).toBe('accepted')
@@ -253,7 +253,7 @@ describe('clients that are locked out', () => {
     expect(toVerdict(await post(bearer))).toBe('accepted')
   })
 
-  test('a client that is locked out by guesses of the token is accepted with a valid signature', async () => {
+  test('a client that is locked out for guesses of the token is accepted with a valid signature', async () => {
     expect(await failing(20, wrongBearer)).toEqual(twenty)
     expect(toVerdict(await post(bearer))).toBe('rate-limited')
     expect(toVerdict(await post(valid()))).toBe('accepted')
@@ -289,7 +289,7 @@ describe('clients that are locked out', () => {
     }
   })
 
-  test('a client cannot guess the verify token of a handshake, and the right one is answered', async () => {
+  test('a client cannot guess the verify token of a handshake, and the right one is answered even then', async () => {
     const ask = (word: string, from: string) =>
       gateway.ask(
         {

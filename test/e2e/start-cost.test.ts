@@ -28,18 +28,18 @@ function loadedBy(command: string): { readonly packages: readonly string[]; read
 }
 
 describe('modules that a command loads', () => {
-  test('a start loads no package but SQLite, so it searches no other folder for files', () => {
+  test('a start loads no package but SQLite, so it looks in no other folder', () => {
     expect(loadedBy('start').packages).toEqual(['@photostructure/sqlite'])
   })
 
-  test('a reading command loads neither the schema of the configuration nor the server', () => {
+  test('a reading command loads neither the configuration schema nor the server', () => {
     const { packages, text } = loadedBy('list')
     expect(packages).toEqual(['@photostructure/sqlite'])
     expect(text).not.toMatch(/class \$?Zod|createHookApp/)
     expect(loadedBy('start').text).toMatch(/createHookApp/)
   })
 
-  test('loaded code has no comments, but has the licences of the libraries in it', () => {
+  test('loaded code has no comments except the licences of the libraries in it', () => {
     const { text } = loadedBy('start')
     expect(text).toMatch(/createHookApp\(/)
     expect(text).toMatch(/MIT Licensed/)

@@ -97,7 +97,7 @@ describe('clients without a token', () => {
     }
   })
 
-  test('a client is told what is wrong with its body only if it shows a proof', async () => {
+  test('a client learns what is wrong with its body only if it has a proof', async () => {
     for (const [shown, carrier] of Object.entries(carriers)) {
       const isShown = /signature|password/.test(shown) && !shown.includes('that no hook asks for')
       const reply = await ask('no-such-hook', { headers: [...json, ...carrier], body: over })
@@ -140,7 +140,7 @@ describe('failures of one request', () => {
     ['a wrong token beside a proof that holds', '198.51.100.1', () => [...guess, ...sign('{}')], 'both'],
     ['a wrong token beside a forged signature', '198.51.100.2', () => [...guess, ...forged], 'both'],
     ['a wrong token beside a proof that opens its hook', '198.51.100.3', () => [...guess, ...sign('{}')], 'signed'],
-  ])('a request counts as one failure: %s', async (_, client, toHeaders, name) => {
+  ])('a request counts as one failure at most: %s', async (_, client, toHeaders, name) => {
     const request = { headers: [...toHeaders(), ...json], body: '{}' }
     for (let count = 0; count < 19; count++) await ask(name, request, client)
     const right = { headers: [...bearer, ...json], body: '{"text":"x"}' }

@@ -120,28 +120,28 @@ describe('guide to transforms', () => {
     expect(toShape(ran.stdout)).toEqual(toShape(block('json', 'deliveryId')))
   })
 
-  test.each(cases)('the module %s of the guide makes from %j: %j', async (hook, payload, made) => {
+  test.each(cases)('the module %s of the guide turns %j into %j', async (hook, payload, made) => {
     expect(await ask(hook, payload)).toEqual(made)
   })
 
-  test('the guide has no module that these tests do not call', () => {
+  test('these tests call every module of the guide', () => {
     const called = [...cases.map(([hook]) => hook), 'ask', 'refund', 'login', 'issue', 'failures', 'quiet']
     expect(mapped.map(toHook).toSorted()).toEqual(called.toSorted())
   })
 
-  test('the module issue of the guide accepts an issue once', async () => {
+  test('the module "issue" of the guide accepts an issue once', async () => {
     const payload = { issue: { id: '7', title: 'Disk full' } }
     expect(await ask('issue', payload)).toEqual(['Disk full'])
     expect(await ask('issue', payload)).toEqual(['204'])
     expect(await ask('issue', { issue: { id: '8', title: 'Disk full' } })).toEqual(['Disk full'])
   })
 
-  test('the module ask of the guide sets the answer to its sender', async () => {
+  test('the module "ask" of the guide sets the answer to its sender', async () => {
     const { status, body } = await send('ask', { text: 'Is billing up?' })
     expect([status, JSON.parse(body)]).toEqual([200, { response_type: 'in_channel', text: 'I am looking into it.' }])
   })
 
-  test('the answer to a payload that does not match the schema is the printed one', async () => {
+  test('the answer to a payload that does not fit the schema is the printed one', async () => {
     const [, payload = ''] = /The answer to `(.*)`:/.exec(text) ?? []
     expect(await send('release', JSON.parse(payload))).toEqual({
       status: 400,
@@ -156,7 +156,7 @@ describe('guide to transforms', () => {
     expect(await ask('refund', { id: 'A8', total: 500, currency: 'eur' })).toEqual(['refund A8 for 5.00 €'])
   })
 
-  test('the package of the guide works after it is installed and the module is saved again', async () => {
+  test('the guide’s package works after it is installed and the module is saved again', async () => {
     const outside = { user: 'ada', ip: '198.51.100.7' }
     expect(await ask('login', outside)).toEqual(['200 parked'])
     install(gateway.dir)

@@ -31,7 +31,7 @@ async function start(store: Store, door: string, mappings: readonly object[]) {
 
 for (const [name, why, open] of engines) {
   describe.skipIf(why !== undefined)(`on ${name} (${why ?? 'there is one'})`, () => {
-    test.each(edits)('a parked delivery outlives an edit: %s', async (_what, mappings) => {
+    test.each(edits)('a parked delivery survives an edit: %s', async (_what, mappings) => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const { edit, editLive, send, retry } = await start(store, door, [mapping])
@@ -51,7 +51,7 @@ for (const [name, why, open] of engines) {
       expect(await texts(store)).toEqual(['of 1'])
     })
 
-    test('a parked delivery of a mapping with a flow outlives the mapping, and obeys its flow afterwards', async () => {
+    test('a parked delivery survives the removal of its mapping, and still obeys its flow afterwards', async () => {
       const store = (await open())()
       const door = join(makeFolder(), 'door')
       const withFlow = { ...mapping, flow: { key: 'one', onNew: 'gather', delay: '5s' } }
@@ -67,7 +67,7 @@ for (const [name, why, open] of engines) {
       await expect.poll(async () => (await states()).toSorted(), slow).toEqual(['done', 'superseded'])
     })
 
-    test('a delivery that no mapping takes stays parked across a start, with the time since when none takes it', async () => {
+    test('a delivery that no mapping takes stays parked after a start, and shows since when no mapping takes it', async () => {
       const reopen = await open()
       const store = reopen()
       const door = join(makeFolder(), 'door')
@@ -94,7 +94,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
   `two gateways on one Postgres (${whyNoPostgres ?? 'there is one'})`,
   { timeout: 120_000 },
   () => {
-    test('a gateway without the mapping does not end what another one accepted, and one that gets the mapping runs it', async () => {
+    test('a gateway without a mapping does not end deliveries that another one accepted, and runs them when it gets the mapping', async () => {
       const open = await openPostgres()
       const [one, two] = [open(), open()]
       const door = join(makeFolder(), 'door')
@@ -109,7 +109,7 @@ describe.skipIf(whyNoPostgres !== undefined)(
       await expect.poll(async () => (await two.delivery(id))?.state, slow).toBe('accepted')
     })
 
-    test('a delivery that neither gateway maps stays parked, and the gateway that gets the mapping runs it once', async () => {
+    test('a delivery that no gateway maps stays parked, and the gateway that gets the mapping runs it once', async () => {
       const open = await openPostgres()
       const [one, two] = [open(), open()]
       const door = join(makeFolder(), 'door')

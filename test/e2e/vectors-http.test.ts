@@ -132,7 +132,7 @@ describe('schemes with a shared secret, signed now', () => {
   }
 
   test.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))(
-    'a request of %s is accepted, and refused with a changed character, space, header or secret',
+    'a request of %s is accepted, and refused with another character, space, header or secret',
     async (id, scheme) => {
       const request = signed(scheme, { at: now })
       expect(await isIn(id, request)).toBe(true)
@@ -145,7 +145,7 @@ describe('schemes with a shared secret, signed now', () => {
 
   const isTimed = (scheme: HmacScheme) => scheme.toleranceSeconds !== undefined
   test.each(hmacSchemes.filter(isTimed).map((scheme) => [scheme.id, scheme] as const))(
-    'a request of %s is accepted within its tolerance, before and after, and not a second longer',
+    'a request of %s is accepted within its tolerance before and after, and not a second beyond it',
     async (id, scheme) => {
       const tolerance = (scheme.toleranceSeconds ?? Number.NaN) * 1000
       for (const side of [-1, 1]) {

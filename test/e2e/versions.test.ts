@@ -15,7 +15,7 @@ const version = (name: string, isBroken: string) => `export default ({ payload }
 const Shown = z.looseObject({ state: z.string(), generation: z.string(), transformHash: z.string() })
 
 test(
-  'a delivery names the version that it ran with, which is the newest one if it waited for it',
+  'a delivery shows the version that it ran with, which is the newest one if it had to wait',
   { timeout: 120_000 },
   async () => {
     const gateway = await startGateway({

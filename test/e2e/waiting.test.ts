@@ -63,7 +63,7 @@ const readEvents = (text: string) =>
   [...text.matchAll(/^id: (\S+)\nevent: run\ndata: (.*)$/gm)].map(([, id = '', data = '']) => ({ id, ...read(data) }))
 
 describe('a request that waits', () => {
-  test('gets 200 with its receipt when its run has ended, and without the header nothing changes', async () => {
+  test('a waiting request gets 200 with its receipt when its run has ended, and a request without the header does not wait', async () => {
     const gateway = await start()
     const waited = await post(gateway.port, '/hooks/builds', { id: 1 }, waiting(30))
     expectSound(waited)
@@ -82,7 +82,7 @@ describe('a request that waits', () => {
     expect([wake.status, wake.headers['preference-applied']]).toEqual([200, 'wait=30'])
   })
 
-  test('gets 202 with the place of the run when it has not ended, and a wait there gets its end', async () => {
+  test('a request whose run does not end in time gets 202 with the URL of the run, and a wait there returns its end', async () => {
     const gateway = await start()
     await pause(gateway)
     const early = await post(gateway.port, '/hooks/builds', { id: 1 }, waiting(1))
@@ -99,7 +99,7 @@ describe('a request that waits', () => {
     expect([status, headers['preference-applied'], read(body)['state']]).toEqual([200, 'wait=30', 'done'])
   })
 
-  test('waits for all runs of its delivery', async () => {
+  test('a request waits for all runs of its delivery', async () => {
     const gateway = await start()
     await pause(gateway)
     const reply = post(gateway.port, '/hooks/each', { items: [{ n: 1 }, { n: 2 }, { n: 3 }] }, waiting(30))
@@ -115,7 +115,7 @@ describe('a request that waits', () => {
     for (const id of read(body).runIds) expect(read((await get(gateway, id)).body)['state']).toBe('done')
   })
 
-  test('keeps the answer of a mapping, and gets the receipt of a delivery whose transform was slow', async () => {
+  test('a wait keeps the answer of a mapping, and a delivery with a slow transform gets its receipt', async () => {
     const gateway = await start({ answerWithinMs: 50 })
     const answered = await post(gateway.port, '/hooks/answered', {}, waiting(30))
     expect([answered.status, answered.body, answered.headers['preference-applied']]).toEqual([201, 'made', 'wait=30'])
@@ -124,7 +124,7 @@ describe('a request that waits', () => {
     expect(read((await get(gateway, read(slow.body).runId)).body)['state']).toBe('done')
   })
 
-  test('is answered at once if it was parked, skipped or refused, and if only a signature let it in', async () => {
+  test('a parked, skipped or refused request is answered at once, and so is one that only a signature let in', async () => {
     const gateway = await start()
     await pause(gateway)
     const parked = await post(gateway.port, '/hooks/throws', {}, waiting(30))
@@ -141,7 +141,7 @@ describe('a request that waits', () => {
     expect((await get(gateway, read(signed.body).runId)).status).toBe(404)
   })
 
-  test('repeats a delivery and waits for the same run', async () => {
+  test('a repeated request waits for the run of the first one', async () => {
     const gateway = await start()
     await pause(gateway)
     const headers: Headers = [...waiting(30), ['idempotency-key', 'once']]
@@ -157,7 +157,7 @@ describe('a request that waits', () => {
     expect(two.headers['preference-applied']).toBe('wait=30')
   })
 
-  test('is one of at most hooks.maxWaiting: of 200 at once, 150 wait and 50 are answered 202 at once', async () => {
+  test('at most hooks.maxWaiting requests wait: of 200 at once, 150 wait and 50 are answered 202 at once', async () => {
     const gateway = await start({ maxWaiting: 150 })
     await pause(gateway)
     const statuses: number[] = []
@@ -174,7 +174,7 @@ describe('a request that waits', () => {
     expect(statuses.filter((status) => status === 200)).toHaveLength(150)
   })
 
-  test('is forgotten when its client goes away', async () => {
+  test('a wait ends when its client disconnects', async () => {
     const gateway = await start({ maxWaiting: 1 })
     await pause(gateway)
     const request = { target: '/hooks/builds', headers: [...bearer, ...json, ...waiting(55)], body: '{}' }
@@ -190,7 +190,7 @@ describe('a request that waits', () => {
     await expect.poll(isFull).toBe(false)
   })
 
-  test('is answered 202 by a stop, which does not wait for it', async () => {
+  test('a stop answers waiting requests with 202, and does not wait for their runs', async () => {
     const gateway = await start()
     await pause(gateway)
     const asked = Array.from({ length: 20 }, (_, id) => post(gateway.port, '/hooks/builds', { id }, waiting(55)))

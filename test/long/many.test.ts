@@ -7,7 +7,7 @@ import { silentLog } from '../../src/model/log.ts'
 import { createStage, resultOf } from '../unit/transforms/runtime-stage.ts'
 import { createStage as createWatched } from '../unit/reload/watch-stage.ts'
 
-test('a watcher sees a save among ten thousand files, not counting packages', async () => {
+test('a watcher sees a save among ten thousand files besides packages', async () => {
   const { root, reported, changes } = await createWatched({
     before: async (directory) => {
       for (const folder of ['many', 'node_modules/many']) {
@@ -23,7 +23,7 @@ test('a watcher sees a save among ten thousand files, not counting packages', as
 })
 
 test(
-  'after 300 reloads, each worker has only as many bundles as there are modules, and only their memory',
+  'after 300 reloads, each worker has one bundle for each module, and no memory of older ones',
   {
     timeout: 120_000,
   },

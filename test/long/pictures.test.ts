@@ -103,7 +103,7 @@ describe.skipIf(!hasBrowser)('pictures of the page in Chromium', { timeout: 300_
     for (const stage of stages.toReversed()) await stage.close()
   })
 
-  test('a gateway that received nothing is drawn at each width, in light and dark', async () => {
+  test('a gateway that received nothing is shown at each width, in light and dark', async () => {
     const stage = await start()
     const found = await look(stage, 'empty', [
       { name: 'list', hash: '', sign: '.start' },

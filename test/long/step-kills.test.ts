@@ -120,7 +120,7 @@ async function killAt(
 const ofRuns = (Object.keys(steps) as StepKind[]).filter((name) => steps[name].of.includes('agent'))
 const places = [...ofRuns, 'posts' as const].flatMap((step) => [[step, 'before'] as const, [step, 'after'] as const])
 
-test.each(places)('a run that is killed at %s, %s its record', async (step, when) => {
+test.each(places)('the kill of a run at %s, %s its record', async (step, when) => {
   calls = []
   const dir = makeDir()
   expect(await killAt(dir, step, when, { message: asked })).toBe(200)

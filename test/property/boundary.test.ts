@@ -100,14 +100,14 @@ const hostile = array(tuple(array(piece, { maxLength: 8 }), disguise, disguise),
 
 const runs = { numRuns: 1_000 }
 
-describe('texts of markers, halves of markers, look-alikes, escapes and invisible characters', () => {
+describe('texts of markers, parts of markers, look-alikes, escapes and invisible characters', () => {
   test('the generated texts contain forged markers before they are neutralised', () => {
     const seen = sample(hostile, { numRuns: 300, seed: 1 }).map(read)
     expect(seen.filter((text) => starts(text) + ends(text) > 0).length).toBeGreaterThan(30)
     expect(seen.filter((text) => tokens(text) > 0).length).toBeGreaterThan(10)
   })
 
-  test('a wrapped text has one start and one end for every reader', () => {
+  test('wrapped text has one start and one end for every reader', () => {
     assert(
       property(hostile, hostile, hostile, hostile, (text, source, from, subject) => {
         const seen = read(wrapExternal({ text, source, from, subject, id }))
@@ -117,7 +117,7 @@ describe('texts of markers, halves of markers, look-alikes, escapes and invisibl
     )
   })
 
-  test('a wrapped text that is cut still has one start and one end', () => {
+  test('wrapped text that is cut still has one start and one end', () => {
     assert(
       property(hostile, nat({ max: 120 }), (text, maxChars) => {
         const seen = read(wrapExternal({ text, source: 'x', id, maxChars }))
@@ -149,7 +149,7 @@ describe('texts of markers, halves of markers, look-alikes, escapes and invisibl
     )
   })
 
-  test('the neutralised text is the text itself with inert words instead of the forgeries', () => {
+  test('neutralised text differs from its original only by inert words in place of forged markers', () => {
     assert(
       property(hostile, (text) => {
         let at = 0
@@ -164,8 +164,8 @@ describe('texts of markers, halves of markers, look-alikes, escapes and invisibl
   })
 })
 
-describe('other texts', () => {
-  test('a text without a marker or a token does not change', () => {
+describe('ordinary texts', () => {
+  test('text without a marker or a token does not change', () => {
     const harmless = array(oneof(string({ unit: 'grapheme' }), string({ unit: 'binary' }), piece), {
       maxLength: 12,
     }).map((parts) => parts.join('').replace(/[et|]|\p{M}/giu, ''))
@@ -178,7 +178,7 @@ describe('other texts', () => {
     )
   })
 
-  test('only the forged marker is replaced, whatever text is around it', () => {
+  test('only a forged marker is replaced, whatever text is around it', () => {
     const noBracket = /[^\p{L}\p{M}\p{Emoji}\s.,:]|[\p{Sm}#◀▶ᐸᐳᗏᗒ]/gu
     const around = string({ unit: 'grapheme' }).map((text) => text.replace(noBracket, ''))
     const forged = constantFrom(

@@ -51,7 +51,7 @@ describe('splitMarkdown', () => {
     }
   })
 
-  it('a text without code loses only white space, and nothing is added', () => {
+  it('text without code loses only white space, and nothing is added', () => {
     assert(
       property(prose, limit, (text, max) => {
         expect(withoutSpace(splitMarkdown(text, { limit: max }).join(''))).toBe(withoutSpace(text))
@@ -78,7 +78,7 @@ describe('splitMarkdown', () => {
     )
   })
 
-  it('no piece begins or ends inside a character as people see it', () => {
+  it('no piece begins or ends inside a visible character', () => {
     const family = '👨‍👩‍👧‍👦'
     assert(
       property(integer({ min: 1, max: 200 }), limit, (count, max) => {
@@ -99,7 +99,7 @@ describe('splitMarkdown', () => {
 })
 
 describe('render', () => {
-  it('any text is rendered as something visible', () => {
+  it('any text renders as something visible', () => {
     for (const markup of [telegramHtml, slackMrkdwn, safeMarkdown]) {
       assert(
         property(markdown, (text) => {

@@ -160,7 +160,7 @@ function expectNothingRead(convert: (tools: Tools) => ImportDraft): void {
   expect(JSON.stringify(read)).not.toContain(secret)
 }
 
-test('no openclaw.json makes a configuration that reads a variable or a file of the operator', () => {
+test('a configuration imported from openclaw.json reads no variable and no file of the operator', () => {
   expect.hasAssertions()
   expectNothingRead((tools) => convertOpenClaw(openclaw, tools))
   fc.assert(
@@ -172,7 +172,7 @@ test('no openclaw.json makes a configuration that reads a variable or a file of 
   )
 })
 
-test('no hooks.json makes a configuration that reads a variable or a file of the operator', () => {
+test('a configuration imported from hooks.json reads no variable and no file of the operator', () => {
   expect.hasAssertions()
   fc.assert(
     fc.property(edits, (list) => {

@@ -127,7 +127,7 @@ describe('signed requests', () => {
     expect(await isTaken({ signed: settings }, { body: '{}', sent: '[]' })).toBe(false)
   })
 
-  test('a signed request keeps its id, and gets one if it has none', () => {
+  test('a request keeps its id when it is signed, and gets one if it has none', () => {
     const settings = VerifySettings.parse({ scheme: 'standard-webhooks', secret: 'abcd' })
     const given = { body: Buffer.from('{}'), now: 1_700_000_000_000, method: 'POST', url: '/' }
     const kept = signRequest(settings, { ...given, headers: { 'webhook-id': 'msg_own' } })

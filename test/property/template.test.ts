@@ -72,7 +72,7 @@ describe('templates', () => {
     )
   })
 
-  test('a text without {{ renders to itself', () => {
+  test('text without {{ renders to itself', () => {
     fc.assert(
       fc.property(hostile, json, (text, payload) => {
         fc.pre(!text.includes('{{'))
@@ -81,7 +81,7 @@ describe('templates', () => {
     )
   })
 
-  test('values are put between the literals and are not rendered again', () => {
+  test('values are inserted between the literals and are not rendered again', () => {
     const literal = hostile.filter((text) => !text.includes('{'))
     fc.assert(
       fc.property(fc.array(fc.tuple(literal, fieldName, fc.oneof(hostile, fc.string()))), literal, (parts, tail) => {
@@ -103,7 +103,7 @@ describe('templates', () => {
 })
 
 describe('truncated texts', () => {
-  test('a truncated text is a beginning of the text within the limit, without half a character', () => {
+  test('truncated text is the beginning of the text within the limit, without half a character', () => {
     const text = fc.string({ unit: fc.constantFrom('a', 'é', '😀', '👩‍💻', '\n'), maxLength: 30 })
     fc.assert(
       fc.property(text, fc.integer({ min: 1, max: 40 }), (value, limit) => {

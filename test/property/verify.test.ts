@@ -95,7 +95,7 @@ describe('unsigned requests', () => {
     )
   })
 
-  test('no handshake sends back a text that a browser could run', async () => {
+  test('no handshake sends back a challenge that a browser could run', async () => {
     await fc.assert(
       fc.asyncProperty(request, fc.constantFrom(...verifiers), fc.boolean(), async (given, verifier, verified) => {
         const answer = await verifier.handshake(given, { verified, armed: true })
@@ -106,7 +106,7 @@ describe('unsigned requests', () => {
   })
 })
 
-test('a signature is proven for the bytes and the secret that made it, and for no others', () => {
+test('a signature proves the bytes and the secret that made it, and no others', () => {
   const secret = fc.string({ minLength: 1, maxLength: 40 }).filter((text) => text.trim() !== '')
   const bytes = fc.uint8Array({ maxLength: 300 })
   fc.assert(

@@ -43,7 +43,7 @@ describe('a broken save', () => {
     expect(stage.live.status().problems).toMatchObject([{ code }])
   })
 
-  test('a broken module does not keep another one from going live', async () => {
+  test('a broken module does not prevent another one from going live', async () => {
     const stage = await createStage({ 'x.ts': says('good'), 'y.ts': says('old') }, { config: pair })
     await stage.write({ 'x.ts': 'export default (', 'y.ts': says('new') })
     await stage.answers('y', 'new')

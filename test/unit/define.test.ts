@@ -5,7 +5,7 @@ import { ReturnedFlow } from '../../src/model/config/flow.ts'
 import { AgentResult as AgentSchema, WakeResult as WakeSchema } from '../../src/model/transform.ts'
 
 describe('the types of a result', () => {
-  test('have the fields of the schemas that check it', () => {
+  test('the types of a result have the fields of the schemas that check it', () => {
     expectTypeOf<keyof AgentResult>().toEqualTypeOf<keyof z.input<typeof AgentSchema>>()
     expectTypeOf<keyof WakeResult>().toEqualTypeOf<keyof z.input<typeof WakeSchema>>()
     expectTypeOf<keyof FlowResult>().toEqualTypeOf<keyof z.input<typeof ReturnedFlow>>()
@@ -15,7 +15,7 @@ describe('the types of a result', () => {
     expectTypeOf<z.output<typeof WakeSchema>>().toExtend<WakeResult>()
   })
 
-  test('know the words of channel, thinking and wakeMode', () => {
+  test('the types of a result know the words of channel, thinking and wakeMode', () => {
     defineTransform(() => ({ message: 'x', channel: 'slack', thinking: 'high', wakeMode: 'now' }))
     expectTypeOf(defineTransform(() => ({ message: 'x', channel: 'own:ntfy' }))).toBeFunction()
     // @ts-expect-error -- no channel has this name

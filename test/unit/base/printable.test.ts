@@ -15,7 +15,7 @@ test('ordinary text is unchanged', () => {
   expect(toPrintable('one\r\ntwo')).toBe('one\ntwo')
 })
 
-test('every invisible character of Unicode is replaced, except tab and line feed', () => {
+test('every invisible Unicode character except tab and line feed is replaced', () => {
   const kept: string[] = []
   const seen = /^[\t\n]$/
   for (let code = 0; code <= 0x10ffff; code += 1) {
@@ -50,7 +50,7 @@ test('the page and the terminal mark the same characters', () => {
     expect(markUnseen(text) === text).toBe(toPrintable(text) === text)
 })
 
-test('the page shows a mark with its number, and ANSI escapes with a picture', () => {
+test('the page shows an invisible character by its number, and an ANSI escape by a picture', () => {
   const tags = 'a\u{E0041}b\u3164c\u034Fd\u{E0101}e\u202Ef'
   expect(markUnseen(tags)).toBe('a⟨e0041⟩b⟨3164⟩c⟨034f⟩d⟨e0101⟩e⟨202e⟩f')
   expect(markUnseen('\u001b[31m\u007f 👩‍💻 ❤️\n\t')).toBe('␛[31m⟨007f⟩ 👩‍💻 ❤️\n\t')

@@ -104,7 +104,7 @@ describe('the Prometheus transform', () => {
     return actions.map((action) => (action.kind === 'agent' ? action.sessionKey : action.kind))
   }
 
-  test('each firing alert of Prometheus makes one run, and an alert always has the same session', async () => {
+  test('each firing Prometheus alert makes one run, and the same alert always has the same session', async () => {
     const pot = { status: 'firing', fingerprint: 'a1' }
     const lid = { status: 'firing', fingerprint: 'b2' }
     expect(await send([pot, { ...lid, status: 'resolved' }])).toEqual(['hook:alertmanager:a1'])

@@ -26,7 +26,7 @@ function answer(status: number, headers: Record<string, string> = {}, body?: obj
 }
 
 describe('sendJson', () => {
-  it('a request to a host that refuses connections, or whose name is unknown, is certainly unsent', async () => {
+  it('a request to a host that refuses connections, or whose name is unknown, is known to be unsent', async () => {
     const server = createNet()
     const host = await listen(server)
     await new Promise((closed) => void server.close(closed))
@@ -56,7 +56,7 @@ describe('sendJson', () => {
     }
   })
 
-  it('a refusal whose body is cut off is a refusal, and an acceptance whose body is cut off is an unknown result', async () => {
+  it('a refusal counts even if its body is cut off, and an acceptance with a cut-off body is an unknown result', async () => {
     const cut = (status: number) =>
       createServer((_request, response) => {
         response.writeHead(status, { 'content-length': '100' })
@@ -76,7 +76,7 @@ describe('sendJson', () => {
     expect(outcome).toMatchObject({ kind: 'answer', status: 200, body: undefined })
   })
 
-  it('a stopped request says that it was stopped, and an invalid token is not shown', async () => {
+  it('a stopped request says that it was stopped, and the error for an invalid token does not show it', async () => {
     const stopped = await send('http://127.0.0.1/', { signal: AbortSignal.abort() })
     expect(stopped).toEqual({ kind: 'unknown', detail: 'stopped before the answer came' })
     const broken = await send('http://127.0.0.1/', { headers: { authorization: 'Bearer a\nb' } })
@@ -121,7 +121,7 @@ describe('a failure', () => {
     })
   })
 
-  it('a failure has the wait that the provider asks for, and a wait in the body replaces that of the header', () => {
+  it('a failure has the wait that the provider asks for, and a wait in the body takes precedence over the header', () => {
     const limited = answer(429, { 'retry-after': '9' })
     const readWait = createFailureReader({ provider: 'Chat', explain: () => ({ retryAfterMs: 700 }) })
     expect(readPlain(limited)).toMatchObject({ retryAfterMs: 9_000 })
@@ -129,7 +129,7 @@ describe('a failure', () => {
     expect(readPlain(answer(429))).not.toHaveProperty('retryAfterMs')
   })
 
-  it('the kind and the hint of a provider replace those of the status', () => {
+  it('the kind and the hint that a provider gives replace those of the status', () => {
     const readMeaning = createFailureReader({
       provider: 'Chat',
       schema,
@@ -144,14 +144,14 @@ describe('a failure', () => {
   })
 
   it.each([50_001, 'channel_not_found', 'api.context.permissions.app_error'])(
-    'a detail has the code %j, which is a number or one short word',
+    'the detail of a failure shows the code %j, which is a number or one short word',
     (code) => {
       expect(readFailure(answer(400, {}, { code })).detail).toBe(`Chat answered 400 (${code}). Do this.`)
     },
   )
 
   it.each([undefined, null, {}, '', 'The build is green.', 'x'.repeat(81)])(
-    'a detail does not quote the code %j, which could be the message',
+    'the detail of a failure does not quote the code %j, which could be the message',
     (code) => {
       expect(readFailure(answer(400, {}, { code })).detail).toBe('Chat answered 400. Do this.')
     },

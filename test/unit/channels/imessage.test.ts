@@ -40,8 +40,11 @@ it.each([
     'transient',
   ],
   ['an error that leaves open whether it was sent', refuse(500, 'iMessage Error', 'The build is green.'), 'ambiguous'],
-])('an answer about %s has its own kind of failure, without words of the server', async (_, { status, body }, kind) => {
-  const result = await channel(answering(status, body)).send(toOutgoing({ to: chat }))
-  expect(result.kind).toBe(kind)
-  expect(JSON.stringify(result)).not.toMatch(/The build is green|p&ss|p%26ss|mac\.local/)
-})
+])(
+  'an answer about %s has its own kind of failure, without the text of the server',
+  async (_, { status, body }, kind) => {
+    const result = await channel(answering(status, body)).send(toOutgoing({ to: chat }))
+    expect(result.kind).toBe(kind)
+    expect(JSON.stringify(result)).not.toMatch(/The build is green|p&ss|p%26ss|mac\.local/)
+  },
+)

@@ -74,7 +74,7 @@ describe.each(markups)('in %s', (_name, markup) => {
   })
 
   it.each(['https://bank.com@evil.com', '<https://bank.com@evil.com>', 'https://bank.com&commat;evil.com'])(
-    'the address %j, with a name before its host, is followed by the host, and chats make no link of it',
+    'after the address %j, which has a name before its host, the host is shown, and chats make no link of it',
     (reply) => {
       const written = render(`See ${reply} now`, markup)
       expect(toSeen(written)).toContain('(https://evil.com/)')
@@ -88,7 +88,7 @@ describe.each(markups)('in %s', (_name, markup) => {
     }
   })
 
-  it('a mail link shows its recipient if the text names another one', () => {
+  it('a mail link shows its recipient if its text names another one', () => {
     for (const reply of [
       '[help@bank.com](mailto:help@evil.com)',
       '[bank.com](mailto:bank.com@evil.com)',
@@ -159,7 +159,7 @@ it('styled text shows the target of a disguised link', () => {
 })
 
 it.each(['https://a@', '.x', '....', 'a:', '&a', '%2e@', '//:', 'www.'])(
-  'the time for a link whose text is many times %j grows with its length, not with the square of it',
+  'the time for a link whose text is %j many times grows with its length, not with its square',
   (part) => {
     const timeOf = (count: number): number => {
       const began = performance.now()

@@ -96,14 +96,14 @@ if (a &lt; b) go()
 })
 
 describe('a hostile reply', () => {
-  it.each(markups)('links of a reply lead to http, https and mail only (%s)', (_name, markup) => {
+  it.each(markups)('the links of a reply lead only to http, https and mail (%s)', (_name, markup) => {
     const text =
       '[a](javascript:alert(1)) [b](tg://user?id=1) [c](data:text/html,x) ![d](file:///etc/passwd) [e](slack://x)'
     expect(render(text, markup)).toBe(markup.text('a b c d e', 'a b c d e'))
   })
 
   it.each(markups)(
-    'a link with a user name in its address, or with the address of another host as its text, shows its target (%s)',
+    'a link with a user name in its address, or with another address as its text, shows its target (%s)',
     (_name, markup) => {
       expect(render('[x](https://bank.example@evil.example/)', markup)).toBe('x')
       const shown = render('[https://bank.example/login](https://evil.example/)', markup)
@@ -198,22 +198,22 @@ describe('splitMarkdown', () => {
     ])
   })
 
-  it('splitMarkdown leaves a short reply whole, and returns a blank one as its only piece', () => {
+  it('splitMarkdown leaves a short reply whole, and returns a blank reply as its only piece', () => {
     expect(splitMarkdown('Done.\n', { limit: 40 })).toEqual(['Done.'])
     expect(splitMarkdown(' \n', { limit: 40 })).toEqual([' \n'])
   })
 })
 
-describe('Markdown beyond the bounds of the lexer', () => {
+describe('Markdown beyond the limits of the lexer', () => {
   const dense = `${'*a'.repeat(700)} [bank](https://evil.example) ![x](https://evil.example/x.png) <@1> @all`
 
-  it('Markdown beyond the bounds of the lexer is shown as text without links and mentions', () => {
+  it('Markdown beyond the limits of the lexer is shown as text without links or mentions', () => {
     expect(render(dense, telegramHtml)).not.toContain('<a ')
     expect(render(dense, slackMrkdwn)).not.toMatch(/<(?:http|@)/)
     expect(render(dense, safeMarkdown)).not.toMatch(/(?<!\\)\]\(|<@|@all/)
   })
 
-  it('a paragraph beyond the bounds of the lexer does not change the others', () => {
+  it('a paragraph beyond the limits of the lexer does not change the others', () => {
     expect(render(`**before**\n\n${dense}\n\n**behind**`, telegramHtml)).toMatch(/^<b>before<\/b>[^]*<b>behind<\/b>$/)
   })
 })

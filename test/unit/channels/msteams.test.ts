@@ -39,7 +39,7 @@ it.each(['user:8d2f', 'https://teams.microsoft.com/l/channel/x', 'two words', ''
 )
 
 it.each(['.', '..', 'conversation:..', 'a/b', '../x', 'a\\b', '?x=1', 'a#b', '%2e%2e', '19:x@thread.v2%2f..'])(
-  'the recipient "%s", which could lead to another address of the connector, is refused',
+  'the recipient "%s", which would change the address of the request, is refused',
   async (id) => {
     const { asked, channel } = stage()
     expect(channel.whyNot(id)).toMatch(/expected the id of a conversation/)
@@ -66,7 +66,7 @@ it('messages at the same time share one request for a token', async () => {
   expect(asked).toEqual({ login: 1, connector: 3 })
 })
 
-it('a failed login is not kept: the next message asks again', async () => {
+it('a failed login is not remembered: the next message asks again', async () => {
   let refuses = true
   const granted = { status: 200, body: { access_token: 'token', expires_in: '3600' } }
   const { asked, send } = stage({ login: () => (refuses ? { status: 503 } : granted) })

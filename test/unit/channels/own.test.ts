@@ -68,7 +68,7 @@ describe('an attempt of a channel in code', () => {
 })
 
 describe('a channel in code', () => {
-  test('a channel in code has pieces of at most its own maxChars, or of 4,000 characters', () => {
+  test('the pieces of a reply to a channel in code have at most its maxChars, or 4,000 characters', () => {
     const words = 'word '.repeat(2_000)
     expect(
       open({})
@@ -78,7 +78,7 @@ describe('a channel in code', () => {
     expect(open({ maxChars: 100 }).split(words).length).toBeGreaterThan(99)
   })
 
-  test('a channel in code refuses a recipient in its own words, or because its whyNot throws', () => {
+  test('a channel in code refuses a recipient with its own reason, or if its whyNot throws', () => {
     expect(open({}).whyNot('anybody')).toBeUndefined()
     expect(open({ whyNot: (to) => `no ${to}` }).whyNot('pigeon')).toBe('no pigeon')
     const whyNot = () => {

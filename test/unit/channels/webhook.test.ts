@@ -23,7 +23,7 @@ it('a message names its endpoint only if several endpoints are configured withou
 })
 
 it.each(['https://evil.example/', 'constructor', '__proto__', 'OPS', ''])(
-  'a recipient "%s" that names no endpoint is refused and never called',
+  'the recipient "%s" names no endpoint and is refused without a call',
   async (to) => {
     const called: unknown[] = []
     const fetch: typeof globalThis.fetch = async (url) => {
@@ -66,7 +66,7 @@ it('a whsec_ secret that is not base64 is an error of the configuration', () => 
   expect(parse('whsec_')).toBe(false)
 })
 
-it('an unreachable receiver is reported with the key of its address', async () => {
+it('the error for an unreachable receiver names the key of its URL', async () => {
   const unreachable = { url: 'http://127.0.0.1:1/in', secret }
   const { detail } = await channel({ unreachable })
     .send(toOutgoing())

@@ -24,7 +24,7 @@ it.each(['bob', '123', '0155501000', '+1555010012345678', '120363041234567890@g.
   },
 )
 
-it('a message without a recipient goes to the one in the configuration, or its error names the key to set', () => {
+it('a message without a recipient goes to the configured one, or its error names the key to set', () => {
   expect(channel().whyNot(undefined)).toMatch(/set channels\.whatsapp\.to/)
   expect(channel(undefined, '+15550100').whyNot(undefined)).toBeUndefined()
 })
@@ -69,7 +69,7 @@ it('the error about a recipient who has not written for 24 hours names the templ
   expect(result).toHaveProperty('detail', expect.stringContaining('Set channels.whatsapp.template'))
 })
 
-it('an answer 200 without the id of a message is not a success', async () => {
+it('an answer 200 without a message id is not a success', async () => {
   const result = await channel(answering(200, { messages: [] })).send(toOutgoing({ to: '+15550100' }))
   expect(result.kind).toBe('ambiguous')
 })

@@ -19,7 +19,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }))
 
 describe.skipIf(process.platform === 'win32')('write access of other users to code', () => {
-  test('code that only its owner can write is fine, even if others can read it', async () => {
+  test('code that only its owner can write is no finding, even if others can read it', async () => {
     expect(await checkCodeFolders(dir)).toMatchObject({ name: 'code-permissions', ok: true })
   })
 
@@ -60,7 +60,7 @@ describe.skipIf(process.platform === 'win32')('write access of other users to co
     expect(detail).toContain(' and 2 more can be written')
   })
 
-  test('the target of a link and installed packages are not checked', async () => {
+  test('targets of links and installed packages are not checked', async () => {
     write('elsewhere.ts')
     write('hooks/node_modules/p/index.js')
     for (const file of ['elsewhere.ts', 'hooks/node_modules/p/index.js']) chmodSync(join(dir, file), 0o666)

@@ -24,7 +24,7 @@ describe('the next command line', () => {
 })
 
 test.each(['a b', "it's $(id) `id` !!", 'a\n\u001b[201~b', "\u009b'\\u0041", '-x', '\ttab'])(
-  'the word %j is one argument for a shell, and prints no control character',
+  'the word %j is printed as one shell argument without a control character',
   (word) => {
     const written = quoteShellWord(word)
     expect(execFileSync('bash', ['-c', `printf %s ${written}`]).toString()).toBe(word)

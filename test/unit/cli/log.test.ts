@@ -4,7 +4,7 @@ import { escapeLine } from '../../../src/cli/gateway/log.ts'
 const bytes = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, at) => String.fromCodePoint(from + at))
 
-test('a log line has no control or invisible character, and is the same JSON', () => {
+test('a log line shows control and invisible characters as escapes, and is still the same JSON', () => {
   const hostile = [
     ...bytes(0x7f, 0xa0),
     '\u202e',

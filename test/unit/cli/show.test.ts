@@ -99,7 +99,7 @@ test('a message that may have arrived twice after a kill is shown with a note', 
   expect(objects).toMatchObject([{ jobs: [{ posts: [{ mayBeTwice: true }, { mayBeTwice: false }] }] }])
 })
 
-test('a run shows the reply of its model, without control characters, and what it cost', async () => {
+test('a run shows the reply of its model without control characters, and its cost', async () => {
   const usage = { inputTokens: 11, outputTokens: 7, costUsd: 0.0123 }
   const { text } = await showPosts([], 'done', {
     name: 'run',

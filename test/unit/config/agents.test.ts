@@ -10,7 +10,7 @@ function issuesOf(parts: object): string[] {
 const local = { providers: { local: { kind: 'openai-compatible', baseUrl: 'http://127.0.0.1:11434/v1' } } }
 
 describe('models and runners of agents', () => {
-  test('an agent may name a model of a known provider, or an alias of one', () => {
+  test('an agent may name a model of a known provider, or an alias of a model', () => {
     expect(issuesOf({ models: local, agents: { defaults: { model: 'local/llama' } } })).toEqual([])
     const aliased = {
       models: { ...local, aliases: { fast: 'local/llama' } },
@@ -33,7 +33,7 @@ describe('models and runners of agents', () => {
     expect(issuesOf(parts)[0]).toMatch(/^agents\.list\[0\]\.model must be .* Did you mean "fast"\?$/)
   })
 
-  test('an agent that a command runs may name any model', () => {
+  test('an agent with a command runner may name any model', () => {
     expect(issuesOf({ agents: { defaults: { model: 'sonnet', runner: 'claude' } } })).toEqual([])
   })
 

@@ -59,12 +59,12 @@ describe('URLs of the configuration', () => {
     }
   })
 
-  test('a URL may have a path of several segments, and dots inside of a segment', () => {
+  test('a URL may have several path segments, and dots inside a segment', () => {
     const baseUrl = 'https://chat.example:8065/a..b/.well/v2.0/'
     expect(problemsOf({ channels: { mattermost: { token: 't', baseUrl } } })).toEqual([])
   })
 
-  test('the URL of a receiver may have a query, but no user name', () => {
+  test('the URL of an endpoint may have a query, but no user name', () => {
     const of = (url: string) =>
       problemsOf({ channels: { webhook: { endpoints: { a: { url, secret: 'long-enough-for-all' } } } } })
     expect(of('https://hooks.example/x?token=1')).toEqual([])
@@ -135,7 +135,7 @@ describe('names of models', () => {
   })
 })
 
-test('the error of a number that is out of its bounds shows the number', () => {
+test('the error for a number out of range shows the number', () => {
   expect(problemsOf({ agents: { defaults: { maxConcurrent: 0 } } })).toEqual([
     'agents.defaults.maxConcurrent: expected a number above 0, found 0',
   ])

@@ -104,12 +104,12 @@ describe('editConfig', () => {
     expect(editConfig('{ "store": {}, "server": {} }', ['store'], undefined)).not.toContain('store')
   })
 
-  test('a text that does not parse is not edited', () => {
+  test('text that does not parse is not edited', () => {
     expect(() => editConfig('{ "server": { "port": 1 }', ['server', 'port'], 2)).toThrow('does not parse')
     expect(() => editConfig('{ "a": 1, "a": 2 }', ['a'], 3)).toThrow('does not parse')
   })
 
-  test('an edit keeps the byte order mark and the line ends', () => {
+  test('an edit keeps the byte order mark and the line breaks', () => {
     const edited = editConfig('\uFEFF{\r\n  "store": {}\r\n}\r\n', ['server', 'port'], 2)
     expect(edited.startsWith('\uFEFF{\r\n')).toBe(true)
     expect(edited.replaceAll('\r\n', '')).not.toContain('\n')
@@ -117,7 +117,7 @@ describe('editConfig', () => {
 })
 
 describe('writeFileAtomic', () => {
-  test('a written file has the whole text and the exact mode, and no draft is left', async () => {
+  test('a file is written whole with the exact mode, and leaves no temporary file', async () => {
     const file = join(dir, '.env')
     writeFileSync(file, 'old and longer than the new text')
     chmodSync(file, 0o644)
@@ -137,7 +137,7 @@ describe('writeFileAtomic', () => {
     expect(statSync(file).ino).not.toBe(before)
   })
 
-  test('a symlink stays, and its target is replaced', async () => {
+  test('a write through a symlink replaces the target and keeps the symlink', async () => {
     writeFileSync(join(dir, 'real'), 'old')
     symlinkSync('real', join(dir, 'link'))
     await writeFileAtomic(join(dir, 'link'), 'new', privateMode)
@@ -159,7 +159,7 @@ describe('writeFileAtomic', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['a', 'link'])
   })
 
-  test('a failed write leaves the old file and no draft', async () => {
+  test('a failed write leaves the old file and no temporary file', async () => {
     await expect(writeFileAtomic(join(dir, 'missing', 'a'), 'x', privateMode)).rejects.toThrow('ENOENT')
     // a folder cannot be replaced by a file: the rename fails after the draft is complete
     await expect(writeFileAtomic(dir, 'x', privateMode)).rejects.toThrow('rename')

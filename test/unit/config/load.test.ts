@@ -64,7 +64,7 @@ describe('configuration files', () => {
     ])
   })
 
-  test('one problem is counted as one', () => {
+  test('a single problem is reported in the singular', () => {
     write('hookloom.jsonc', '{ "store": 4 }')
     expect(thrown().message).toBe('hookloom.jsonc has 1 problem')
   })
@@ -173,7 +173,7 @@ describe('secrets from files', () => {
     ['a large file', () => file('x'.repeat(65_537)), 'which cannot be used: it has 65537 bytes; the limit is 65536.'],
     ['bytes that are no text', () => file(Buffer.from([0xff, 0xfe, 0x41])), 'which cannot be used: it is not UTF-8.'],
     ['an empty file', () => file('\n'), 'which is empty. Write the secret into it.'],
-  ])('the error of a secret file names the key and the reason: %s', (_, toPath, why) => {
+  ])('the error for a secret file names the key and the reason: %s', (_, toPath, why) => {
     const problem = ofFile(toPath())
     expect(problem).toMatch(/^gateway\.token needs the file "/)
     expect(problem).toContain(why)
@@ -270,14 +270,14 @@ describe('keys and types', () => {
     )
   })
 
-  test('hooks.path must not be /, and a valid one is normalized', () => {
+  test('hooks.path must not be /, and a valid path is normalized', () => {
     for (const path of ['/', '', '//', ' / ', '/a/../b', 'a b']) {
       expect(problemsOfData({ hooks: { path } })[0]).toMatch(/^hooks\.path must be a path/)
     }
     expect(parseConfig('{ "hooks": { "path": "in/hooks/" } }', {}).config?.hooks.path).toBe('/in/hooks')
   })
 
-  test('a key that is invalid by itself is not reported by a rule too', () => {
+  test('a key with an invalid value is reported once, and not by a rule too', () => {
     expect(problemsOfData({ hooks: { enabled: true, token: 4 } })).toEqual([
       'hooks.token: expected a string, found a number',
     ])

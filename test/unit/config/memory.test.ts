@@ -23,7 +23,7 @@ async function makeNoted(text: (dir: string) => string) {
 const sound = (dir: string) =>
   `{ "store": { "file": "kept.db" }, "gateway": { "token": "\${NAME}\${OTHER}\${file:${dir}/secret}-of-the-gateway" } }`
 
-test('the store of a noted configuration is known until its text, .env, a variable or a file of a secret changes', async () => {
+test('the store of a remembered configuration is known until its text, .env, a variable or a secret file changes', async () => {
   const dir = await makeNoted(sound)
   const store = join(dir, 'kept.db')
   await vi.waitFor(() => expect(recallStore({ dir, env })).toBe(store), { timeout: 60_000 })
@@ -45,7 +45,7 @@ test('the store of a noted configuration is known until its text, .env, a variab
   expect(recallStore({ dir, env })).toBe(undefined)
 })
 
-test('a configuration in which an escape may hide the name of a variable is not noted', async () => {
+test('a configuration in which an escape may hide the name of a variable is not remembered', async () => {
   const dir = await makeNoted(() => '{ "gateway": { "token": "\\u0024{NAME}-of-the-gateway" } }')
   // the facts of this one would have been written before those of another one
   const other = await makeNoted(sound)

@@ -4,7 +4,7 @@ import { parseConfig } from '../../../src/config/config.ts'
 const problems = (data: object) => parseConfig(JSON.stringify(data), {}).problems
 
 describe('keys of OpenClaw', () => {
-  test('the hooks of an OpenClaw configuration are valid here', () => {
+  test('the hooks section of an OpenClaw configuration is valid', () => {
     const mapping = {
       match: { path: 'gmail' },
       action: 'agent',

@@ -48,7 +48,7 @@ const shown = pages.flatMap((page) =>
     .map(({ text, section }) => ({ page, section, text })),
 )
 
-test('the pages show configurations', () => {
+test('the pages have configurations to check', () => {
   expect(shown.length).toBeGreaterThan(50)
 })
 

@@ -17,14 +17,14 @@ function told({ good, bad }: { good: readonly string[]; bad: readonly string[] }
 
 const only = (path: string) => ({ good: [], bad: [path] })
 
-test('a mapping with forEach has no response', () => {
+test('a response is refused for a mapping with forEach', () => {
   const response = { body: 'Got it' }
   expect(told({ good: ofMapping({ response }), bad: ofMapping({ response, forEach: 'items' }) })).toEqual(
     only('hooks.mappings[0].response'),
   )
 })
 
-test('verdicts are two to ten different words, and not for an agent of OpenClaw, which keeps the reply', () => {
+test('verdicts must be two to ten different words, and are refused for an OpenClaw agent, which keeps its replies', () => {
   const forwarded = {
     agents: { defaults: { runner: 'oc' } },
     runners: { oc: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
@@ -67,7 +67,7 @@ test('the recipients of an agent name channels that are configured, and one reci
   )
 })
 
-test('a mapping with the action deliver names channels that are configured, and nothing that only a turn uses', () => {
+test('a mapping with the action deliver must name configured channels, and no key that only a turn uses', () => {
   const of = (mapping: object) =>
     ofMapping({ action: 'deliver', ...mapping }, {}, { channels: { slack: { botToken: 'x' } } })
   const slack = { channel: 'slack', to: 'C024BE91L' }
@@ -89,7 +89,7 @@ test('a mapping with the action deliver names channels that are configured, and 
     expect(of(mapping).map((line) => line.split(' ')[0])).toContain(`hooks.mappings[0].${key}`)
 })
 
-test('a callback names an endpoint of the configuration', () => {
+test('a callback must name a configured endpoint', () => {
   const endpoints = { ci: { url: 'https://ci.example', secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' } }
   const of = (callback: string, sections: object = { channels: { webhook: { endpoints } } }) =>
     ofMapping({ callback }, {}, sections)
@@ -105,7 +105,7 @@ describe('tokens', () => {
     ).toEqual(only('hooks.token'))
   })
 
-  test('a token with few rights differs from every other token, is long enough, and names rights that exist', () => {
+  test('a token with few rights must differ from every other one, be long enough, and name rights that exist', () => {
     const gateway = { token: 'another-token-of-it' }
     const of = (tokens: object, rest: object = { gateway }) => ofHooks({}, { tokens, ...rest })
     const good = { token: 'a-third-token-of-it', may: ['send:ci-*', 'runs', 'read'], expiresAt: '2027-01-31' }
@@ -259,7 +259,7 @@ describe('mappings', () => {
     }
   })
 
-  test('a mapping cannot have the name of the runs, or a name that begins with it, and the error says what to do', () => {
+  test('a mapping name must not be "runs" or begin with it and a slash, and the error says what to do', () => {
     for (const path of ['runs', '/runs/', 'runs/nightly']) {
       expect(
         told({
@@ -337,7 +337,7 @@ describe('mappings', () => {
     expect(ofHeader('')).toHaveLength(1)
   })
 
-  test('a mapping with only the template of the other action is refused', () => {
+  test('a mapping that has only the template of the other action is refused', () => {
     const [messageTemplate, textTemplate] = ['{{a}}', '{{b}}']
     for (const [action, key] of [
       ['agent', 'textTemplate'],
@@ -520,11 +520,11 @@ describe('conditions of a mapping', () => {
     [{ gt: 5, lt: 5 }, /must have limits that a number can fit/],
     [{ gte: 5, lt: 5 }, /must have limits that a number can fit/],
     [{ matchs: 'x' }, /matchs/],
-  ])('a payload field with the tests %j is refused', (tests, reason) => {
+  ])('the conditions %j of a payload field are refused', (tests, reason) => {
     expect(ofPayload(tests)[0]).toMatch(reason)
   })
 
-  test('a payload field with tests that can be true is accepted', () => {
+  test('conditions of a payload field that can be true are accepted', () => {
     const fitting = [{ gte: 5, lte: 5 }, { gt: 5 }, { exists: false }, { not: null }, { not: ['a', 1] }]
     expect(fitting.flatMap(ofPayload)).toEqual([])
     expect(ofMapping({ match: { event: { not: 'ping' }, headers: { a: { matches: '^b$' } } } })).toEqual([])
@@ -582,7 +582,7 @@ describe('budgets', () => {
     })
   const all = ['daily', 'small', 'few']
 
-  test('budgets that exist, and models that have room in them, are accepted everywhere', () => {
+  test('budgets that exist, and models that fit into them, are accepted everywhere', () => {
     expect(find({ budgets: all }, { list: [{ id: 'a', budgets: ['few'] }], mapping: { budgets: all } })).toEqual([])
     // a model without a price costs no tokens
     expect(find({ budgets: ['few'], model: 'local/plain' })).toEqual([])
@@ -643,7 +643,7 @@ describe('budgets', () => {
     expect(find({ budgets: ['dayly'], runner: 'claude' })).toHaveLength(1)
   })
 
-  test('a budget that nobody names, and one that a runner cannot keep, are warnings', () => {
+  test('a budget that no agent or mapping names, and one that a runner cannot keep, cause a warning', () => {
     const warn = (agents: object, runners: object = {}) =>
       findBudgetWarnings(Config.parse({ budgets: { daily: { usd: 1 }, few: { turns: 2 } }, agents, runners })).map(
         ({ text }) => text,

@@ -53,7 +53,7 @@ test('listKeysAt finds keys through arrays and alternatives, and none where any 
   expect(listKeysAt(['constructor'])).toEqual([])
 })
 
-test('findNearest returns the word with the fewest edits, and none that is too far', () => {
+test('findNearest returns the word with the fewest edits, and no word that is too far away', () => {
   const known = ['messageTemplate', 'textTemplate', 'name', 'to', 'token', 'path']
   expect(findNearest('mesageTemplate', known)).toBe('messageTemplate')
   expect(findNearest('tokne', known)).toBe('token')

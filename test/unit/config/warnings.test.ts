@@ -84,7 +84,7 @@ describe('findings of doctor', () => {
       },
       'hooks.mappings[1] is never reached: hooks.mappings[0] takes every request that it matches. Move it before that one.',
     ],
-  ])('doctor warns of %s', (_, parts, expected) => {
+  ])('doctor warns about %s', (_, parts, expected) => {
     expect(references(parts)).toEqual([`references: hookloom.jsonc:1:1 ${expected}`])
   })
 
@@ -151,7 +151,7 @@ describe('findings of doctor', () => {
         },
       },
     ],
-  ])('doctor does not warn of %s', (_, parts) => {
+  ])('doctor does not warn about %s', (_, parts) => {
     expect(references(parts)).toEqual([])
   })
 
@@ -164,19 +164,19 @@ describe('findings of doctor', () => {
     expect(found?.detail).toMatch(/^hookloom\.jsonc:4:9 hooks\.mappings\[0\]\.agentId is "x"/)
   })
 
-  test('doctor warns of a token below 24 characters, and says how many it has', () => {
+  test('doctor warns about a token below 24 characters, and says how many it has', () => {
     expect(names({ hooks: { token: 'x'.repeat(24) } })).toEqual([])
     const [warning] = failing({ hooks: { token: 'x'.repeat(23) } })
     expect(warning).toMatchObject({ name: 'token-length', detail: expect.stringContaining('23 characters') })
   })
 
-  test('doctor warns of a token that is used twice, and shows where but not its value', () => {
+  test('doctor warns about a token that is used twice, and shows where but not its value', () => {
     const [warning] = failing({ hooks: { mappings: [{ to: token }] } })
     expect(warning?.detail).toContain('hooks.mappings[0].to')
     expect(warning?.detail).not.toContain(token)
   })
 
-  test('doctor warns of a public address without trusted proxies', () => {
+  test('doctor warns about a public address without trusted proxies', () => {
     for (const host of ['127.0.0.1', 'localhost', '::1', '127.1.2.3'])
       expect(names({ rest: { server: { host } } })).toEqual([])
     for (const host of ['0.0.0.0', '::', '10.0.0.1', '127.0.0.1.example.com']) {
@@ -185,14 +185,14 @@ describe('findings of doctor', () => {
     expect(names({ rest: { server: { host: '0.0.0.0', trustedProxies: ['10.0.0.1'] } } })).toEqual([])
   })
 
-  test('doctor warns of session keys without limits', () => {
+  test('doctor warns about session keys without limits', () => {
     expect(names({ hooks: { allowedSessionKeyPrefixes: undefined } })).toEqual(['session-key-prefixes'])
     expect(names({ hooks: { allowedSessionKeyPrefixes: [] } })).toEqual(['session-key-prefixes'])
     expect(names({ hooks: { defaultSessionKey: undefined } })).toEqual(['default-session-key'])
     expect(names({ hooks: { allowRequestSessionKey: true } })).toEqual(['request-session-keys'])
   })
 
-  test('doctor warns of every place that turns the boundary off, also in presets', () => {
+  test('doctor warns about every place that turns the boundary off, including presets', () => {
     const open = { allowUnsafeExternalContent: true }
     const [warning] = failing({
       hooks: { agent: open, gmail: open, mappings: [{}, open], presets: [{ name: 'gmail', ...open }] },
@@ -202,7 +202,7 @@ describe('findings of doctor', () => {
     expect(warning?.detail).not.toContain('mappings[0]')
   })
 
-  test('doctor warns of configuration files that others can read or write', () => {
+  test('doctor warns about configuration files that others can read or write', () => {
     expect(names({ files: [{ file: '/c/.env', mode: 0o600 }] })).toEqual([])
     for (const mode of [0o644, 0o620, 0o602]) {
       const [warning] = failing({ files: [{ file: '/c/.env', mode }] })

@@ -14,7 +14,7 @@ describe('unknown words', () => {
     expect(problemsOf({ mappings: [{ verify }] })).toContain('found "sha265". Did you mean "sha256"?')
   })
 
-  test('a word that is close to no allowed one is not shown, because it may be a secret', () => {
+  test('a word that is far from every allowed one is not shown, because it may be a secret', () => {
     const secret = 'whsec_c3VwZXJzZWNyZXQ'
     const verify = { scheme: 'generic-hmac', secret: 's', header: 'x', encoding: secret }
     const said = problemsOf({ mappings: [{ verify, action: secret }], onTransformError: secret })

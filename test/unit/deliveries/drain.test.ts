@@ -65,7 +65,7 @@ test('a drain runs the deliveries of each of its modules from the oldest to the 
   expect(ran).toEqual(['a.ts-1', 'a.ts-3', 'b.ts-0', 'b.ts-4'])
 })
 
-test('a drain ends even if each delivery that it runs is followed by another one', async () => {
+test('a drain ends even if a new delivery is parked for each one that it runs', async () => {
   let count = 2
   const { drain, ran, park } = createStage(async () => {
     count += 1
@@ -76,7 +76,7 @@ test('a drain ends even if each delivery that it runs is followed by another one
   expect(ran).toEqual(['d-1', 'd-2'])
 })
 
-test('a module that another gateway drains is left to it, and the next look runs what that gateway left', async () => {
+test('a drain leaves a module to the gateway that drains it already, and the next look runs what that gateway left', async () => {
   vi.useFakeTimers()
   try {
     const leases = createOneOwner(Date.now)

@@ -74,7 +74,7 @@ describe('a field that a template reads', () => {
     expect(told[0]).not.toContain('ada')
   })
 
-  test('is not reported if it changes in two requests, if nothing is known yet, or if the template has a default', () => {
+  test('a field is not reported if it changes in two requests, if nothing is known yet, or if the template has a default', () => {
     const { told, send } = createStage([mapping])
     send(payload, { times: 15 })
     send({ ...payload, id: 'x' }, { times: 2 })
@@ -86,14 +86,14 @@ describe('a field that a template reads', () => {
     expect(fresh.told).toEqual([])
   })
 
-  test('is not reported if it was often missing before', () => {
+  test('a field is not reported if it was often missing before', () => {
     const { told, send } = createStage([mapping])
     for (let count = 0; count < 200; count += 1) send({ ...payload, id: count % 3 === 0 ? null : 1 })
     send({ ...payload, id: null }, { times: 5 })
     expect(told).toEqual([])
   })
 
-  test('is reported after a restart too, from the shapes in the store', () => {
+  test('a field is reported after a restart too, because its shape is in the store', () => {
     const { told, send, drift } = createStage([mapping])
     const learnt = createEventShape({ hook: 'orders' })
     for (let count = 0; count < 50; count += 1) learnPayload(learnt, payload, 1)
@@ -102,7 +102,7 @@ describe('a field that a template reads', () => {
     expect(told).toHaveLength(1)
   })
 
-  test('is told of again after five minutes if the message could not be queued, with one line in the log', async () => {
+  test('a field is reported again after five minutes if the message could not be queued, with one line in the log', async () => {
     const pass = useFakeTime()
     let isUp = false
     const { told, causes, warn, send } = createStage([mapping], () => isUp)
@@ -122,7 +122,7 @@ describe('a field that a template reads', () => {
     expect(warn).toHaveBeenCalledTimes(1)
   })
 
-  test('is told of in one notice with the others of its event, five of them by name', () => {
+  test('the fields of one event are reported in one message, five of them by name', () => {
     const fields = ['one', 'two', 'three', 'four', 'five', 'six', 'seven']
     const messageTemplate = fields.map((field) => `{{${field}}}`).join(' ')
     const { told, causes, send } = createStage([{ ...mapping, messageTemplate }])
@@ -136,7 +136,7 @@ describe('a field that a template reads', () => {
     expect(told[0]?.length).toBeLessThan(1_000)
   })
 
-  test('waits for an hour if another field of its event was told of', async () => {
+  test('a field waits for an hour if another field of its event was reported', async () => {
     const pass = useFakeTime()
     const { told, send } = createStage([mapping])
     send(payload, { times: 25 })
@@ -153,7 +153,7 @@ describe('a field that a template reads', () => {
   })
 })
 
-test('four changes are told an hour, so that alerts of failures are not lost, and the log has each once', async () => {
+test('at most four changes are reported in an hour, so that alerts of failures are not lost, and the log has each one once', async () => {
   const pass = useFakeTime()
   const { told, causes, warn, send } = createStage([mapping])
   const events = [...'abcdefgh'].map((letter) => `order.${letter}`)
@@ -174,11 +174,11 @@ test('four changes are told an hour, so that alerts of failures are not lost, an
   expect(new Set(causes).size).toBe(8)
 })
 
-describe('names from requests fill no memory', () => {
+describe('the limits on names from requests', () => {
   const letters = [...'abcdefghijklmnopqrstuvwxyz']
   const words = letters.flatMap((one) => letters.map((other) => one + other))
 
-  test('more than 200 events of a hook are not watched for new ones', () => {
+  test('new events of a hook are no longer reported beyond 200 events', () => {
     const { told, send } = createStage([mapping])
     for (const word of words.slice(0, 200)) send(payload, { times: 15, event: `order.${word}` })
     told.length = 0
@@ -186,7 +186,7 @@ describe('names from requests fill no memory', () => {
     expect(told).toEqual([])
   })
 
-  test('more than 5000 fields of events are not watched', () => {
+  test('fields of events are no longer reported beyond 5000 fields', () => {
     const fields = words.slice(0, 100).map((word) => `f_${word}`)
     const messageTemplate = fields.map((field) => `{{${field}}}`).join(' ')
     const { told, send } = createStage([{ ...mapping, messageTemplate }])
@@ -201,14 +201,14 @@ describe('names from requests fill no memory', () => {
 })
 
 describe('an event', () => {
-  test('that never came before is reported once, with its name', () => {
+  test('an event that never came before is reported once, with its name', () => {
     const { told, send } = createStage([mapping])
     for (const event of ['order.paid', 'order.sent']) send(payload, { times: 15, event })
     send(payload, { times: 3, event: 'order.lost' })
     expect(told).toEqual([expect.stringContaining('the hook "orders" got the event "order.lost" for the first time')])
   })
 
-  test('is not reported if a mapping names it, or if nearly every request has a new event', () => {
+  test('an event is not reported if a mapping names it, or if nearly every request has a new event', () => {
     const named = createStage([mapping, { ...mapping, id: 'lost', match: { path: 'orders', event: 'order.lost' } }])
     named.send(payload, { times: 30, event: 'order.paid' })
     named.send(payload, { event: 'order.lost' })

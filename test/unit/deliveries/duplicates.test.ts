@@ -38,7 +38,7 @@ describe('the key of a delivery', () => {
     expect(keyOf({}, { ...github, 'idempotency-key': 'k' })).toEqual({ key: 'key:k', isSenders: false })
   })
 
-  test('the id that a signature covers is preferred to every other key', () => {
+  test('the id that a signature covers takes precedence over every other key', () => {
     const event = { id: 'evt_1', type: 'invoice.paid' }
     const headers = { 'stripe-signature': 't=1,v1=00', 'idempotency-key': 'k' }
     const proved = { by: 'stripe', mapping: 'm' }
@@ -48,7 +48,7 @@ describe('the key of a delivery', () => {
     expect(keyOf(event, headers)).toEqual({ key: 'key:k', isSenders: false })
   })
 
-  test('the same id under two signed mappings of one path names two deliveries', () => {
+  test('the same id under two signed mappings of one path means two deliveries', () => {
     const update = { update_id: 100 }
     for (const id of [undefined, '100']) {
       const of = (mapping: string) => keyOf(update, {}, { by: 'telegram', mapping, ...(id && { id }) })?.key

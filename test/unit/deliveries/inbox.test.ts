@@ -56,7 +56,7 @@ function createStage(store = createMemoryStore({ clock: () => 5 }), fails: reado
 }
 
 describe('inbox of the gateway', () => {
-  test('the inbox stores the position together with the mails, and has none at first', async () => {
+  test('the inbox stores its position together with the mails, and has no position at first', async () => {
     const { inbox, store } = createStage()
     expect(await inbox.state()).toBeUndefined()
     await inbox.deliver([toPayload('a'), toPayload('b')], { historyId: '20', syncedAt: 5 })

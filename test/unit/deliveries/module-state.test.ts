@@ -25,7 +25,7 @@ function openStage() {
 
 const keys = (from: number, count: number) => Array.from({ length: count }, (_, index) => `k${from + index}`)
 
-test('a module that sets too many values loses those that it set first, with a warning, and no other module does', async () => {
+test('a module that sets too many values loses the oldest ones, with a warning, and no other module does', async () => {
   const { set, list, warnings } = openStage()
   await set(['kept'], '1', 'b.ts')
   for (let from = 0; from < stateLimits.keysOfModule; from += 250) await set(keys(from, 250))
@@ -40,7 +40,7 @@ test('a module that sets too many values loses those that it set first, with a w
   expect(await list('b.ts')).toEqual(['kept'])
 })
 
-test('a module whose values are too large together loses the oldest', async () => {
+test('a module whose values are too large in total loses the oldest ones', async () => {
   const { set, list } = openStage()
   const large = JSON.stringify('x'.repeat(stateLimits.valueBytes - 2))
   for (let from = 0; from < 500; from += 250) await set(keys(from, 250), large)
@@ -49,7 +49,7 @@ test('a module whose values are too large together loses the oldest', async () =
   expect(left.length).toBeGreaterThan(100)
 })
 
-test('changes are refused if a value has changed since the code read it, and not for a value that was only set', async () => {
+test('changes are refused if a value that the code read has changed since, but not if the code only set it', async () => {
   const { set, state } = openStage()
   const read = await state.read({ module: 'a.ts', key: 'k' })
   const change: StateChange = { module: 'a.ts', key: 'k', json: '2', forMs: 60_000, read }
@@ -60,7 +60,7 @@ test('changes are refused if a value has changed since the code read it, and not
   expect(await state.read({ module: 'a.ts', key: 'k' })).toMatchObject({ json: '1' })
 })
 
-test('work on one key takes turns in the order of the calls, also after a failure, and other keys do not wait', async () => {
+test('work on one key runs in the order of the calls, even after a failure, and other keys do not wait', async () => {
   const { state } = openStage()
   const order: string[] = []
   const name = (key: string) => ({ module: 'a.ts', key })

@@ -24,7 +24,7 @@ test.each([
   expect(toNetwork(client)).toBe(network)
 })
 
-test('one customer of a host has one network, and two customers have two, however their addresses are written', () => {
+test('a customer of a host has one network however its addresses are written, and two customers have two', () => {
   expect(new Set(['2001:db8:1:2:3:4:5:6', '2001:db8:1::9', '2001:db8:1:ffff::/64'].map(toNetwork)).size).toBe(1)
   expect(new Set(['2001:db8::1', '2001:db8:1::1', '2001:db9::1', '2001::1'].map(toNetwork)).size).toBe(4)
 })
@@ -40,7 +40,7 @@ test.each([
   expect(findSenderNetwork(client, { isForwarded: false })).toBe(network)
 })
 
-test('the networks of a hook are those of its admitted clients, and of no other hook', () => {
+test('the networks of a hook are those of its own accepted clients', () => {
   const known = createKnownNetworks()
   known.add('github', '2001:db8:1::1')
   expect(known.has('github', toNetwork('2001:db8:1:9::/64'))).toBe(true)

@@ -33,7 +33,7 @@ function openStage() {
 }
 
 describe('the key of an action', () => {
-  test('a key is taken until its time is over, and free again after it', async () => {
+  test('a key is taken until it expires, and free again afterwards', async () => {
     const { write, pass } = openStage()
     expect(await write('a')).toEqual({ written: 'a' })
     pass(hour - 1)
@@ -43,20 +43,20 @@ describe('the key of an action', () => {
     expect(await write('d')).toContain('a duplicate of c')
   })
 
-  test('a time of a fraction of a millisecond is rounded, so that the key is read again', async () => {
+  test('an expiry with a fraction of a millisecond is rounded, so that the key can be read again', async () => {
     const { write } = openStage()
     const forMs = parseDurationMs('1.0592581m') ?? 0
     await write('a', { ...once, forMs })
     expect(await write('b', { ...once, forMs })).toContain('a duplicate of a')
   })
 
-  test('the delivery that has a key may be stored again, because the result of its first commit can be unknown', async () => {
+  test('the delivery that has a key may be stored again, because the result of its first commit may be unknown', async () => {
     const { write } = openStage()
     await write('a')
     expect(await write('a')).toEqual({ written: 'a' })
   })
 
-  test('of several deliveries at the same moment, one gets the key', async () => {
+  test('of several deliveries at the same moment, only one gets the key', async () => {
     const { write } = openStage()
     const all = await Promise.all(['a', 'b', 'c', 'd'].map((id) => write(id)))
     expect(all.filter((each) => typeof each === 'object')).toHaveLength(1)

@@ -46,7 +46,7 @@ function openQuarantine(store?: { quarantine: () => Promise<void> }) {
   return { quarantine, keys, refuse, written, batches, lines }
 }
 
-test('a flood from one network leaves room in memory for a quieter sender, and a log line counts what is lost', async () => {
+test('a flood from one network leaves room in memory for a quieter sender, and a log line counts the lost requests', async () => {
   const { quarantine, refuse, written, batches, lines } = openQuarantine()
   for (let n = 0; n < 10_000; n += 1) refuse('198.51.100.7')
   const quiet = Array.from({ length: 50 }, (_, n) => refuse(`192.0.2.${n}`))
@@ -59,7 +59,7 @@ test('a flood from one network leaves room in memory for a quieter sender, and a
   expect(lines).toEqual([{ requests: expect.any(Number) }])
 })
 
-test('a flood of many networks and large bodies stays within the memory', async () => {
+test('a flood from many networks with large bodies stays within the memory limit', async () => {
   const { quarantine, refuse, written } = openQuarantine()
   const body = 'x'.repeat(200_000)
   for (let n = 0; n < 2_000; n += 1) refuse(`10.${n >> 8}.${n & 255}.1`, { body })
@@ -69,7 +69,7 @@ test('a flood of many networks and large bodies stays within the memory', async 
   expect(bytes).toBeGreaterThan(30 * 1_024 * 1_024)
 })
 
-test('a request of a network from which the hook let somebody in is marked as known, and no other is', async () => {
+test('a request is marked as known only if the hook accepted a request from its network', async () => {
   const { quarantine, refuse, written } = openQuarantine()
   quarantine.noteAdmitted(hook, 'github', '192.0.2.1')
   quarantine.noteAdmitted(hook, 'github', '2001:db8:1:2::/64')
@@ -81,7 +81,7 @@ test('a request of a network from which the hook let somebody in is marked as kn
   expect(written.map(({ isKnown }) => isKnown)).toEqual([true, false, true, false])
 })
 
-test('only what the operator can correct is kept, and cookies are not', async () => {
+test('only requests that the operator can correct are kept, without cookies', async () => {
   const { quarantine, keys, refuse, written } = openQuarantine()
   const codes = ['unauthorized', 'rate-limited', 'payload-invalid', 'proof-unavailable'] as const
   const others = ['idempotency-key-invalid', 'encoding-unsupported', 'transform-failed', 'store-unavailable'] as const
@@ -123,7 +123,7 @@ test('while the store cannot be written, refused requests are lost, a log line s
   await quarantine.stop()
 })
 
-test('a request counts as kept at every moment from its refusal until it is in the store', async () => {
+test('a request counts as kept from its refusal until it is in the store, without a gap', async () => {
   let finish: (() => void) | undefined
   const { quarantine, refuse } = openQuarantine({
     quarantine: () => new Promise((done) => (finish = done)),

@@ -116,7 +116,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await stored()).toBe(5)
   })
 
-  test('the end of a limit is awaited by the clock of the sender, and no request comes before it', async () => {
+  test('a rate limit is waited out by the clock of the sender, and no request is sent before its end', async () => {
     const { recovery, github, clock, waits, stored } = await startOnGitHub()
     for (let index = 0; index < 6; index += 1) github.tries()
     clock.advance(5 * minute)
@@ -147,7 +147,7 @@ describe('a pass over the deliveries of a sender', () => {
     expect(await first.stored()).toBe(30)
   })
 
-  test('a webhook that GitLab has disabled is reported once, and turned on only if the section allows it', async () => {
+  test('a webhook that GitLab disabled is reported once, and turned on only if the configuration allows it', async () => {
     for (const turnOn of [false, true]) {
       let now = () => 0
       const gitlab = await startGitLab({ clock: () => now() })
@@ -250,7 +250,7 @@ describe.each(kinds)('%s', (_, open) => {
     ['agree', 0],
     ['differ: the sender is two hours ahead', 2 * 60 * minute],
     ['differ: the sender is two hours behind', -2 * 60 * minute],
-  ])('every delivery is recovered once, through a limit of requests, if the clocks %s', async (_name, aheadMs) => {
+  ])('every delivery is recovered once, despite a rate limit, if the clocks %s', async (_name, aheadMs) => {
     let now = () => 0
     const { fake, recover, fails } = await open(() => now() + aheadMs)
     const { clock, recovery, stored } = createStage(recover)
@@ -302,7 +302,7 @@ describe('the subscriptions of Shopify', () => {
     }
   })
 
-  test('an answer that is throttled is a problem of this pass, and reports no subscription as removed', async () => {
+  test('a throttled answer is a problem of this pass, and reports no subscription as removed', async () => {
     const { recovery, shopify, off } = await startOnShopify(true)
     shopify.throttle()
     expect(await recovery.run({})).toMatchObject([{ problem: 'Shopify answers THROTTLED. It is asked again.' }])
@@ -311,7 +311,7 @@ describe('the subscriptions of Shopify', () => {
   })
 })
 
-test('an outbox whose pages never end is a problem, so that the other senders are asked', async () => {
+test('an outbox with endless pages is a problem, and does not prevent the pass over the other senders', async () => {
   let asked = 0
   const attempt = { id: 'a', headers: {}, place: 5, isDelivered: false, ref: 'a' }
   async function* pages() {
@@ -322,7 +322,7 @@ test('an outbox whose pages never end is a problem, so that the other senders ar
   expect(asked).toBeLessThan(200)
 })
 
-test('a webhook that cannot be turned on is logged, and its deliveries are recovered all the same', async () => {
+test('a failure to turn on a webhook is logged, and its deliveries are still recovered', async () => {
   let now = () => 0
   const github = await startGitHub({ clock: () => now() })
   const { clock, recovery, lines, stored } = createStage({ ...toGitHub(github.url), turnOn: true })

@@ -24,7 +24,7 @@ function createStage() {
 }
 
 describe('repetitions of deliveries', () => {
-  test('the repetitions of a second are one write, with one entry for each delivery', async () => {
+  test('all repetitions of a second are one write, with one entry for each delivery', async () => {
     const { written, repeat } = createStage()
     repeat('a')
     repeat('b')
@@ -65,7 +65,7 @@ describe('repetitions of deliveries', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  test('repetitions over the limit of an unavailable store are counted and logged, but not written', async () => {
+  test('repetitions beyond the limit of an unavailable store are counted and logged, but not written', async () => {
     const { written, store, repeats, repeat } = createStage()
     store.isAway = true
     for (let at = 0; at < 12_000; at += 1) repeat(`d-${at}`)

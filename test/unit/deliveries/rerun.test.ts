@@ -83,7 +83,7 @@ describe('waiting deliveries', () => {
     expect([await stateOf('a'), await stateOf('b')]).toEqual(['accepted', 'accepted'])
   })
 
-  test('an outcome that cannot be stored is tried again, and the next deliveries run after it', async () => {
+  test('an outcome that cannot be stored is tried again, and later deliveries wait for it', async () => {
     let failures = 2
     const { rerunner, stateOf } = await stage(['a', 'b'], (store) => ({
       settle: (id, settlement) =>
@@ -94,7 +94,7 @@ describe('waiting deliveries', () => {
     expect(await stateOf('a')).toBe('accepted')
   })
 
-  test('waiting deliveries are read one at a time, so that requests run in between', async () => {
+  test('waiting deliveries are read one at a time, so that new requests run in between', async () => {
     const events: string[] = []
     const { rerunner } = await stage(['a', 'b'], (store) => ({
       open(query) {
@@ -157,7 +157,7 @@ describe('waiting deliveries', () => {
     expect((await waiting.delivery('a'))?.problem, 'the first moment stays').toEqual(record?.problem)
   })
 
-  test('an undecided delivery is skipped if all conditions are false, and stays parked if its hook is missing', async () => {
+  test('an undecided delivery is skipped if no conditions match, and stays parked if its hook is missing', async () => {
     const skipped = await stage(['a'], undefined, { mappings: unmet })
     await skipped.rerunner.resumePending()
     expect(await skipped.stateOf('a')).toBe('skipped')

@@ -21,7 +21,7 @@ async function openKnown(sender: Sender = github, options: Parameters<typeof cre
 }
 
 describe('a sender that was accepted before', () => {
-  test('its refusals are reported once within five minutes, with their number, the first reason and the next command', async () => {
+  test('refusals of a known sender are reported once within five minutes, with their number, the first reason and the next command', async () => {
     const stage = await openKnown()
     for (let count = 0; count < 30; count += 1) {
       stage.refuse(github, { trace, code: count > 20 ? 'rate-limited' : 'unauthorized' })
@@ -36,7 +36,7 @@ describe('a sender that was accepted before', () => {
     )
   })
 
-  test('the end of its refusals is reported when it is accepted again and nothing more is refused', async () => {
+  test('the end of the refusals is reported once the sender is accepted again and nothing more is refused', async () => {
     const stage = await openKnown()
     for (let count = 0; count < 20; count += 1) {
       stage.refuse(github, { trace })
@@ -66,14 +66,14 @@ describe('a sender that was accepted before', () => {
     ])
   })
 
-  test('its refusals are reported from another network too, if they have the id of its webhook', async () => {
+  test('refusals from another network are reported if they have the id of the sender’s webhook', async () => {
     const stage = await openKnown()
     stage.refuse({ ...github, client: '9.9.9.9' }, { trace })
     await stage.pass(minute)
     expect(stage.told).toHaveLength(1)
   })
 
-  test('its refusals are reported although the hook has gone', async () => {
+  test('refusals are reported even if the hook was removed', async () => {
     const stage = await openKnown()
     stage.edit([])
     stage.refuse(github, { code: 'hook-unknown' })
@@ -89,14 +89,14 @@ describe('a sender that was accepted before', () => {
     expect(stage.told).toEqual([])
   })
 
-  test('a refusal that has the hook token is reported from every network', async () => {
+  test('a refusal with the hook token is reported from any network', async () => {
     const stage = await openKnown()
     stage.refuse({ ...stranger, client: '9.9.9.9' }, { code: 'body-too-large', hasHookToken: true })
     await stage.pass(minute)
     expect(stage.told).toHaveLength(1)
   })
 
-  test('its refusals through a local proxy are reported when three came and none was accepted', async () => {
+  test('refusals through a local proxy are reported when there are three and no request was accepted', async () => {
     const stage = await openKnown(local)
     stage.refuse(local, { trace })
     stage.refuse(local, { trace })
@@ -124,7 +124,7 @@ describe('a sender that was accepted before', () => {
     expect(stage.told).toHaveLength(1)
   })
 
-  test('its refusals are reported once by two gateways, of which one judges, and not again after a restart', async () => {
+  test('refusals at two gateways are reported once, by the one that judges, and not again after a restart', async () => {
     const stage = await openKnown()
     const other = createSenderStage({ store: stage.store, isHeld: () => false })
     await other.look()
@@ -140,22 +140,22 @@ describe('a sender that was accepted before', () => {
   })
 })
 
-describe('a stranger', () => {
-  test('a stranger who copies all that is public causes no message', async () => {
+describe('an unknown client', () => {
+  test('an unknown client that copies all public facts of a sender causes no message', async () => {
     const stage = await openKnown()
     for (let count = 0; count < 100; count += 1) stage.refuse({ ...stranger, client: `185.7.${count}.7` }, { trace })
     await stage.pass(hour)
     expect(stage.told).toEqual([])
   })
 
-  test('a stranger causes no message at a hook whose senders were never accepted', async () => {
+  test('an unknown client causes no message at a hook that never accepted a sender', async () => {
     const stage = createSenderStage()
     for (let count = 0; count < 100; count += 1) stage.refuse(github, { trace })
     await stage.pass(hour)
     expect(stage.told).toEqual([])
   })
 
-  test('a stranger in the network of a sender, with another program, causes no message', async () => {
+  test('an unknown client in the network of a sender, with another program, causes no message', async () => {
     const stage = await openKnown()
     stage.refuse({ ...github, headers: { 'user-agent': 'curl/8' } }, { trace })
     await stage.pass(hour)
@@ -178,7 +178,7 @@ describe('a silent sender', () => {
     return stage
   }
 
-  test('its silence is reported beyond ten times its usual gap, and so is the end of the silence', async () => {
+  test('a silence longer than ten times the usual gap is reported, and so is its end', async () => {
     const stage = await openSteady(3)
     await stage.pass(40 * minute)
     expect(stage.told).toEqual([])
@@ -194,13 +194,13 @@ describe('a silent sender', () => {
     expect(stage.texts().slice(1)).toEqual([expect.stringContaining('sends again. It was silent from')])
   })
 
-  test('its silence is not reported before three days of history', async () => {
+  test('a silence is not reported before there are three days of history', async () => {
     const stage = await openSteady(2)
     await stage.pass(day)
     expect(stage.told).toEqual([])
   })
 
-  test('its silence is not reported for a time in which the gateway did not listen', async () => {
+  test('a silence is not reported for a time in which the gateway did not listen', async () => {
     const stage = await openSteady(3)
     stage.setTime(stage.clock() + 9 * hour)
     await stage.pass(30 * minute)
@@ -209,7 +209,7 @@ describe('a silent sender', () => {
     expect(stage.told).toHaveLength(1)
   })
 
-  test('its silence is not reported when its hook has gone, nor while its refusals are', async () => {
+  test('a silence is not reported if the hook was removed, or while refusals of the sender are reported', async () => {
     const gone = await openSteady(3)
     gone.edit([])
     await gone.pass(2 * hour)
@@ -227,7 +227,7 @@ describe('expectEvery', () => {
   const mappings = [{ id: 'backup', match: { path: 'backup' }, messageTemplate: 'x', expectEvery: '1h' }]
   const backup: Sender = { hook: 'backup', client: '10.0.0.7', headers: { 'user-agent': 'curl/8' } }
 
-  test('a mapping that accepts nothing for longer than expectEvery is reported, and so is its next request', async () => {
+  test('a mapping that accepts nothing for longer than expectEvery is reported, and so is the next request', async () => {
     const stage = createSenderStage({ mappings })
     for (let count = 0; count < 5; count += 1) {
       stage.accept(backup, 'backup')

@@ -52,7 +52,7 @@ describe.each(engines)('shapes in %s', (_, openStore) => {
   })
 })
 
-test('three hundred events leave two hundred shapes', async () => {
+test('three hundred events leave at most two hundred shapes', async () => {
   const store = createMemoryStore({ clock: Date.now })
   const learner = createLearner(store)
   for (let at = 0; at < 300; at += 1) {
@@ -65,7 +65,7 @@ test('three hundred events leave two hundred shapes', async () => {
   expect(await readShapes(store, 'order')).toEqual([])
 })
 
-test('an event beyond the limit makes no write earlier', async () => {
+test('an event beyond the limit does not cause an earlier write', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const store = createMemoryStore({ clock: Date.now })
@@ -88,7 +88,7 @@ test('an event beyond the limit makes no write earlier', async () => {
   expect(write).toHaveBeenCalledTimes(1)
 })
 
-test('under load only some requests are learnt from, and the answer waits for none', async () => {
+test('under load only some requests are learnt from, and no answer waits for it', async () => {
   const store = createMemoryStore({ clock: Date.now })
   const learner = createLearner(store)
   for (let count = 0; count < 1_000; count += 1) learner.note(toDelivery({ id: randomUUID() }), hook)
@@ -98,7 +98,7 @@ test('under load only some requests are learnt from, and the answer waits for no
   expect(shape && readRequests(shape).count).toBeGreaterThan(0)
 })
 
-test('nothing that was learnt is lost while the store fails', async () => {
+test('learnt shapes are not lost while the store fails', async () => {
   const store = createMemoryStore({ clock: Date.now })
   let fails = true
   const appendAll: Store['appendAll'] = async (...given) => {

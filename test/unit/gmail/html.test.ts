@@ -4,7 +4,7 @@ import { removeInvisible, toVisibleText } from '../../../src/gmail/html.ts'
 const seen = (html: string) => toVisibleText(html).text
 
 describe('the text of an HTML mail', () => {
-  test('the text of a mail has paragraphs, lists and link targets, and no styles and scripts', () => {
+  test('the text of a mail has paragraphs, lists and link targets, but no styles or scripts', () => {
     const html = `<html><head><title>T</title><style>p { color: red }</style></head><body><h1>Hello</h1><p>See
       <a href="https://example.com/a">the page</a>.</p><ul><li>one</li><li>two</li></ul><script>steal()</script></body></html>`
     expect(seen(html)).toBe('Hello\n\nSee the page [https://example.com/a].\n\n * one\n * two')
@@ -164,7 +164,7 @@ describe('the text of an HTML mail', () => {
     expect(seen(`before ${html} after`)).toMatch(/before\s+X\s+after/)
   })
 
-  test('the halves of a word with hidden text in it are joined, and the space between two words is kept', () => {
+  test('the halves of a word around hidden text are joined, and the space between two words is kept', () => {
     expect(seen('pay<b style="font-size:0">X</b>pal')).toBe('paypal')
     const cell = '<td style="font-size:0"><i style="font-size:9px">two</i> <i style="font-size:9px">words</i></td>'
     expect(seen(cell)).toBe('two words')
@@ -207,7 +207,7 @@ describe('the text of an HTML mail', () => {
     ['declarations for all elements', `<style>*{${'a:b;'.repeat(20_000)}}</style>${'<b>a</b>'.repeat(10_000)}`],
     ['brackets in a selector', `<style>${'['.repeat(190_000)}{}</style>a`],
     ['letters in a background', `<p style="background:${'a'.repeat(190_000)}">a</p>`],
-  ])('a mail of nothing but %s is read in a bounded time', (_, html) => {
+  ])('a mail that consists only of %s is read in a bounded time', (_, html) => {
     expect(toVisibleText(html).isCut).toBe(false)
   })
 

@@ -25,7 +25,7 @@ const keys = () => gateway.received.map(({ headers }) => headers['idempotency-ke
 
 describe('mails over HTTP', () => {
   test.each([400, 413, 422])(
-    'a mail that is refused with %i delays no other mail, and the position stays',
+    'a mail that is refused with %i delays no other mail, and the position does not move',
     async (status) => {
       gateway.plays({ status })
       await expect(createSink().deliver(['a', 'b'].map(toPayload), place)).rejects.toThrow(String(status))

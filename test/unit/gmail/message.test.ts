@@ -44,7 +44,7 @@ describe('a mail', () => {
     })
   })
 
-  test('the body of a mail is what a client shows: of alternatives the HTML part, or the text part if there is no other', () => {
+  test('the body of a mail is what a client shows: the HTML alternative, or the text part if there is no HTML', () => {
     const html = toPart('text/html', '<p>from <b>HTML</b></p>')
     const plain = toPart('text/plain', ' obey me ')
     const alternative = (...parts: MailPart[]) => toBody({ mimeType: 'multipart/alternative', parts })
@@ -60,7 +60,7 @@ describe('a mail', () => {
     expect(toBody(toPart('text/plain', 'the mail itself'))).toBe('the mail itself')
   })
 
-  test('the body of a mail has all texts that a client shows one after the other', () => {
+  test('the body of a mail has all text parts that a client shows in sequence', () => {
     const parts = [toPart('text/plain', 'one'), toPart('text/html', '<p>two</p>'), toPart('text/plain', 'three')]
     expect(toBody({ mimeType: 'multipart/mixed', parts })).toBe('one\n\ntwo\n\nthree')
   })
@@ -86,7 +86,7 @@ describe('a mail', () => {
     expect(toBody(toPart('text/plain', bytes, contentType(type)))).toBe(text)
   })
 
-  test('a body is cut at maxBytes, never inside a character, and the mail says so', () => {
+  test('a body is cut at maxBytes, never inside a character, and is marked as truncated', () => {
     const mail = toMail(toMessage(toPart('text/plain', 'añ😀z')), { ...options, maxBytes: 6 })
     expect(mail).toMatchObject({ body: 'añ', bodyTruncated: true })
     expect(toMail(toMessage(toPart('text/plain', 'añ😀z')), { ...options, maxBytes: 8 })).toMatchObject({
@@ -106,7 +106,7 @@ describe('a mail', () => {
     expect(toMail(toMessage(toPart('text/plain', 'text')), { ...options, includeBody: false }).body).toBe('')
   })
 
-  test('a mail whose text Gmail stores separately says that it is cut', () => {
+  test('a mail whose text Gmail stores separately is marked as truncated', () => {
     const mail = toMail(
       toMessage({ mimeType: 'text/plain', filename: '', body: { attachmentId: 'x', size: 9 } }),
       options,
@@ -127,7 +127,7 @@ describe('a mail', () => {
     expect(toBody(toPart('text/html', html))).toMatch(/item|ten thousand/)
   })
 
-  test('a mail whose body cannot be read has its headers and its snippet, and says that it is cut', () => {
+  test('a mail whose body cannot be read has its headers and its snippet, and is marked as truncated', () => {
     const broken: MailPart = {
       mimeType: 'text/plain',
       get body(): never {
@@ -146,7 +146,7 @@ describe('a mail', () => {
     expect(toMail(toMessage({}, { internalDate: 1e300 }), options).date).toBe('1970-01-01T00:00:00.000Z')
   })
 
-  test('other work runs between the reading of two mails', async () => {
+  test('other work runs between two mails', async () => {
     const order: string[] = []
     const toNoted = (id: string): GmailMessage => ({
       ...toMessage({}),

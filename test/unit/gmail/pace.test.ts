@@ -33,7 +33,7 @@ describe('a fetch', () => {
 })
 
 describe('a sync', () => {
-  test('a sync that is requested during another one runs once more, for any number of requests', async () => {
+  test('a sync that is requested during another one runs once more, however many requests there are', async () => {
     const { runs, work } = createWork()
     const sync = coalesce(work)
     const first = sync()

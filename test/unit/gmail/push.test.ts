@@ -85,7 +85,7 @@ describe('a push', () => {
     expect([wakes, warnings]).toEqual([0, []])
   })
 
-  test('a push after twenty without a token is 429 for a minute, while a valid one still passes', async () => {
+  test('after twenty pushes without a token, further ones get 429 for a minute, while a valid push still passes', async () => {
     for (let count = 0; count < 20; count += 1) expect(await push(undefined)).toBe(401)
     expect(await push(undefined)).toBe(429)
     expect(await push(google.signPush({ aud: audience }))).toBe(204)

@@ -9,7 +9,7 @@ beforeEach(async () => void (google = await startGoogle()))
 afterEach(() => assert.deepEqual(google.faults, []))
 
 describe('a sync of a mailbox', () => {
-  test('a first sync takes no mail that is there already, and later syncs take every new mail', async () => {
+  test('a first sync takes no existing mail, and later syncs take every new mail', async () => {
     const stage = createStage(google)
     google.mailbox.receive({ id: 'old' })
     expect(await stage.sync()).toEqual({ mails: 0, gap: false })
@@ -43,7 +43,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['yes'])
   })
 
-  test('a sync takes mails with one of several labels, and leaves out mails with none', async () => {
+  test('a sync takes mails with one of several labels, and leaves out mails with none of them', async () => {
     const stage = createStage(google, { labels: ['Label_1', 'Label_2'] })
     await stage.sync()
     google.mailbox.receive({ id: 'no' }, { id: 'one', labels: ['Label_2'] })
@@ -68,7 +68,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids()).toEqual(['there'])
   })
 
-  test('a sync fetches the text that Gmail stores apart from its mail, and only the part that a client shows', async () => {
+  test('a sync fetches text that Gmail stores apart from its mail, but only the part that a client shows', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'a', text: 'plain', html: '<p>Large report</p>', storedApart: true }, { id: 'b' })
@@ -79,7 +79,7 @@ describe('a sync of a mailbox', () => {
     ])
   })
 
-  test('a sync does not fetch a text that is stored apart and larger than 4 MB, and the mail says that it is cut', async () => {
+  test('a sync does not fetch separate text over 4 MB, and the mail is marked as truncated', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'a', html: '<p>Report</p>', storedApart: 4_194_305 })
@@ -103,7 +103,7 @@ describe('a sync of a mailbox', () => {
     },
   )
 
-  test('a sync takes a mail that is nested too deeply without its body, and the mails after it', async () => {
+  test('a sync takes a mail that is nested too deeply without its body, and also the mails after it', async () => {
     const stage = createStage(google)
     await stage.sync()
     const inner = { mimeType: 'text/plain', body: { data: 'aGk' } }
@@ -114,7 +114,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.sink.delivered[0]).toMatchObject({ messages: [{ subject: 'Deep', body: '' }] })
   })
 
-  test('a sync takes a mail whose HTML cannot be converted, and the mails around it', async () => {
+  test('a sync takes a mail whose HTML cannot be converted, and also the mails around it', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive(
@@ -156,7 +156,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.sink.kept?.historyId).not.toBe(kept?.historyId)
   })
 
-  test('a sync finds the new mails by search if the history has expired, each of them once', async () => {
+  test('a sync finds new mails by search if the history has expired, each of them once', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'a' })
@@ -174,7 +174,7 @@ describe('a sync of a mailbox', () => {
     [403, { error: { code: 403, errors: [{ reason: 'userRateLimitExceeded' }] } }],
     [403, { error: { code: 403, errors: [{ reason: 'rateLimitExceeded' }] } }],
     [503, {}],
-  ])('a sync that Gmail answers with %i slows down and loses nothing', async (status, body) => {
+  ])('a sync to which Gmail answers %i slows down and loses nothing', async (status, body) => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.receive({ id: 'a' })
@@ -243,7 +243,7 @@ describe('a sync of a mailbox', () => {
     expect(stage.ids().toSorted()).toEqual(ids.toSorted())
   })
 
-  test('a sync delivers the mails after one that the gateway refuses, and keeps its position', async () => {
+  test('a sync delivers the mails after one that the gateway refuses, but keeps its position', async () => {
     const stage = createStage(google)
     await stage.sync()
     const { deliver } = stage.sink

@@ -122,7 +122,7 @@ describe('a watched mailbox, by pull', () => {
     expect(events.ids()).toEqual(['a', 'b', 'c'])
   })
 
-  test('a notification that is late or repeated only starts a sync', async () => {
+  test('a late or repeated notification only starts a sync', async () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
@@ -156,7 +156,7 @@ describe('a watched mailbox, by pull', () => {
     expect(waitingAtDelivery).toBe(1)
   })
 
-  test('a watched mailbox is synced every quarter of an hour, in case a notification was lost', async () => {
+  test('a watched mailbox is synced every quarter of an hour, in case a notification is lost', async () => {
     toSubscription()
     const events = createEvents()
     start(events, { mode: 'pull', project })
@@ -211,7 +211,7 @@ describe('a watched mailbox, by poll', () => {
     expect(status()).toMatchObject({ state: 'watching', problems: [] })
   })
 
-  test('the status file has a problem before the log names it', async () => {
+  test('a problem is in the status file before the log names it', async () => {
     google.refreshTokens.clear()
     const status = await new Promise<unknown>((resolve) => {
       const error = () => resolve(existsSync(toStatusFile(dir)) && JSON.parse(readFileSync(toStatusFile(dir), 'utf8')))
@@ -233,7 +233,7 @@ describe('a watched mailbox, by poll', () => {
 })
 
 describe('the watch', () => {
-  test('a watch that fails is logged and tried again after a minute, and is not logged when it succeeds', async () => {
+  test('a failed watch is logged and tried again after a minute, and its success is not logged', async () => {
     toSubscription()
     google.fail('/watch', { status: 403, body: { error: { status: 'PERMISSION_DENIED' } } })
     const events = createEvents()

@@ -12,7 +12,7 @@ describe('the right send:<hook>', () => {
     ['a*b*c', 'abc'],
     ['a*b*c', 'a-b-b-c'],
     ['*-end', 'the-end'],
-  ])('send:%s fits the hook "%s"', (pattern, name) => {
+  ])('send:%s allows the hook "%s"', (pattern, name) => {
     expect(maySend([`send:${pattern}`], name)).toBe(true)
   })
 
@@ -24,11 +24,11 @@ describe('the right send:<hook>', () => {
     ['a*b*c', 'a-c-b'],
     ['a.c', 'abc'],
     ['a**b', 'a'],
-  ])('send:%s does not fit the hook "%s"', (pattern, name) => {
+  ])('send:%s does not allow the hook "%s"', (pattern, name) => {
     expect(maySend([`send:${pattern}`], name)).toBe(false)
   })
 
-  test('other rights send to no hook', () => {
+  test('other rights allow no hook', () => {
     expect(maySend(['runs', 'admin', 'operate', 'read'], 'admin')).toBe(false)
   })
 
@@ -38,7 +38,7 @@ describe('the right send:<hook>', () => {
   })
 })
 
-test('a set of a thousand tokens finds each of them and no other text', () => {
+test('a set of a thousand tokens finds each of its tokens and nothing else', () => {
   const all = Array.from({ length: 1_000 }, (_, index) => `token-${index}-0123456789`)
   const scoped = Object.fromEntries(all.map((token, index) => [`t${index}`, { token, may: ['runs'] }]))
   const set = createTokenSet(listConfigTokens(['the-hook-token-0123456789'], scoped))

@@ -101,7 +101,7 @@ describe('reading a body', () => {
     expect((await next()).body?.bytes).toHaveLength(0)
   })
 
-  test('the buffer of a body has nothing else of the request', async () => {
+  test('the buffer of a body contains nothing else from the request', async () => {
     const { port, next } = await serve()
     // head and body in one segment share one buffer inside Node
     openConnection(port, `${head('authorization: Bearer canary', 'content-length: 2')}{}`)
@@ -204,7 +204,7 @@ describe('encodings of a body', () => {
     },
   )
 
-  test('a body in identity is not inflated', async () => {
+  test('a body with the encoding identity is not inflated', async () => {
     const { body } = await post('{}', 'identity')
     expect(body?.bytes).toBe(body?.raw)
   })
@@ -264,7 +264,7 @@ describe('the time limit of a body', () => {
 })
 
 describe('senders that disconnect', () => {
-  test('a connection that is reset within the body is body-incomplete', async () => {
+  test('a connection that is reset during the body is body-incomplete', async () => {
     const { port, next } = await serve()
     const socket = openConnection(port, `${head('content-length: 100')}abc`)
     socket.once('connect', () => socket.resetAndDestroy())

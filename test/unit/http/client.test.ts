@@ -49,7 +49,7 @@ describe('X-Forwarded-For', () => {
     expect(client('127.0.0.1', '10.0.0.1, 1.2.3.4, 10.0.0.7', trusted)).toBe('1.2.3.4')
   })
 
-  test('the first hop is the client if all hops are trusted', () => {
+  test('the first entry is the client if all hops are trusted', () => {
     expect(client('127.0.0.1', '10.0.0.1, 10.0.0.2', trusted)).toBe('10.0.0.1')
   })
 
@@ -64,7 +64,7 @@ describe('X-Forwarded-For', () => {
     '::g',
     '1.2.3.4; drop',
     '[::1',
-  ])('the entry %j, which is not an address, ends the walk at the hop that sent it', (garbage) => {
+  ])('the entry %j, which is not an address, makes the hop that sent it the client', (garbage) => {
     expect(client('127.0.0.1', garbage, trusted)).toBe('127.0.0.1')
     expect(client('127.0.0.1', `6.6.6.6, ${garbage}, 10.0.0.7`, trusted)).toBe('10.0.0.7')
   })

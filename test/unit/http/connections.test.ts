@@ -59,7 +59,7 @@ const remote: Peer = { client: '203.0.113.7', isLoopback: false }
 const another: Peer = { client: '203.0.113.8', isLoopback: false }
 
 describe('the number of connections of a client', () => {
-  test('a client over its limit is cut off, others are not, and a closed connection makes room for a new one', async () => {
+  test('a client over its limit is cut off while others are not, and a closed connection makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
     const { openConnection, ask, responses, told } = await serve(...many, another, remote, remote)
     const held: Awaited<ReturnType<typeof openConnection>>[] = []
@@ -88,7 +88,7 @@ describe('the number of connections of a client', () => {
     expect(await count()).toBe(perClient + 1)
   })
 
-  test('no client and no process of this machine can use up all connections', () => {
+  test('no client and no local process can use up all connections', () => {
     expect(perClient * 16).toBeLessThanOrEqual(all)
     expect(loopback * 2).toBeLessThanOrEqual(all)
     expect(loopback).toBeGreaterThanOrEqual(1_000)

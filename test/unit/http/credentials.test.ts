@@ -43,7 +43,7 @@ describe('the token of a request', () => {
     expect(readToken(headers)).toEqual({ kind: 'ambiguous' })
   })
 
-  test('a token with characters outside ASCII is read as UTF-8', () => {
+  test('a token with characters outside of ASCII is read as UTF-8', () => {
     const onTheWire = Buffer.from('Bearer schlüssel').toString('latin1')
     expect(readToken(['Authorization', onTheWire])).toEqual({ kind: 'token', token: 'schlüssel' })
   })
@@ -52,7 +52,7 @@ describe('the token of a request', () => {
 describe('the check of a secret', () => {
   const isToken = createSecretSet(['hook-secret'])
 
-  test('the secret itself passes the check', () => {
+  test('the secret passes the check', () => {
     expect(isToken('hook-secret')).toBe(true)
   })
 
@@ -67,7 +67,7 @@ describe('the check of a secret', () => {
 const dropped = (rawHeaders: readonly string[]) => dropCredentials(toHeaders(rawHeaders), new Set(['x-own-secret']))
 
 describe('headers of a delivery', () => {
-  test('a sender’s secret keeps its name and loses its value', () => {
+  test('a header with a sender’s secret keeps its name and loses its value', () => {
     expect(dropped(['X-Gitlab-Token', 'canary', 'X-Own-Secret', 'canary', 'x-a', '1'])).toEqual({
       'x-gitlab-token': '[secret]',
       'x-own-secret': '[secret]',
@@ -88,7 +88,7 @@ describe('headers of a delivery', () => {
     expect(dropped([name, 'canary'])).toEqual({ [name.toLowerCase()]: '[secret]' })
   })
 
-  test('an id that is called an idempotency token keeps its value, as does a header that only begins like a secret', () => {
+  test('an idempotency token keeps its value, and so does a header whose name only begins like that of a secret', () => {
     const headers = { 'i-twilio-idempotency-token': 'id-1', 'x-token-type': 'bot' }
     expect(dropped(Object.entries(headers).flat())).toEqual(headers)
   })

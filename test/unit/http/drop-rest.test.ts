@@ -40,7 +40,7 @@ const refuse: RequestListener = (req, res) => {
 
 const head = (length: number) => `POST / HTTP/1.1\r\nhost: hooks.test\r\ncontent-length: ${length}\r\n\r\n`
 
-test('a refused sender reads the whole answer, even if it sent more than the gateway read', async () => {
+test('a refused sender can read the whole answer, even if it sent more than the gateway read', async () => {
   const { port } = await serve(refuse)
   const { socket, seen, closed } = openConnection(port, head(2_000_000) + 'a'.repeat(40_000))
   await once(socket, 'end')
@@ -51,7 +51,7 @@ test('a refused sender reads the whole answer, even if it sent more than the gat
   expect(seen.error).toBeUndefined()
 })
 
-test('a sender that goes on sending is cut off after 64 kB', async () => {
+test('a sender that continues to send is cut off after 64 kB', async () => {
   const { port, sockets } = await serve(refuse)
   const { socket, closed } = openConnection(port, head(1_000_000_000))
   const more = Buffer.alloc(64 * 1024)

@@ -72,7 +72,7 @@ test('a client with fewer than twenty failures in each minute is never locked ou
   expect(throttle.lockedFor('a')).toBeUndefined()
 })
 
-test('a flood of clients with one failure each does not exceed the limit and does not end a lock', () => {
+test('a flood of clients with one failure each stays within the limit and ends no lock', () => {
   const { throttle } = start({ maxClients: 100 })
   fail(throttle, 'locked', 20)
   for (let index = 0; index < 10_000; index++) throttle.fail(`flood-${index}`)

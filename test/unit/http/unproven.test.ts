@@ -16,7 +16,7 @@ function codeOf(run: () => unknown): string | undefined {
 }
 
 describe('memory for the bodies of unproven requests', () => {
-  test('each client has a share, which is free again when its requests end', () => {
+  test('each client has its own share, which is free again when its requests end', () => {
     const bodies = createUnprovenBodies()
     const [first, second, other] = [bodies.open(), bodies.open(), bodies.open()]
     first.take('a', perClient - 1, small)
@@ -39,7 +39,7 @@ describe('memory for the bodies of unproven requests', () => {
     expect(codeOf(() => bodies.open().take('one more', 1, small))).toBeUndefined()
   })
 
-  test('a share has room for one body of the largest size, compressed and inflated', () => {
+  test('a share has room for one body of the maximum size, both compressed and inflated', () => {
     const large = 100 * 1024 * 1024
     const hold = createUnprovenBodies().open()
     hold.take('a', large, large)
@@ -47,7 +47,7 @@ describe('memory for the bodies of unproven requests', () => {
     expect(codeOf(() => hold.take('a', 1, large))).toBe('overloaded 5')
   })
 
-  test('memory that was not needed is given back, and a second release changes nothing', () => {
+  test('unused memory is given back, and a second release changes nothing', () => {
     const bodies = createUnprovenBodies()
     const hold = bodies.open()
     hold.take('a', perClient, small)

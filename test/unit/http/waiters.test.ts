@@ -32,7 +32,7 @@ test.each([
   expect(readPreferredWait(prefer)).toBe(seconds)
 })
 
-test('a header that is made to be slow to read takes no exponential time', () => {
+test('a hostile header takes no exponential time', () => {
   const began = performance.now()
   for (const text of ['"\\', '"', 'a', ' ', 'wait '])
     readPreferredWait(text.repeat(Math.floor(1_000 / text.length)).slice(0, 1_000))
@@ -72,7 +72,7 @@ test('all waiting requests share one store read at a time, with each id once, an
   expect(progress.mock.calls.length).toBe(calls + 1)
 })
 
-test('a waiting place is free again when the wait ends or its client disconnects, and a client that has already gone takes none', () => {
+test('a place is free again when its wait ends or its client disconnects, and a client that has already gone takes none', () => {
   const { waiters } = createStage(1)
   const gone = toResponse()
   const first = waiters.enter(gone)
@@ -87,7 +87,7 @@ test('a waiting place is free again when the wait ends or its client disconnects
   expect(third.listenerCount('close')).toBe(0)
 })
 
-test('a wait ends after its time, with its client and with the gateway, and goes on through an outage of the store', async () => {
+test('a wait ends at its time, with its client or with the gateway, and continues through an outage of the store', async () => {
   const { waiters, states, progress, fail } = createStage()
   states.set('a', 'queued')
   const [gone, kept] = [toResponse(), toResponse()]

@@ -91,7 +91,7 @@ test('headers keep their bytes, read no file and add no other header', async () 
   expect(sent['authorization']).toBe('Bearer token of the shell')
 })
 
-test('the copy has a key of its own, and no header of a browser or a proxy', async () => {
+test('the copied command has a new key, and no header of a browser or a proxy', async () => {
   const noise = { accept: 'text/html', 'accept-language': '*', 'sec-fetch-mode': 'cors', 'x-forwarded-for': '10.0.0.1' }
   const { headers } = await run({
     headers: { ...json, ...noise, 'idempotency-key': 'first', 'x-github-delivery': 'd-1' },
@@ -107,13 +107,13 @@ test('a body without a content type is sent without one', async () => {
   expect((await run({ body: 'x' })).headers['content-type']).toBeUndefined()
 })
 
-test('every character of the command can be seen', () => {
+test('every character of the command is visible', () => {
   const text = 'a\u001b[201~\u0085\u202e\u2066\u200b'
   const line = toCurl(toRequest({ body: text, url: '/hooks/x?\u009b', headers: { 'x-a': text } }), base, 'x')
   expect(line.replaceAll(' \\\n  ', ' ')).toMatch(/^[\x20-\x7e]+$/)
 })
 
-test('a body that an argument cannot have is not copied', () => {
+test('a body that no argument can contain is not copied', () => {
   expect(isCopyable(toRequest({ body: 'a\0b' }))).toBe(false)
   expect(isCopyable({ ...toRequest({ body: 'AAE=' }), encoding: 'base64' })).toBe(false)
   expect(isCopyable(toRequest({ body: 'a' }))).toBe(true)

@@ -10,13 +10,13 @@ const parse = (text: string) => {
 }
 
 describe('parseJson and formatJson', () => {
-  test('numbers, escapes and repeated keys keep the text in which they came', () => {
+  test('numbers, escapes and repeated keys keep the text in which they arrived', () => {
     const text =
       '{"big":12345678901234567890,"price":1.50,"e":1E+2,"u":"\\u00e4\\"","__proto__":1,"a":1,"a":2,"2":0,"1":0}'
     expect(formatJson(parse(text)).replaceAll(/\n */g, '').replaceAll('": ', '":')).toBe(text)
   })
 
-  test('every JSON value is the same value after it was formatted', () => {
+  test('every JSON value stays the same when it is formatted', () => {
     fc.assert(
       fc.property(fc.json({ maxDepth: 6 }), fc.constantFrom(undefined, 2, '\t'), (compact, space) => {
         const text = JSON.stringify(JSON.parse(compact), undefined, space)
@@ -25,7 +25,7 @@ describe('parseJson and formatJson', () => {
     )
   })
 
-  test('a text that is not JSON, or is nested too deeply, has no value', () => {
+  test('text that is not JSON, or is nested too deeply, has no value', () => {
     for (const text of ['', '{', 'a=1', '{"a":1}x', `${'['.repeat(1_002)}${']'.repeat(1_002)}`]) {
       expect(parseJson(text)).toBeUndefined()
     }
@@ -37,12 +37,12 @@ describe('parseJson and formatJson', () => {
 })
 
 describe('formatPath', () => {
-  test('a path is written as templates read it', () => {
+  test('a path is written in the form that templates read', () => {
     expect(formatPath(['pull_request', 'labels', 0, 'name'])).toBe('pull_request.labels[0].name')
     expect(formatPath([0, 'event'])).toBe('[0].event')
   })
 
-  test('a key that templates cannot name has no path', () => {
+  test('a path to a key that templates cannot name is undefined', () => {
     for (const key of ['a.b', 'a[0]', 'a|b', ' a', '__proto__', 'constructor', 'x}}']) {
       expect(formatPath(['a', key])).toBeUndefined()
     }
@@ -51,7 +51,7 @@ describe('formatPath', () => {
 })
 
 describe('findTime', () => {
-  test('seconds, milliseconds and ISO 8601 are moments', () => {
+  test('seconds, milliseconds and ISO 8601 are recognised as times', () => {
     expect(findTime('created_at', parse('1770000000'))).toBe(1_770_000_000_000)
     expect(findTime('createdAt', parse('1770000000123'))).toBe(1_770_000_000_123)
     expect(findTime(undefined, parse('"2026-02-02T02:40:00Z"'))).toBe(1_770_000_000_000)
@@ -65,7 +65,7 @@ describe('findTime', () => {
   })
 })
 
-test('a search finds keys and values, with the branches above them', () => {
+test('a search finds keys and values, and shows the branches above them', () => {
   const root = parse('{"a":{"Title":"x"},"b":["y",{"c":"the TITLE"}],"d":1}')
   const found = findNodes(root, 'title')
   expect([...found].map(({ source }) => source)).toEqual([

@@ -132,7 +132,7 @@ describe('the state of a row', () => {
 })
 
 describe('the items of the list', () => {
-  test('refusals of a stranger are one row with their number, up to the next delivery', () => {
+  test('refusals of an unknown client are one row with their number, up to the next delivery', () => {
     const rows = [
       makeRefusal(),
       makeRefusal(),
@@ -171,7 +171,7 @@ describe('the items of the list', () => {
 })
 
 describe('the bins of the histogram', () => {
-  test('each row is in the one bin that has its moment, and a refusal of a stranger is not a failure', () => {
+  test('each row is in the one bin of its time, and a refusal of an unknown client is not a failure', () => {
     const rows = [
       makeRefusal({ receivedAt: 148_000, isStranger: false }),
       makeRefusal({ receivedAt: 147_500 }),

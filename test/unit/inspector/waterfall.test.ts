@@ -25,7 +25,7 @@ const step = (name: string, startedAt: number, endedAt: number) => ({
   detail: null,
 })
 
-test('a step waits from the end of the step before it, and its bar ends when it was recorded', () => {
+test('the wait of a step begins when the step before it ends, and its bar ends when it was recorded', () => {
   const done = job({
     state: 'done',
     steps: [step('run', 200, 900), { ...step('summary', 0, 910), startedAt: at(905) }],
@@ -41,7 +41,7 @@ test('a step waits from the end of the step before it, and its bar ends when it 
   })
 })
 
-test('a run that is not over grows until now, and a step without a start ended when it began', () => {
+test('the bar of an unfinished run grows until now, and a step without a start time has no length', () => {
   const { startedAt: _, ...instant } = step('event', 0, 100)
   const running = job({ state: 'running', steps: [instant] })
   const span = findSpan({ receivedAt: at(0), jobs: [running] }, 1_004_000)

@@ -29,11 +29,11 @@ test.each([
   'heartbeat_ok',
   'HEARTBEAT OK',
   'Done.',
-])('the reply %j says something and is posted', (reply) => {
+])('the reply %j has content and is posted', (reply) => {
   expect(explainSilence(reply)).toBeUndefined()
 })
 
-test('a very long reply is posted without a search for the token', () => {
+test('a very long reply is posted without a search for the acknowledgement', () => {
   expect(explainSilence(`${'*'.repeat(5_000_000)}HEARTBEAT_OK`)).toBeUndefined()
 })
 
@@ -90,7 +90,7 @@ test('a reply of any length is posted without the acknowledgement', () => {
   expect(removeAcknowledgement(`HEARTBEAT_OK\n${text}\nHEARTBEAT_OK`)).toBe(text)
 })
 
-test('a text with many acknowledgements is read in linear time', () => {
+test('text with many acknowledgements is read in linear time', () => {
   for (const part of ['HEARTBEAT_OK ', '**HEARTBEAT_OK', '*', '<b>', '- ', '_HEARTBEAT_OK_x']) {
     expect(removeAcknowledgement(`x${part.repeat(100_000)}x`)).toContain('x')
   }

@@ -4,7 +4,7 @@ import { findActiveMoment } from '../../../src/jobs/agents.ts'
 const at = (text: string) => Date.parse(text)
 const day = { start: '08:00', end: '20:00', timezone: 'Europe/Berlin' }
 
-test('a moment inside the hours is active, and outside of them the next active moment is their beginning', () => {
+test('a moment inside the hours is active, and a moment outside of them becomes active when they begin', () => {
   expect(findActiveMoment(undefined, 7)).toBe(7)
   const noon = at('2026-01-05T11:00:00Z')
   expect(findActiveMoment(day, noon)).toBe(noon)
@@ -32,7 +32,7 @@ describe('zones that change their clocks', () => {
   const berlin = (start: string, end: string) => ({ start, end, timezone: 'Europe/Berlin' })
   // 2026-03-29 01:00 UTC: from 02:00 to 03:00. 2026-10-25 01:00 UTC: from 03:00 back to 02:00.
 
-  test('hours after a change of the clocks begin exactly, however short they are', () => {
+  test('after a change of the clocks, hours begin exactly on time, however short they are', () => {
     for (const asked of ['2026-03-28T12:00:00Z', '2026-03-29T00:50:00Z', '2026-03-29T00:59:59Z']) {
       expect(findActiveMoment(berlin('03:00', '03:05'), at(asked))).toBe(at('2026-03-29T01:00:00Z'))
       expect(findActiveMoment(berlin('09:10', '09:11'), at(asked))).toBe(at('2026-03-29T07:10:00Z'))
@@ -51,7 +51,7 @@ describe('zones that change their clocks', () => {
     expect(findActiveMoment(berlin('02:10', '02:20'), at('2026-03-28T12:00:00Z'))).toBe(at('2026-03-30T00:10:00Z'))
   })
 
-  test('hours that occur twice are active twice', () => {
+  test('hours that occur twice on a day are active both times', () => {
     const hours = berlin('02:10', '02:20')
     expect(findActiveMoment(hours, at('2026-10-24T12:00:00Z'))).toBe(at('2026-10-25T00:10:00Z'))
     expect(findActiveMoment(hours, at('2026-10-25T00:20:00Z'))).toBe(at('2026-10-25T01:10:00Z'))

@@ -39,7 +39,7 @@ async function createHeartbeatStage({ isPinging = () => true }: { isPinging?: ()
   return { own, open, pass, monitor, lines, clock, store, sets: (next: Probe) => void (probed = next) }
 }
 
-test('the monitor is pinged at the start and then at the interval', async () => {
+test('the monitor is pinged at the start and then at every interval', async () => {
   const { own, pass, monitor } = await createHeartbeatStage()
   await own.look()
   expect(monitor.received.map(({ method, path }) => [method, path])).toEqual([['GET', secretPath]])
@@ -49,7 +49,7 @@ test('the monitor is pinged at the start and then at the interval', async () => 
   expect(monitor.received).toHaveLength(4)
 })
 
-test('after an undelivered alert, no gateway pings, even after a restart, until an alert is delivered', async () => {
+test('after an undelivered alert no gateway pings, even after a restart, until an alert is delivered', async () => {
   const { own, open, pass, monitor, lines } = await createHeartbeatStage()
   own.attempted({ isDelivered: false, why: 'telegram: chat not found.' })
   await own.look()

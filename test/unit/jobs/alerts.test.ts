@@ -80,7 +80,7 @@ describe('a job that dies', () => {
     expect(sent[0]?.text).not.toContain('attack')
   })
 
-  test('a job that dies in its delivery leaves an event in the main session, and a heartbeat leaves none', async () => {
+  test('a dead job of a delivery leaves an event in the main session, and a dead heartbeat leaves none', async () => {
     const stage = createStage(configWith({ agents: { defaults: { heartbeat: { prompt: 'Look.' } } } }))
     const { channel } = scriptedChannel(() => ({ kind: 'permanent', detail: 'The token was refused.' }))
     let isDown = false
@@ -150,7 +150,7 @@ describe('a delivery that is parked', () => {
     expect(await stage.eventTexts()).toHaveLength(1)
   })
 
-  test('parked deliveries of invented hooks cannot fill the queue', async () => {
+  test('parked deliveries to made-up hook names cannot fill the queue', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let hook = 0; hook < 100; hook += 1)

@@ -73,13 +73,13 @@ describe('turns of a budget', () => {
     expect(await jobOf(ids[15])).toMatchObject({ state: 'done', lastError: undefined })
   })
 
-  test('a turn is told the most tokens that its reply may have', async () => {
+  test('a turn is told the maximum number of tokens for its reply', async () => {
     const { turns, acceptTurns } = open(priced({ usd: 1 }))
     await acceptTurns(1)
     expect(turns[0]?.request.maxOutputTokens).toBe(10_000)
   })
 
-  test('a turn without a limit of its model is limited under a budget of tokens, and not under one of turns', async () => {
+  test('a model without a token limit gets one under a budget of tokens, and none under a budget of turns', async () => {
     const of = async (budget: object) => {
       const { turns, acceptTurns } = open(priced(budget, {}, []))
       await acceptTurns(1)
@@ -88,7 +88,7 @@ describe('turns of a budget', () => {
     expect([await of({ tokens: 1_000_000 }), await of({ turns: 5 })]).toEqual([16_384, undefined])
   })
 
-  test('a spent budget lets its turns wait until the next day, in their order, without an attempt', async () => {
+  test('a spent budget makes its turns wait until the next day, in their order, without an attempt', async () => {
     const { turns, acceptTurns, jobOf } = open(priced({ turns: 1 }))
     const ids = await acceptTurns(3)
     turns[0]?.end(used(1))
@@ -102,7 +102,7 @@ describe('turns of a budget', () => {
     expect(await jobOf(ids[2])).toMatchObject({ state: 'queued', attempts: 0 })
   })
 
-  test('turns that wait do not start in a loop: each is claimed once in a period', async () => {
+  test('waiting turns do not start in a loop: each is claimed once in a period', async () => {
     const { store, turns, acceptTurns } = open(priced({ turns: 1 }))
     const reserve = vi.spyOn(store, 'reserve')
     await acceptTurns(30)
@@ -122,7 +122,7 @@ describe('turns of a budget', () => {
     expect(stage.turns).toHaveLength(2)
   })
 
-  test('a retry is settled too: each call to the provider counts what it used', async () => {
+  test('a retry is settled too: each call to the provider counts its usage', async () => {
     const answers: RunResult[] = [
       { status: 'error', retryable: true, detail: 'cut', usage: { inputTokens: 0, outputTokens: 30 } },
       used(12),
@@ -133,7 +133,7 @@ describe('turns of a budget', () => {
     expect(await account()).toMatchObject({ spent: { tokens: 42, turns: 2 }, reserved: { turns: 0 } })
   })
 
-  test('a fallback is reserved and settled too, by its price, and a model that reported no usage counts as much as was reserved', async () => {
+  test('a fallback is reserved and settled at its own price, and a model that reports no usage counts as much as was reserved', async () => {
     const dear = { id: 'dear', cost: { input: 0, output: 100 }, maxTokens: 1_000 }
     const config = priced({ usd: 1 }, { modelFallbacks: ['local/dear'] }, [model, dear])
     const { turns, acceptTurns, account } = open(config)
@@ -165,7 +165,7 @@ describe('turns of a budget', () => {
     expect(atLeast === 0 ? tokens === 0 : tokens >= atLeast).toBe(true)
   })
 
-  test('a turn that ends with an exception counts as it was reserved', async () => {
+  test('a turn that ends with an exception counts as much as was reserved', async () => {
     const { turns, acceptTurns, account } = open(priced({ tokens: 100_000 }))
     await acceptTurns(1)
     turns[0]?.fail(new Error('broken'))
@@ -196,7 +196,7 @@ describe('turns of a budget', () => {
     expect(await jobOf(id)).toMatchObject({ state: 'dead', lastError: expect.stringContaining('for a whole period') })
   })
 
-  test('a mapping may have a budget besides that of its agent, and a budget that was removed limits nothing', async () => {
+  test('a mapping may have a budget in addition to that of its agent, and a removed budget limits nothing', async () => {
     const config = priced({ turns: 2 }, { budgets: [] })
     const { turns, acceptTurns } = open(config)
     await acceptTurns(4, { budgets: ['daily', 'gone'] })
@@ -205,7 +205,7 @@ describe('turns of a budget', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('a runner that reports no usage counts turns only, and waits when the budget is spent', async () => {
+  test('only turns are counted for a runner that reports no usage, and they wait when the budget is spent', async () => {
     const config = priced({ usd: 1, turns: 2 }, { runner: 'claude' })
     expect(toAgent(config, 'main', '/').runner).toBe('claude')
     const { turns, acceptTurns, account } = open(config, () => ok('Done.'))
@@ -214,7 +214,7 @@ describe('turns of a budget', () => {
     expect(await account()).toMatchObject({ spent: { nanos: 0, tokens: 0, turns: 2 }, waiting: 3 })
   })
 
-  test('a worker that stops settles the turns that it cuts off', async () => {
+  test('a worker that stops settles the turns that it interrupts', async () => {
     const config = priced({ tokens: 100_000 })
     const stage = createStage(config)
     const { runner, turns } = scriptedRunner()
@@ -230,7 +230,7 @@ describe('turns of a budget', () => {
     expect((await stage.jobOf(id)).state).toBe('queued')
   })
 
-  test('the operator is told once when a budget is spent to 80 %, and once when its turns wait', async () => {
+  test('the operator is told once when 80 % of a budget are spent, and once when its turns wait', async () => {
     const config = { ...priced({ turns: 5 }), hooks: configWith({ hooks: { alerts: { channel: 'console' } } }).hooks }
     const stage = createStage(config)
     const { channel, sent } = scriptedChannel()
@@ -246,7 +246,7 @@ describe('turns of a budget', () => {
     ])
   })
 
-  test('a step that was recorded is not paid again after a crash', async () => {
+  test('a step that was recorded before a crash is not paid for again', async () => {
     const stage = open(priced({ turns: 1 }))
     const [id] = await stage.acceptTurns(1)
     stage.turns[0]?.end(used(1))

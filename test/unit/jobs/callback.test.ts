@@ -56,7 +56,7 @@ function open(statuses: number[] = [], answer?: () => RunResult | undefined) {
 const dead: RunResult = { status: 'error', retryable: false, detail: 'The model refuses: "secret words".' }
 
 describe('the callback of a run', () => {
-  test('tells the end of a dead run again after the run was queued again', async () => {
+  test('the callback is sent again with the new end when a dead run was queued again', async () => {
     const { accept, posted, turns, store, lookForJobs } = open()
     const { runId } = await accept()
     turns[0]?.end(dead)
@@ -74,7 +74,7 @@ describe('the callback of a run', () => {
     ])
   })
 
-  test('tells only the new end if the first end could not be posted before the run was queued again', async () => {
+  test('only the new end is sent if the first one could not be posted before the run was queued again', async () => {
     const { accept, posted, turns, store, lookForJobs } = open([503, 503, 503, 503, 503, 503])
     const { runId } = await accept()
     turns[0]?.end(dead)
@@ -89,7 +89,7 @@ describe('the callback of a run', () => {
     expect(new Set(posted.slice(before).map(({ body }) => body.type))).toEqual(new Set(['run.done']))
   })
 
-  test('is posted once after the end, signed, to the endpoint of the configuration', async () => {
+  test('the callback is posted once after the end, signed, to the configured endpoint', async () => {
     const { accept, posted, urls, turns, jobOf } = open()
     const { runId, callbackId } = await accept({ verdicts: ['pass', 'fail'] })
     await pass(300_000)
@@ -124,7 +124,7 @@ describe('the callback of a run', () => {
     expect(posted).toHaveLength(1)
   })
 
-  test('has the reply only if the mapping shows it', async () => {
+  test('the callback has the reply only if the mapping shows it', async () => {
     const { accept, posted } = open([], () => ok('It boils.'))
     await accept()
     await accept({ result: 'text' })
@@ -132,7 +132,7 @@ describe('the callback of a run', () => {
     expect(posted.map(({ body }) => body.data['reply'])).toEqual([undefined, 'It boils.'])
   })
 
-  test('says that a run is dead, without the error of its provider', async () => {
+  test('the callback says that a run is dead, without the error of its provider', async () => {
     const { accept, posted } = open([], () => dead)
     const { runId } = await accept({ verdicts: ['pass', 'fail'] })
     await pass(5_000)
@@ -143,7 +143,7 @@ describe('the callback of a run', () => {
   })
 
   test.each(['cancelled', 'superseded', 'expired', 'dropped', 'skipped'] as const)(
-    'comes for a run that was %s before it began',
+    'the callback is also sent for a run that was %s before it began',
     async (state) => {
       const { accept, posted, store } = open()
       await store.hold({ label: 'all', kind: 'pause', reason: 'A test.', author: undefined, forMs: undefined })
@@ -157,7 +157,7 @@ describe('the callback of a run', () => {
     },
   )
 
-  test('is repeated under the same id while its receiver is away, and the run stays done', async () => {
+  test('the callback is repeated under the same id while its receiver is down, and the run stays done', async () => {
     const { accept, posted, jobOf } = open([503, 0, 500, 429], () => ok('Done.'))
     const { runId, callbackId } = await accept()
     await pass(3_600_000)
@@ -167,7 +167,7 @@ describe('the callback of a run', () => {
   })
 
   test(
-    'is given up at once if the receiver refuses it, and after a day if it stays away',
+    'the callback is given up at once if the receiver refuses it, and after a day if it stays down',
     { timeout: 120_000 },
     async () => {
       const refused = open([410], () => ok('Done.'))
@@ -188,7 +188,7 @@ describe('the callback of a run', () => {
     },
   )
 
-  test('has the reason of a refusal in its record and not in the log', async () => {
+  test('the reason of a refused callback is in its record and not in the log', async () => {
     const lines: string[] = []
     const write = (_: object, message: string) => void lines.push(message)
     const stage = createStage()
@@ -205,7 +205,7 @@ describe('the callback of a run', () => {
     expect(lines.join()).not.toContain('SECRET ANSWER')
   })
 
-  test('counts the time of its receiver from the end of the run, however long that took', async () => {
+  test('the time for a callback counts from the end of its run, however long the run took', async () => {
     const { accept, posted, turns, jobOf } = open([503])
     const { callbackId } = await accept({ action: { timeoutSeconds: 86_400 } })
     await pass(20 * 3_600_000)

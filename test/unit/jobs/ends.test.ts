@@ -30,7 +30,7 @@ async function echo(request: Partial<RunRequest>): Promise<string> {
 }
 
 describe('the echo runner', () => {
-  test('the echo says that no model is configured, and what would have been sent where', async () => {
+  test('the echo says that no model is configured, and what would have been sent to which recipient', async () => {
     const text = await echo({ thinking: 'low' })
     expect(text).toContain('No model is configured')
     expect(text).toContain('1234 characters to agent ops (session hook:a, thinking low)')
@@ -46,7 +46,7 @@ describe('the echo runner', () => {
     expect(await echo({ action: undefined, message: '' })).toMatch(/This heartbeat would have sent 1234 .*\)\.$/)
   })
 
-  test('the echo of a long message is its beginning', async () => {
+  test('the echo of a long message shows only its beginning', async () => {
     const text = await echo({ message: `${'w'.repeat(5_000)}\n`.repeat(1_000) })
     expect(text.length).toBeLessThan(1_500)
     expect(text).toMatch(/> …$/)

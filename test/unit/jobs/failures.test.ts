@@ -63,7 +63,7 @@ describe('a run that fails', () => {
     expect(sent).toHaveLength(0)
   })
 
-  test('a failure whose attempts are used up reaches the main session too', async () => {
+  test('a failure without attempts left reaches the main session too', async () => {
     const { runner } = scriptedRunner(() => busy)
     stage.openWorker({ runner, settings: { retry: { attempts: 2, firstMs: 100, capMs: 100, jitter: 0 } } })
     await stage.accept(agentPlan())
@@ -126,7 +126,7 @@ describe('a run that fails', () => {
     expect(lines[0]?.fields).toMatchObject({ step: 'run', attempt: 1, runAt: new Date(start + 2_000).toISOString() })
   })
 
-  test('a reason that quotes outside text is in the record and never in the log', async () => {
+  test('a reason that quotes outside text is recorded and never logged', async () => {
     const { log, lines } = listening()
     const { runner } = scriptedRunner(() => ({ status: 'timeout', detail: 'It said: SECRET PAYLOAD', quotes: true }))
     stage.openWorker({ runner, log })
@@ -190,7 +190,7 @@ describe('a run that fails', () => {
     ['a string', 'oops'],
     ['an error without end', new Error('e'.repeat(1_000_000))],
     ['an error that throws when read', Object.defineProperty(new Error('x'), 'message', { get: () => JSON.parse('') })],
-  ])('a runner that throws %s ends only its attempt', async (_, thrown) => {
+  ])('a runner that throws %s ends only its own attempt', async (_, thrown) => {
     const { runner, turns } = scriptedRunner(({ attempt }) => (attempt > 1 ? ok('fine') : undefined))
     stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -300,7 +300,7 @@ describe('a reply that cannot be delivered', () => {
     expect(await stage.eventTexts()).toHaveLength(2)
   })
 
-  test('a send that certainly failed is repeated under the same nonce; another run has another nonce', async () => {
+  test('a send that certainly failed is repeated under the same nonce, and another run has another nonce', async () => {
     let tries = 0
     const { channel, sent } = scriptedChannel(() =>
       (tries += 1) === 1 ? { kind: 'transient', detail: '503' } : { kind: 'sent', id: 'p' },

@@ -91,7 +91,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a heartbeat runs although all slots are full, one at a time, and other runs wait', async () => {
+  test('a heartbeat runs even though all slots are full, one at a time, and other runs wait', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner, settings: { maxConcurrent: 2, defaultRoute: { channel: 'console' } } })
@@ -111,7 +111,7 @@ describe('a wake', () => {
   })
 
   test.each(['agent:main', 'all'])(
-    'a pause of %s keeps heartbeats back, and one reads all after the resume',
+    'a pause of %s keeps heartbeats back, and one heartbeat reads all events after the resume',
     async (label) => {
       const stage = stageWith({ every: '5m' })
       const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
@@ -131,7 +131,7 @@ describe('a wake', () => {
     },
   )
 
-  test('a pause of another agent keeps no heartbeat back', async () => {
+  test('a pause of another agent does not keep heartbeats back', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('I saw it.'))
     stage.openWorker({ runner })
@@ -142,7 +142,7 @@ describe('a wake', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a burst of wakes is one turn, and a wake during a turn gets the next one', async () => {
+  test('a burst of wakes gets one turn, and a wake during a turn gets the next one', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
@@ -162,7 +162,7 @@ describe('a wake', () => {
     expect(turns[1]?.request.prompt).not.toContain('ring 20')
   })
 
-  test('two wakes get no turns closer together than the least interval', async () => {
+  test('two wakes get turns no closer together than the minimum interval', async () => {
     const stage = stageWith({ minIntervalSeconds: 60 })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -271,7 +271,7 @@ describe('a wake', () => {
     }
   })
 
-  test('a wake after a restart keeps the least interval to the turn before the restart', async () => {
+  test('a wake after a restart keeps the minimum interval to the turn before the restart', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -417,7 +417,7 @@ describe('the wake of a gateway that died before it queued the turn', () => {
 })
 
 describe('the next heartbeat', () => {
-  test('a heartbeat is late, not omitted, if the store was slower with the turn before it', async () => {
+  test('a heartbeat is late, not omitted, if the store was slow with the turn before it', async () => {
     const stage = stageWith({ every: '1m', prompt: 'Look' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -443,7 +443,7 @@ describe('the next heartbeat', () => {
     expect(turns).toHaveLength(10)
   })
 
-  test('heartbeats keep the least interval, even if the configured interval is shorter', async () => {
+  test('heartbeats keep the minimum interval, even if the configured interval is shorter', async () => {
     const stage = stageWith({ every: '0.01s', prompt: 'Look.' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })
@@ -464,7 +464,7 @@ describe('the next heartbeat', () => {
     expect(turns[0]?.request.prompt).toContain('Somebody rang')
   })
 
-  test('a heartbeat asks no model if no event waits and there is nothing to check', async () => {
+  test('a heartbeat does not call the model if no event waits and there is nothing to check', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner(() => ok('x'))
     stage.openWorker({ runner })
@@ -476,7 +476,7 @@ describe('the next heartbeat', () => {
     expect(stepsOf(job)).toEqual(['run skipped', 'deliver skipped'])
   })
 
-  test('a prompt of the operator is asked at every interval', async () => {
+  test('a prompt of the operator is sent at every interval', async () => {
     const stage = stageWith({ every: '5m', prompt: 'Is the oven off?' })
     const { runner, turns } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner })

@@ -28,7 +28,7 @@ function open(runner = scriptedRunner(() => ok('Done.'))) {
   return { hops: () => sent.map(({ run }) => run.hops), turns: runner.turns }
 }
 
-test('a reply counts one hop more than the request that caused it, and so does a turn for another gateway', async () => {
+test('a reply counts one hop more than the request that caused it, and so does a turn that is forwarded to another gateway', async () => {
   const { hops, turns } = open()
   await stage.accept(agentPlan({ sessionKey: 'hook:a' }))
   await stage.accept(agentPlan({ sessionKey: 'hook:b', origin }))

@@ -118,7 +118,7 @@ describe('a lease', () => {
 })
 
 describe('a clock that jumps ahead of every lease', () => {
-  test('a clock that jumps past every lease repeats no running job, and the report of the job counts', async () => {
+  test('a clock that jumps past every lease repeats no running job, and the report of the job is accepted', async () => {
     const { runner, turns } = scriptedRunner()
     const worker = stage.openWorker({ runner })
     const [id] = await stage.accept(agentPlan())
@@ -163,7 +163,7 @@ describe('a clock that jumps ahead of every lease', () => {
     expect(turns).toHaveLength(1)
   })
 
-  test('a retry that is claimed while the report of its last attempt is still being written runs', async () => {
+  test('a retry runs even if it is claimed while the report of its last attempt is still being written', async () => {
     const { runner, turns } = scriptedRunner()
     const { store } = jumpingStore()
     let answer = () => {}
@@ -206,7 +206,7 @@ describe('a process that pauses for longer than its lease', () => {
     return store
   }
 
-  test('a process that slept longer than its lease sends nothing if another worker has the job, even if the reply is one message', async () => {
+  test('a process that slept longer than its lease sends nothing if another worker has the job, not even a reply of one message', async () => {
     const { runner } = scriptedRunner(() => ok('Once'))
     const [first, second] = [scriptedChannel(), scriptedChannel()]
     const store = pausingStore(async () => {
@@ -232,7 +232,7 @@ describe('a process that pauses for longer than its lease', () => {
 })
 
 describe('a store that is down', () => {
-  test('a report that the store does not take is repeated, and the step is not performed again', async () => {
+  test('a report that the store rejects is repeated, and the step is not performed again', async () => {
     const { runner, turns } = scriptedRunner()
     const cut = cutStore(['report', 'extend', 'claim', 'nextDueInMs'])
     stage.openWorker({ runner, store: cut.store })

@@ -180,7 +180,7 @@ describe('fallbacks of a model', () => {
   const fallbacks = { model: 'a/one', modelFallbacks: ['b/two', 'b/three'] }
   const config = configWith({ ...models, agents: { defaults: fallbacks } })
 
-  test('a turn whose model is not available is performed by the first fallback that is', async () => {
+  test('a turn whose model is unavailable is performed by the first available fallback', async () => {
     const stage = createStage(config)
     const { runner, turns } = scriptedRunner(({ model }) => (model === 'b/three' ? ok('Here.') : unreached))
     stage.openWorker({ runner })
@@ -193,7 +193,7 @@ describe('fallbacks of a model', () => {
     })
   })
 
-  test('a model that answers is asked alone, and a refused prompt goes to no fallback', async () => {
+  test('a model that answers is asked alone, and a prompt that it refuses goes to no fallback', async () => {
     for (const result of [ok('Done.'), { status: 'error', retryable: false, detail: 'Refused.' } as const]) {
       const stage = createStage(config)
       const { runner, turns } = scriptedRunner(() => result)
@@ -204,7 +204,7 @@ describe('fallbacks of a model', () => {
     }
   })
 
-  test('a fallback that fails for good does not end a run that can wait for its model', async () => {
+  test('a permanent failure of a fallback does not end a run that can wait for its model', async () => {
     const stage = createStage(config)
     const wrongKey: RunResult = { status: 'error', retryable: false, detail: 'b refused the key.' }
     let isDown = true
@@ -221,7 +221,7 @@ describe('fallbacks of a model', () => {
   })
 })
 
-test('turns are counted by agent, and an agent that the configuration does not list is counted as *', async () => {
+test('turns are counted by agent, and an unlisted agent is counted as *', async () => {
   const stage = createStage(configWith({ agents: { list: [{ id: 'main' }, { id: 'helper' }] } }))
   const turns: unknown[] = []
   const meter: Meter = (name, labels) => void (name === 'turns' && turns.push(labels))

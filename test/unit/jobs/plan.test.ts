@@ -8,7 +8,7 @@ const woken = { name: 'wake', state: 'done' } as const
 const context = { newId: () => 'id', now: 7, wakeStep: () => woken }
 
 describe('planJobs', () => {
-  test('a wake is done when it is stored: its event and its step are part of the acceptance', () => {
+  test('a wake is done as soon as it is stored: its event and its step are stored with its delivery', () => {
     const [job] = planJobs([wakePlan()], context)
     expect(job).toMatchObject({ state: 'done', steps: [{ name: 'event', state: 'done', at: 7 }], lane: undefined })
     expect(job?.events).toEqual([
@@ -33,7 +33,7 @@ describe('planJobs', () => {
     expect(job?.events[0]?.trusted).toBe(true)
   })
 
-  test('an agent action waits in the queue with nothing recorded', () => {
+  test('an agent action is queued with no step recorded', () => {
     const [job] = planJobs([agentPlan()], context)
     expect(job).toMatchObject({ id: 'id', state: 'queued', steps: [], events: [] })
   })
@@ -44,7 +44,7 @@ describe('planJobs', () => {
     expect(lanes).toEqual(['ops/hook:x', undefined])
   })
 
-  test('every action of a delivery becomes a job of its own, in order', () => {
+  test('every action of a delivery becomes a separate job, in order', () => {
     let n = 0
     const jobs = planJobs([wakePlan(), agentPlan()], { ...context, newId: () => `id-${(n += 1)}` })
     expect(jobs.map(({ id, planned }) => [id, planned.kind])).toEqual([
@@ -67,7 +67,7 @@ describe('listSteps', () => {
     agentPlan({ action: { wakeMode: 'now' } }),
     { kind: 'heartbeat', ...main, reason: 'interval' },
     { kind: 'alert', ...main, text: 'Dead', event: true, channel: 'console' },
-  ])('every step in the plan of the kind $kind names this kind in its definition', (planned) => {
+  ])('every planned step of the kind $kind is defined under this kind', (planned) => {
     const plan = listSteps(planned)
     expect(plan.length).toBeGreaterThan(1)
     expect(plan.filter((name) => !findStep(name).of.includes(planned.kind))).toEqual([])

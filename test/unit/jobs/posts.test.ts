@@ -57,7 +57,7 @@ describe('the messages of a reply', () => {
     ])
   })
 
-  test('a reply that meets a rate limit continues where it stopped, with the same nonce and without a counted attempt', async () => {
+  test('a reply that meets a rate limit continues where it stopped, with the same nonce, and the attempt does not count', async () => {
     let calls = 0
     const { sent: taken } = open(({ text }) => {
       calls += 1
@@ -109,7 +109,7 @@ describe('the messages of a reply', () => {
     }
   })
 
-  test('a message that was being sent when the gateway was killed is reported as perhaps sent twice, unless the channel drops repeats', async () => {
+  test('a message that was being sent when the gateway was killed is reported as possibly sent twice, unless the channel drops repeats', async () => {
     for (const dedupes of [false, true]) {
       const stage = createStage()
       let isKilled = false
@@ -154,7 +154,7 @@ describe('the messages of a reply', () => {
     expect(job.posts.filter(({ mayBeTwice }) => mayBeTwice)).toEqual([])
   })
 
-  test('a message that was never begun, because the gateway stopped first, is sent later without a warning', async () => {
+  test('a message that was never begun because the gateway stopped is sent later without a warning', async () => {
     const { report } = stage.store
     let worker: ReturnType<Stage['openWorker']> | undefined
     let stopped: Promise<void> | undefined
@@ -225,7 +225,7 @@ describe('the messages of a reply', () => {
       return slack.sent.length === before ? 'the default' : `slack ${slack.sent.at(-1)?.to}`
     }
 
-    test('"last" is the channel and recipient that the last turn of the main session named', async () => {
+    test('"last" means the channel and recipient that the last turn of the main session named', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, action: toSlack }))).toBe('slack C1')
     })
 
@@ -242,7 +242,7 @@ describe('the messages of a reply', () => {
       expect(await lastAfter(agentPlan(turn))).toBe('the default')
     })
 
-    test('"last" of one agent is not changed by the main session of another', async () => {
+    test('"last" of one agent does not depend on the main session of another', async () => {
       expect(await lastAfter(agentPlan({ ...isMain, agentId: 'ops', action: toSlack }))).toBe('the default')
     })
   })
@@ -273,7 +273,7 @@ test('a runner gets the state of the last turn at the next turn of a persistent 
   expect(statesOf('hook:other')).toEqual([undefined])
 })
 
-test('a job during which the gateway ended several times dies, and its error says so', async () => {
+test('a job dies if the gateway ended several times during it, and its error says so', async () => {
   const { runner, turns } = scriptedRunner(() => ok('x'))
   const [id] = await stage.accept(agentPlan())
   for (let n = 0; n < 5; n += 1) {

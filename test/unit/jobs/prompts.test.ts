@@ -382,7 +382,7 @@ describe('a sentence of the product outside the boundary', () => {
   })
 })
 
-test('the page of the agents names every kind of text that a prompt has', () => {
+test('the page about agents names every kind of text in a prompt', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../src/jobs/README.md'), 'utf8')
   for (const name of ['instructions', 'AGENTS.md', 'HEARTBEAT.md', 'heartbeat.prompt', 'allowUnsafeExternalContent'])
     expect(page.slice(page.indexOf('## What an agent reads'))).toContain(name)

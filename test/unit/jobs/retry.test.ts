@@ -50,7 +50,7 @@ describe('chooseRetry', () => {
     expect(chooseRetry(limited, late)).toEqual({ kind: 'dead', error: 'slow down', status: 'error' })
   })
 
-  test('the pauses grow with the outage up to a quarter of an hour if the provider names no wait', () => {
+  test('without a wait from the provider, the pauses grow with the outage up to a quarter of an hour', () => {
     const waits = [0, 3_000, 59_000, 3_600_000].map((failingForMs) => {
       const choice = chooseRetry(limited, { ...at, failingForMs, attempts: 4 })
       return choice.kind === 'retry' ? choice.afterMs : undefined
@@ -58,7 +58,7 @@ describe('chooseRetry', () => {
     expect(waits).toEqual([2_000, 3_000, 59_000, 900_000])
   })
 
-  test('a transient failure is tried again after the longer of its own wait and the wait that was asked for', () => {
+  test('a transient failure is tried again after its own wait or the requested one, whichever is longer', () => {
     expect(chooseRetry({ ...transient, retryAfterMs: 60_000 }, at)).toMatchObject({ afterMs: 60_000 })
     expect(chooseRetry({ ...transient, retryAfterMs: 1_200 }, at)).toMatchObject({ afterMs: 2_000 })
   })

@@ -60,7 +60,7 @@ test('the channel "last" without a default means WhatsApp if it is configured', 
 })
 
 test.each([undefined, { channel: 'last' } as const])(
-  'the error about a "last" without a route names the key to set (%j)',
+  'the error for "last" without a route names the key to set (%j)',
   (defaultRoute) => {
     const none = route('last', defaultRoute === undefined ? {} : { defaultRoute })
     expect(none).toMatchObject({ kind: 'none' })
@@ -68,7 +68,7 @@ test.each([undefined, { channel: 'last' } as const])(
   },
 )
 
-test('the error about a channel that is not configured names its key', () => {
+test('the error for a channel that is not configured names its key', () => {
   expect(route('discord')).toHaveProperty('detail', expect.stringContaining('channels.discord'))
   const byDefault = route('last', { defaultRoute: { channel: 'signal' } })
   expect(byDefault).toHaveProperty('detail', expect.stringContaining('channels.signal'))
@@ -95,7 +95,7 @@ test('the channel "last" means none of several channels with a recipient, except
   })
 })
 
-test('without any channel, "last" says that none is configured, and a named channel is reported as missing', () => {
+test('without any channel, the error for "last" says that none is configured, and a named channel is reported as missing', () => {
   expect(route('last', { configured: [] })).toMatchObject({
     kind: 'none',
     isWithoutChannels: true,
@@ -122,7 +122,7 @@ test('a recipient is never used on another channel', () => {
   expect(route('slack', { last })).toMatchObject({ to: 'C9' })
 })
 
-test('the recipient of the channel’s section is used after the last recipient and before the default one', () => {
+test('the recipient in the channel’s section comes after the last recipient and before the default one', () => {
   const defaultRoute = { channel: 'slack', to: 'C1' } as const
   expect(route('slack', { own: 'C2', defaultRoute })).toMatchObject({ to: 'C2' })
   expect(route('slack', { own: 'C2', last: { channel: 'slack', to: 'C3' } })).toMatchObject({ to: 'C3' })
@@ -133,7 +133,7 @@ test('the channel "last" never means WhatsApp without a recipient', () => {
   expect(route('last', { configured: ['whatsapp'], own: '+1' })).toMatchObject({ channel: 'whatsapp', to: '+1' })
 })
 
-test('an invalid recipient gives no route, and the reason is the channel’s', () => {
+test('an invalid recipient gives no route, and the error gives the reason of the channel', () => {
   const { channel } = scriptedChannel(undefined, { whyNot: (to) => `"${to}" is no chat id.` })
   const found = resolveRoute(
     { channel: 'telegram', to: 'x' },

@@ -72,7 +72,7 @@ describe('the status of a commit', () => {
     expect(shown(commit.statuses).at(-1)).toBe(expected)
   })
 
-  test('the status of a dropped run is error, although its delivery is dropped too', async () => {
+  test('the status of a run becomes error when its delivery is dropped', async () => {
     const commit = createCommit()
     open(stage, commit)
     await stage.accept(agentPlan())
@@ -134,7 +134,7 @@ describe('the status of a commit', () => {
     },
   )
 
-  test('a run that waits does not hold up the status of a later run, and its own end changes nothing then', async () => {
+  test('a waiting run does not delay the status of a later run, and its own end then changes nothing', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     const [first, firstStatus] = await stage.accept(planned())
@@ -155,7 +155,7 @@ describe('the status of a commit', () => {
     expect(late.steps.at(-1)?.detail).toBe(`A newer run sets this status: see the task ${secondStatus}.`)
   })
 
-  test('runs with statuses of other names for one commit set each of them', async () => {
+  test('two runs of one commit with different status names set both', async () => {
     const commit = createCommit()
     const runner = scriptedRunner(() => ok('Good.'))
     open(stage, commit, runner)
@@ -168,7 +168,7 @@ describe('the status of a commit', () => {
     ])
   })
 
-  test('a status whose newest run cannot set it any more gets the result of the run before', async () => {
+  test('if the newest run was cancelled and cannot set its status, the status gets the result of the run before it', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     await stage.accept(planned())
@@ -181,7 +181,7 @@ describe('the status of a commit', () => {
     expect(shown(commit.statuses).at(-1)).toBe('success: Run job-1 is done.')
   })
 
-  test('a call that ends late, of a run that is not the newest any more, comes before that of the newest run', async () => {
+  test('a late call for an older run is followed by a call with the result of the newest run', async () => {
     const commit = createCommit()
     const order: string[] = []
     let answerFirst = () => {}
@@ -212,7 +212,7 @@ describe('the status of a commit', () => {
     )
   })
 
-  test('a dead run that is queued again is pending again, tells its new end, and wins over runs that started before', async () => {
+  test('a dead run that is queued again sets pending and then its new end, even if another run has set the status since', async () => {
     const commit = createCommit()
     const { turns } = open(stage, commit)
     const [first = '', status] = await stage.accept(planned())

@@ -26,12 +26,12 @@ const shape = ({ history, waiting: { events, count, maxChars } }: ReturnType<typ
 })
 
 describe('the contexts of a turn', () => {
-  test('the first context of a turn has all that a large model accepts', () => {
+  test('the first context of a turn has everything that a large model accepts', () => {
     const [whole] = listTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) })
     expect(shape(whole)).toEqual({ history: 200, events: 50, count: 63, maxChars: 2_000 })
   })
 
-  test('the last context of a turn is the beginning of the oldest event', () => {
+  test('the last context of a turn is only the beginning of the oldest event', () => {
     const last = listTurnContexts({ history: said(200, 500), waiting: waits(63, 10_000) }).at(-1)
     expect(last && shape(last)).toEqual({ history: 0, events: 1, count: 63, maxChars: 2_000 })
   })

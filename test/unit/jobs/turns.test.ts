@@ -45,14 +45,14 @@ test('the fourth turn of an hour waits until the first one is an hour old, and n
   expect((await stage.jobOf(ids[4])).state).toBe('done')
 })
 
-test('other sessions run while one waits', async () => {
+test('other sessions run while one session waits for its hourly limit', async () => {
   const { stage, turns } = start(three)
   await ask(stage, 'hook:a', 5)
   await ask(stage, 'hook:b', 2)
   expect(turns.map(({ request }) => request.sessionKey).filter((key) => key === 'hook:b')).toHaveLength(2)
 })
 
-test('one alert says which session waits, for how long, and how to go on', async () => {
+test('one alert says which session waits, for how long, and how to resume it', async () => {
   const { stage, sent } = start(three)
   await ask(stage, 'hook:a', 6)
   expect(sent).toHaveLength(1)
@@ -61,7 +61,7 @@ test('one alert says which session waits, for how long, and how to go on', async
   )
 })
 
-test('after a resume, as many turns as in an hour may start', async () => {
+test('after a resume, a session may start as many turns as in an hour', async () => {
   const { stage, turns } = start(three)
   await ask(stage, 'hook:a', 9)
   expect(turns).toHaveLength(3)
@@ -96,7 +96,7 @@ test.each([
   ['local', 1],
   ['local/small', 1],
   ['customers', 3],
-])('one refused call pauses the limit %s, and %i of three turns ask the model at first', async (limit, asked) => {
+])('one refused call pauses the limit %s, and %i of three turns call the model at first', async (limit, asked) => {
   let refusals = 0
   const { runner, turns } = scriptedRunner(() =>
     (refusals += 1) <= asked ? { status: 'unavailable', detail: 'slow down', retryAfterMs: 90_000 } : ok('Done.'),
@@ -123,7 +123,7 @@ test.each([
   for (const id of ids) expect((await stage.jobOf(id)).state).toBe('done')
 })
 
-test('a provider that asks to wait pauses nothing while the agent has a fallback, and otherwise pauses its limit for at most 15 minutes', async () => {
+test('a provider that asks to wait pauses its limit for at most 15 minutes, and pauses nothing if the agent has a fallback', async () => {
   const day = 24 * hour
   for (const [modelFallbacks, paused] of [
     [['other/large'], []],
@@ -144,7 +144,7 @@ test('a provider that asks to wait pauses nothing while the agent has a fallback
   }
 })
 
-test('a provider that asks for less later does not shorten its pause, and one that names no time makes none', async () => {
+test('a later, shorter wait does not shorten a pause, and a provider that names no time causes none', async () => {
   const waits = [90_000, 5_000, undefined]
   const { runner, turns } = scriptedRunner(() => {
     if (waits.length === 0) return ok('Done.')

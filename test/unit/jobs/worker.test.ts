@@ -47,7 +47,7 @@ describe('a job that goes well', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: Done.'])
   })
 
-  test('a reply that only acknowledges is summarised in the main session and not posted, and the job says why', async () => {
+  test('a reply that only acknowledges is summarised in the main session and not posted, and its step says why', async () => {
     const { channel, sent } = scriptedChannel()
     const { runner } = scriptedRunner(() => ok('HEARTBEAT_OK'))
     stage.openWorker({ runner, channels: new Map([['console', channel]]) })
@@ -60,7 +60,7 @@ describe('a job that goes well', () => {
     expect(await stage.eventTexts()).toEqual(['Hook github: HEARTBEAT_OK'])
   })
 
-  test('a simulated run is marked as one, a real one is not', async () => {
+  test('a simulated run is marked as simulated, and a real one is not', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     const [one, two] = await stage.accept(agentPlan({ sessionKey: 'hook:1' }), agentPlan({ sessionKey: 'hook:2' }))
@@ -71,7 +71,7 @@ describe('a job that goes well', () => {
     expect((await stage.jobOf(two)).steps[0]?.detail).not.toContain('simulated')
   })
 
-  test('a wake becomes an event of the main session without any worker', async () => {
+  test('a wake becomes an event in the main session without a worker', async () => {
     const [id] = await stage.accept(wakePlan())
     expect((await stage.jobOf(id)).state).toBe('done')
     expect(await stage.eventTexts()).toEqual(['Somebody rang'])
@@ -108,7 +108,7 @@ describe('a job that goes well', () => {
 describe('transcripts', () => {
   const transcript = (sessionKey: string) => stage.store.messages({ agentId: 'main', sessionKey, limit: 10 })
 
-  test('prompt and reply of a run are recorded under its key', async () => {
+  test('the prompt and the reply of a run are recorded under its session key', async () => {
     stage.openWorker()
     const [id] = await stage.accept(agentPlan({ action: { ...quiet, message: 'Hello' } }))
     const messages = await transcript('hook:a')
@@ -119,7 +119,7 @@ describe('transcripts', () => {
     expect(messages[0]?.text).toContain('EXTERNAL_UNTRUSTED_CONTENT')
   })
 
-  test('a persistent session continues where it ended; an isolated run of the same key begins empty', async () => {
+  test('a persistent session continues where it ended, and an isolated run of the same key begins empty', async () => {
     const { runner, turns } = scriptedRunner(({ runId }) => ok(`reply of ${runId}`))
     stage.openWorker({ runner })
     const persistent = agentPlan({ action: quiet, sessionMode: 'persistent' })
@@ -138,7 +138,7 @@ describe('transcripts', () => {
 })
 
 describe('order', () => {
-  test('runs of one session key never overlap and keep arrival order', async () => {
+  test('runs of one session key never overlap and keep their order of arrival', async () => {
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner })
     const [one] = await stage.accept(agentPlan())
@@ -192,7 +192,7 @@ describe('order', () => {
     expect(turns).toHaveLength(3)
   })
 
-  test('fullSince is the time since which no slot has been free, even while one run follows another, and each turn has its time limit', async () => {
+  test('fullSince is the time since which no slot has been free, even while runs follow one another, and each turn has its time limit', async () => {
     const { runner, turns } = scriptedRunner()
     const worker = stage.openWorker({ runner, settings: { maxConcurrent: 2 } })
     const ids = await stage.accept(...['1', '2', '3'].map((key) => agentPlan({ sessionKey: key, action: quiet })))
@@ -217,7 +217,7 @@ describe('order', () => {
     expect(worker.slots()).toMatchObject({ used: 2, fullSince: start + 5_000 })
   })
 
-  test('a job is found when it is due, without a notice', async () => {
+  test('a job is found when it is due, even without a notification', async () => {
     const { runner, turns } = scriptedRunner()
     await stage.accept(agentPlan())
     stage.openWorker({ runner })

@@ -104,7 +104,7 @@ describe('the period of a budget', () => {
     expect(periodAt(now, { period, timezone })).toEqual([startsAt, endsAt])
   })
 
-  test('a period ends where the next one begins, also where the clocks change or a date does not exist', () => {
+  test('a period ends where the next one begins, even if the clocks change or a date does not exist', () => {
     for (const timezone of ['Europe/Berlin', 'America/St_Johns', 'Pacific/Apia', 'Africa/Cairo']) {
       for (const period of ['1d', '1w', '1mo']) {
         let [, end] = periodAt('2011-12-20T00:00:00.000Z', { period, timezone })
@@ -122,7 +122,7 @@ describe('the period of a budget', () => {
 describe('the price of a turn', () => {
   const cost = { input: 3, output: 15, cacheRead: 0.3 }
 
-  test('a turn costs its tokens by the price of a million, and cached tokens by theirs', () => {
+  test('a turn costs its tokens at their price for a million, and cached tokens at the cached price', () => {
     expect(toTurnNanos({ inputTokens: 1_000_000, outputTokens: 0 }, cost)).toBe(3_000_000_000)
     expect(toTurnNanos({ inputTokens: 1_000, outputTokens: 100, cachedInputTokens: 900 }, cost)).toBe(
       100 * 3_000 + 900 * 300 + 100 * 15_000,
@@ -134,7 +134,7 @@ describe('the price of a turn', () => {
     expect(toTurnNanos({ inputTokens: 5, outputTokens: 5 }, undefined)).toBe(0)
   })
 
-  test('no turn costs more than the most that was reserved for it, wherever its tokens came from', () => {
+  test('no turn costs more than was reserved for it, wherever its tokens came from', () => {
     const dear = { ...cost, cacheWrite: 3.75 }
     const most = toMostNanos({ input: 1_000, output: 500 }, dear)
     for (const part of [{}, { cachedInputTokens: 1_000 }, { cacheWriteTokens: 1_000 }])
@@ -143,13 +143,13 @@ describe('the price of a turn', () => {
   })
 })
 
-test('a budget without a limit is refused, and an unknown time zone too', () => {
+test('a budget without a limit is refused, and so is an unknown time zone', () => {
   expect(BudgetConfig.safeParse({ period: '1d' }).success).toBe(false)
   expect(BudgetConfig.safeParse({ turns: 1, timezone: 'Europe/Berln' }).success).toBe(false)
   expect(toLimits(BudgetConfig.parse({ usd: 0.1, turns: 5 }))).toEqual({ nanos: 100_000_000, turns: 5 })
 })
 
-test('an amount is shown in its unit, and a fraction of a cent is not shown as nothing', () => {
+test('an amount is shown in its unit, and a fraction of a cent is not shown as zero', () => {
   expect([
     formatSpending('nanos', 20_000_000_000),
     formatSpending('nanos', 1_234_567),

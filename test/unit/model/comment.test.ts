@@ -8,7 +8,7 @@ test.each([
   ['as it was posted', `The build is green.\n\n${marker}`],
   ['with the line ends of a form', `The build is green.\r\n\r\n${marker}\r\n`],
   ['without a text', marker],
-])('a comment that ends with a marker is an own one, %s', (_, body) => {
+])('a comment with a marker at its end is recognised as Hookloom’s, %s', (_, body) => {
   expect(isOwnComment(body)).toBe(true)
 })
 
@@ -21,6 +21,6 @@ test.each([
   ['a marker whose id is too short', '<!-- hookloom:00000000 -->'],
   ['a marker whose id is too long', toMarker('0123456789abcdef0123456789')],
   ['a comment without a marker', 'Please release it.'],
-])('%s is not an own comment', (_, body) => {
+])('%s is not recognised as a comment by Hookloom', (_, body) => {
   expect(isOwnComment(body)).toBe(false)
 })

@@ -20,7 +20,7 @@ function findNames(schema: unknown, name = ''): string[] {
 }
 
 describe('listConfigSecrets', () => {
-  test('every key whose name sounds like a secret is in this list, or excluded by it', () => {
+  test('every key whose name suggests a secret is listed as one, or excluded by name', () => {
     const names = [...new Set(findNames(JSON.parse(renderConfigSchema())))]
     const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
     const secret = sounding.filter((name) => isSecretName(name) !== 'no').toSorted()
@@ -33,7 +33,7 @@ describe('listConfigSecrets', () => {
     )
   })
 
-  test('the secrets are tokens, keys, passwords and headers of every section', () => {
+  test('tokens, keys, passwords and headers of every section are listed as secrets', () => {
     const found = findSecrets({
       gateway: { token: 'gateway-token-0123456789' },
       hooks: {

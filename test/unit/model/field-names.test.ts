@@ -11,7 +11,7 @@ test.each([
   '"titel", "boddy" is not a known field.',
   'The body: expected an object such as {"text": "…"}, found a string.',
   'model: its provider is not in models.providers. Name a configured one, or leave the field out.',
-])('a message with plain words is shown: %s', (message) => {
+])('an error message with plain words is shown: %s', (message) => {
   expect(hideFieldNames(message)).toBe(message)
 })
 
@@ -24,7 +24,7 @@ test.each([
   [`${lead}people.ada@example.org: "text" is not a known field.`, 'it has a field that is not known.'],
   [`${lead}${'ada@example.org '.repeat(20)}`, 'a field is missing or of the wrong type.'],
   [`model: ${'ada@example.org '.repeat(20)}`, 'a field is missing or of the wrong type.'],
-])('a message hides a name that may be data: %s', (message, shown) => {
+])('an error message hides a name that may be data: %s', (message, shown) => {
   const hidden = hideFieldNames(message)
   expect(hidden).toContain(shown)
   expect(hidden).not.toMatch(/ada|49/)

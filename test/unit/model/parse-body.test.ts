@@ -70,7 +70,7 @@ describe('JSON', () => {
     expect(({} as Record<string, unknown>)['admin']).toBeUndefined()
   })
 
-  test.each(['', ' \n', '\uFEFF'])('the error of %j says that the body is empty', (text) => {
+  test.each(['', ' \n', '\uFEFF'])('the error for the body %j says that it is empty', (text) => {
     expect(refusal(text).message).toBe('The body is empty: expected JSON.')
   })
 
@@ -106,9 +106,12 @@ describe('JSON', () => {
     expect(refusal(text).message).toBe(`The body is not JSON: the error is at character ${at}.`)
   })
 
-  test.each(['{', '[1,', '{"a"', '{"a":', '[{"a":[1'])('the error of %j says that the body ends too early', (text) => {
-    expect(refusal(text).message).toBe('The body is not JSON: it ends early.')
-  })
+  test.each(['{', '[1,', '{"a"', '{"a":', '[{"a":[1'])(
+    'the error for the body %j says that it ends too early',
+    (text) => {
+      expect(refusal(text).message).toBe('The body is not JSON: it ends early.')
+    },
+  )
 
   test('an error quotes nothing of the body', () => {
     for (const text of ['canary', '{"canary":canary}', '["canary"', '{"a":"canary', 'canary at position 3']) {
@@ -146,7 +149,7 @@ describe('depth', () => {
 describe('forms', () => {
   const parseForm = (body: string) => parse(body, form, { forms: true })
 
-  test('a form becomes an object of strings, and a repeated name an array', () => {
+  test('a form becomes an object of strings, and the values of a repeated name become an array', () => {
     expect(parseForm('a=1&b=x+y%21&b=&c&b=%C3%BC')).toEqual({ a: '1', b: ['x y!', '', 'ü'], c: '' })
   })
 
@@ -159,12 +162,12 @@ describe('forms', () => {
     ])
   })
 
-  test('a form with JSON in the field payload becomes that JSON', () => {
+  test('JSON in the field payload of a form replaces the form', () => {
     expect(parseForm(`payload=${encodeURIComponent('{"action":"opened"}')}&x=1`)).toEqual({ action: 'opened' })
   })
 
   test.each(['payload=hello', 'payload=5&x=1', 'payload=%22text%22', 'payload=%7B', 'payload={}&payload={}'])(
-    'a field payload without a JSON object or array stays a field: %s',
+    'a field payload without a JSON object or array stays an ordinary field: %s',
     (body) => {
       expect(parseForm(body)).toHaveProperty('payload')
     },

@@ -12,7 +12,7 @@ describe('matchVerdict', () => {
     ['_fail_', 'fail'],
     ['Verdict: needs-work', 'needs-work'],
     ['> **Verdict:** `fail`', 'fail'],
-  ])('%j is %s', (text, word) => {
+  ])('the text %j gives the verdict %s', (text, word) => {
     expect(matchVerdict(text, words)).toBe(word)
   })
 
@@ -28,7 +28,7 @@ describe('matchVerdict', () => {
     [true],
     [['pass']],
     [{ word: 'pass' }],
-  ])('%j is none of the words', (text) => {
+  ])('the text %j gives no verdict', (text) => {
     expect(matchVerdict(text, words)).toBeUndefined()
   })
 
@@ -52,7 +52,7 @@ describe('readLastLine', () => {
   })
 })
 
-test('a verdict is described with the form in which it came', () => {
+test('a description of a verdict includes the form in which it was given', () => {
   expect(describeVerdict({ word: 'pass', form: 'tool-call' })).toBe('pass, by tool call')
   expect(describeVerdict({ word: null, isRepaired: true })).toBe('none, after a second question')
 })

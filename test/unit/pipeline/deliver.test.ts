@@ -18,7 +18,7 @@ function decideWith(mapping: MappingInput, result?: unknown, given: JsonValue = 
 }
 
 describe('a mapping with the action deliver', () => {
-  test('makes a message of its template, and its recipient names its queue', async () => {
+  test('a deliver mapping makes a message from its template, and uses the recipient as the key of its queue', async () => {
     expect(await decideWith({ ...deploys, name: 'Deploys', channel: 'slack', to: 'C024BE91L' })).toMatchObject({
       kind: 'accept',
       actions: [
@@ -31,14 +31,14 @@ describe('a mapping with the action deliver', () => {
     })
   })
 
-  test('without a template sends the payload, and without a recipient to the last channel', async () => {
+  test('a deliver mapping sends the payload if it has no template, and sends to the last channel if it has no recipient', async () => {
     const decision = await decideWith({ match: { path: 'in' }, action: 'deliver' })
     expect(decision).toMatchObject({
       actions: [{ action: { message: expect.stringContaining('api'), channel: 'last' }, sessionKey: 'deliver:last' }],
     })
   })
 
-  test('with a list makes one action for each recipient, and each item of forEach has them all', async () => {
+  test('a deliver mapping with a list makes one action for each recipient, and each item of forEach goes to all of them', async () => {
     const decision = await decideWith({ ...deploys, to: [...chats] })
     expect(decision).toMatchObject({ actions: chats.map((chat) => ({ action: { message: 'api is up', ...chat } })) })
     const each = { ...deploys, messageTemplate: '{{items[0].n}}', forEach: 'items', to: [...chats] }
@@ -48,7 +48,7 @@ describe('a mapping with the action deliver', () => {
     })
   })
 
-  test('takes the message and the recipients of a transform', async () => {
+  test('a transform can set the message and the recipients', async () => {
     expect(await decideWith({ ...deploys, to: [...chats] }, { message: 'Coded' })).toMatchObject({
       actions: chats.map((chat) => ({ action: { message: 'Coded', ...chat } })),
     })
@@ -67,7 +67,7 @@ describe('a mapping with the action deliver', () => {
     expect(odd).toMatchObject({ actions: [{ sessionKey: expect.stringMatching(/^deliver:last:[\da-f]{16}$/) }] })
   })
 
-  test('is what an agent mapping makes if its transform says so, and the other way round', async () => {
+  test('a transform can turn an agent action into a deliver action, and the other way round', async () => {
     const agent: MappingInput = { match: { path: 'in' }, messageTemplate: 'Look at {{service}}' }
     expect(await decideWith(agent, { kind: 'deliver', message: 'Up', to: 'C024BE91L' })).toMatchObject({
       actions: [{ kind: 'deliver', action: { message: 'Up', channel: 'last', to: 'C024BE91L' } }],
@@ -105,7 +105,7 @@ describe('a mapping with the action deliver', () => {
     })
   })
 
-  test('has its flow, and none of the limits of an agent', async () => {
+  test('a deliver mapping has a flow, but none of the limits of an agent', async () => {
     const config = { limits: { gpu: { total: 1 } }, agents: { defaults: { limits: ['gpu'] } } }
     const flow = { onNew: 'replace', key: 'deploy:{{service}}', delay: '1m' } as const
     const of = async (mapping: MappingInput) =>

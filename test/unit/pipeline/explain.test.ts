@@ -9,7 +9,7 @@ function explainOn(generation: Generation, path: string, payload: JsonValue) {
 }
 
 describe('explanations of decisions', () => {
-  test('an explanation decides like the gateway', async () => {
+  test('an explanation has the same decision as the gateway', async () => {
     const generation = toGeneration([{ match: { path: 'x' }, messageTemplate: '{{a}}', sessionKey: 'hook:{{a}}' }])
     const delivery = toTestDelivery('x', { a: 'b' })
     const { decision } = await explain(generation, delivery, toTestId)
@@ -60,7 +60,7 @@ describe('explanations of decisions', () => {
     ])
   })
 
-  test('the origins are right for each item of a forEach, also after a skipped item', async () => {
+  test('the origins are right for each item of a forEach, even after a skipped item', async () => {
     const generation = toGeneration(
       [{ match: { path: 'x' }, forEach: 'items', name: 'Kept', transform: { module: 'a.ts' } }],
       {

@@ -25,7 +25,7 @@ describe('the flow of a run', () => {
     expect(byDefault?.key).toBe('hook:7')
   })
 
-  test('a run without a flow has none, and a run of an agent with limits needs only these', async () => {
+  test('a run without a flow has none, and a run of an agent with limits gets only these', async () => {
     expect(await planOf(toGeneration([mapping]), 'pr', { n: 7 })).toEqual([undefined])
     const agents = { list: [{ id: 'reviewer', limits: ['gpu'] }, { id: 'other' }] }
     const config = { limits, agents }
@@ -50,7 +50,7 @@ describe('the flow of a run', () => {
     expect(await planOf(toGeneration([]), 'agent', { message: 'x' })).toEqual([undefined])
   })
 
-  test('a key that the payload leaves blank refuses the request', async () => {
+  test('a request whose payload leaves the key blank is refused', async () => {
     const hooks = { agent: { flow: { key: '{{name}}' } } }
     expect(await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', { message: 'x' }))).toMatchObject({
       kind: 'refuse',
@@ -58,7 +58,7 @@ describe('the flow of a run', () => {
     })
   })
 
-  test('the flow that a transform returns replaces that of its mapping, and its keys are not templates', async () => {
+  test('the flow that a transform returns replaces that of its mapping, and its keys are not rendered as templates', async () => {
     const flow = { key: 'pr:{{n}}', onNew: 'replace', total: 3 } as const
     const returned = { key: ' {{n}} ', delay: '5s', rateLimit: { limit: 2, period: '1h', key: '{{who}}' } }
     const coded = { ...mapping, flow, transform: { module: 't.ts' } }
@@ -102,7 +102,7 @@ describe('the flow of a run', () => {
     })
   })
 
-  test('a template of hooks.agent.flow that does not parse is refused with its place', () => {
+  test('an invalid template in hooks.agent.flow is refused with its place', () => {
     expect(() => toGeneration([], { hooks: { agent: { flow: { key: '{{name' } } } })).toThrow(/^hooks\.agent\.flow: /)
   })
 })

@@ -18,7 +18,7 @@ const toDelivery = (given: Parameters<typeof recogniseSender>[0]) => ({
   body: toJsonBody(payload),
 })
 
-test('a request that is proved to be of GitHub names the place of its reply', () => {
+test('a request that is proved to come from GitHub names the place for its reply', () => {
   expect(readPlace(toDelivery({ headers, verifiedBy: 'github' }))).toMatchObject({
     channel: 'github',
     to: 'acme/app#17',
@@ -28,14 +28,14 @@ test('a request that is proved to be of GitHub names the place of its reply', ()
 test.each([
   ['headers', { headers }],
   ['payload', { headers: {}, namedSource: 'github' }],
-])('a request whose %s only claim that it is of GitHub names no place', (_, given) => {
+])('a request whose %s only claim that it comes from GitHub names no place', (_, given) => {
   expect(readPlace(toDelivery(given))).toBeUndefined()
 })
 
 test.each([
   ['a proof', { headers, verifiedBy: 'github' }],
   ['headers', { headers }],
-])('a request about the comment of an agent is recognised if %s shows the sender', (_, given) => {
+])('a request about an agent’s comment is recognised if %s shows the sender', (_, given) => {
   expect(isAboutOwnComment(toDelivery(given))).toBe(true)
 })
 
@@ -104,7 +104,7 @@ test('a comment of an agent is recognised at GitLab by its marker, and at Linear
   ])
 })
 
-test('the id of a comment is a UUID of version 4 that follows from the nonce, and no other id is recognised', () => {
+test('a comment id is a UUID of version 4 derived from the nonce, and no other id is recognised', () => {
   const id = toCommentId('0123456789abcdef012345678')
   expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-8[\da-f]{3}-[\da-f]{12}$/)
   expect([toCommentId('0123456789abcdef012345678'), isOwnCommentId(id.toUpperCase())]).toEqual([id, true])

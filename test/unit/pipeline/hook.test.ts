@@ -22,7 +22,7 @@ function rulesOf(mappings: readonly (MappingInput & { maxBodyBytes?: number })[]
 const github = { match: { path: 'a' }, verify: { scheme: 'github', secret: 's' } }
 const large = { ...github, match: { path: '/b/' }, maxBodyBytes: 5_000 }
 
-test('the limit before a proof is the largest one of all signed hooks, and hooks that need only the token do not raise it', () => {
+test('the body limit before a proof is the largest one of all signed mappings, and token-only mappings do not raise it', () => {
   expect(rulesOf([github]).maxBodyBytes).toBe(1_000)
   expect(rulesOf([github, large]).maxBodyBytes).toBe(5_000)
   expect(rulesOf([github, { match: { path: 'open' }, maxBodyBytes: 9_000 }]).maxBodyBytes).toBe(1_000)
@@ -35,7 +35,7 @@ test('every name of a hook has the same rules', () => {
   }
 })
 
-test('only the headers of a scheme in use show a proof: a Bearer token and a proof in the body do not', () => {
+test('only the headers of a scheme in use count as a proof: a Bearer token and a proof in the body do not', () => {
   const verify = [
     github.verify,
     { scheme: 'alertmanager', secret: 's' },
@@ -50,11 +50,11 @@ test('only the headers of a scheme in use show a proof: a Bearer token and a pro
     expect(isProofShown(headers)).toBe(false)
 })
 
-test('no header shows a proof if no mapping is signed', () => {
+test('no header counts as a proof if no mapping is signed', () => {
   expect(rulesOf([{ match: { path: 'open' } }]).isProofShown({ 'x-hub-signature-256': 'sha256=00' })).toBe(false)
 })
 
-test('the trace names the credential that the request lacks for a mapping: the token, the proof, or the token in addition to the proof', () => {
+test('the trace names the credential that a mapping misses in the request: the token, the proof, or the token in addition to the proof', () => {
   const signed = { ...github, id: 'signed', match: { path: 'x' } }
   const generation = toGeneration([
     { id: 'plain', match: { path: 'x' } },

@@ -11,20 +11,20 @@ function identityOf(verify: object, more: object = {}, id?: string) {
   return toIdentity({ ...mapping, id: id ?? 'mapping-1', isUnnamed: id === undefined })
 }
 
-test('the proofs of a mapping without an id are the scheme and a digest of each secret, not the secret or the position', () => {
+test('a mapping without an id is identified by its scheme and a digest of each secret, not by the secret or the position', () => {
   const { proves } = identityOf({ secrets: [secret, 'another-secret-0123456789'] })
   expect(proves).toEqual([expect.stringMatching(/^token:[\da-f]{24}$/), expect.stringMatching(/^token:[\da-f]{24}$/)])
   expect(identityOf({ secret }).proves).toEqual([proves[0]])
 })
 
-test('another secret, header or scheme makes another proof, and another message does not', () => {
+test('another secret, header or scheme changes the identity of a mapping, and another message does not', () => {
   const { proves } = identityOf({ secret })
   for (const other of [{ secret: `${secret}!` }, { secret, header: 'x-else' }, { secret, scheme: 'github' }])
     expect(identityOf(other).proves).not.toEqual(proves)
   expect(identityOf({ secret }, { messageTemplate: 'new' }).proves).toEqual(proves)
 })
 
-test('a mapping with an id is known by the id, and still accepts proofs from before it had one', () => {
+test('a mapping with an id is identified by it, and still accepts identities from before it had one', () => {
   const before = identityOf({ secret })
   const named = identityOf({ secret }, {}, 'own')
   expect([named.proves, named.secretsName, named.ring]).toEqual([['own'], 'own', 'own'])
@@ -32,7 +32,7 @@ test('a mapping with an id is known by the id, and still accepts proofs from bef
   expect(before.isOpenedBy('own')).toBe(false)
 })
 
-test('an edit of other keys keeps the ring of a mapping with the same conditions, and the secrets of one with the same path and scheme', () => {
+test('the ring of a mapping depends on its conditions, and the name of its secrets only on its path and scheme', () => {
   const push = identityOf({}, { match: { path: 'x', event: 'push' } })
   const ping = identityOf({}, { match: { path: 'x', event: 'ping' } })
   expect(push.ring).not.toBe(ping.ring)
@@ -40,7 +40,7 @@ test('an edit of other keys keeps the ring of a mapping with the same conditions
   expect(identityOf({}, { match: { path: 'y' } }).secretsName).not.toBe(push.secretsName)
 })
 
-test('the identity of a signed mapping computes no digest before it is needed, and each digest once', () => {
+test('the digests of a signed mapping are computed when they are first needed, each once', () => {
   const { pbkdf2Sync } = crypto
   let digests = 0
   crypto.pbkdf2Sync = (...input) => {

@@ -47,7 +47,7 @@ describe('the mapping of a delivery', () => {
     expect(ids('unheard of')).toEqual(['early any', 'late any'])
   })
 
-  test('the trace ends with the mapping that took it', () => {
+  test('the trace ends with the mapping that takes the delivery', () => {
     expect(find(router, delivery({ event: 'issues' })).trace).toEqual([
       { mappingId: 'early any', matched: false, why: 'source is "github", this mapping takes "gitlab"' },
       { mappingId: 'first', matched: false, why: 'event is "issues", this mapping takes "push"' },
@@ -67,7 +67,7 @@ describe('the mapping of a delivery', () => {
     ])
   })
 
-  test('the number of other paths does not change the time of a look-up', () => {
+  test('a look-up considers only the mappings of its own path, however many other paths exist', () => {
     const many = createRouter(Array.from({ length: 1000 }, (_, n) => mapping(`m${n}`, { path: `hook-${n}` })))
     expect(many.mappingsFor('hook-777').mappings.map(({ id }) => id)).toEqual(['m777'])
     expect(find(many, delivery({ path: 'hook-777' })).trace).toHaveLength(1)
@@ -97,7 +97,7 @@ describe('paths of hooks', () => {
 })
 
 describe('conditions of a mapping', () => {
-  test('an event must be in the list, and an unknown event is not', () => {
+  test('an event must be in the list, and an unknown event never is', () => {
     expect(isTaken({ event: ['push', 'release'] }, { event: 'release' })).toBe(true)
     expect(isTaken({ event: ['push', 'release'] }, { event: 'pull' })).toBe(false)
     expect(isTaken({ event: 'push' }, { event: undefined })).toBe(false)
@@ -124,7 +124,7 @@ describe('conditions of a mapping', () => {
     [{ id: ['a'] }, { id: 'a' }, false],
     [{ a: 1, b: 2 }, { a: 1, b: 3 }, false],
     ['text', { length: 4 }, false],
-  ])('the payload %j under the condition %j is taken: %s', (payload, conditions, expected) => {
+  ])('the payload %j satisfies the condition %j: %s', (payload, conditions, expected) => {
     expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
   })
 
@@ -171,11 +171,11 @@ describe('comparisons of values', () => {
     [{ amount: 7 }, { amount: { lte: 6 } }, false],
     [{ amount: '5.5' }, { amount: { gt: 5 } }, false],
     [{}, { amount: { lt: 6 } }, false],
-  ])('the payload %j under the comparison %j is taken: %s', (payload, conditions, expected) => {
+  ])('the payload %j satisfies the comparison %j: %s', (payload, conditions, expected) => {
     expect(isTaken({ payload: conditions }, { body: toJsonBody(payload) })).toBe(expected)
   })
 
-  test('comparisons also apply to events and headers, and an absent header does not have a forbidden value', () => {
+  test('comparisons also apply to events and headers, and an absent header does not count as having a forbidden value', () => {
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'push' })).toBe(true)
     expect(isTaken({ event: { not: ['ping'] } }, { event: 'ping' })).toBe(false)
     expect(isTaken({ event: { not: ['ping'] } }, { event: undefined })).toBe(true)
@@ -191,7 +191,7 @@ describe('comparisons of values', () => {
     expect(isTaken({ payload: { text: { matches: '^(a+)+$' } } }, { body })).toBe(false)
   })
 
-  test('a text that is too long to compare makes the condition false, even if it must not match', () => {
+  test('text that is too long to compare makes the condition false, even if it must not match', () => {
     const body = toJsonBody({ text: 'a'.repeat(10_001) })
     expect(isTaken({ payload: { text: { matches: 'a' } } }, { body })).toBe(false)
     expect(isTaken({ payload: { text: { not: { matches: 'b' } } } }, { body })).toBe(false)
@@ -200,7 +200,7 @@ describe('comparisons of values', () => {
     )
   })
 
-  test('the reason of a comparison shows the wanted value and no value of the payload', () => {
+  test('the reason shows the wanted value of a comparison, and no value from the payload', () => {
     const payload = { amount: { gte: 5, lt: 10 }, login: { not: 'robot' }, ref: { matches: '^v' } } as const
     const body = (amount: number, login: string, ref: string) => ({ body: toJsonBody({ amount, login, ref }) })
     expect(whyNot({ payload }, body(3, 'x', 'v1'))).toBe(
@@ -248,7 +248,7 @@ describe('alternatives of conditions', () => {
 })
 
 describe('reasons of a trace', () => {
-  test('every mapping has a reason, also on another path and after the one that takes the delivery', () => {
+  test('every mapping has a reason, even on another path or after the mapping that takes the delivery', () => {
     const router = createRouter([
       mapping('mail', { path: 'gmail' }),
       mapping('taker', { path: 'github' }),
@@ -261,7 +261,7 @@ describe('reasons of a trace', () => {
     ])
   })
 
-  test('a reason names only the kind of a value in the payload', () => {
+  test('a reason names only the kind of a payload value', () => {
     const match: Match = { payload: { action: ['opened', 'reopened'] } }
     const expected = 'this mapping takes "opened" or "reopened"'
     expect(whyNot(match, { body: toJsonBody({ action: 'hunter2' }) })).toBe(
@@ -284,7 +284,7 @@ describe('reasons of a trace', () => {
     expect(why?.length).toBeLessThan(120)
   })
 
-  test('a reason counts the wanted values that it does not list', () => {
+  test('a reason gives the number of wanted values that it does not list', () => {
     const event = Array.from({ length: 50 }, (_, n) => `e${n}`)
     expect(whyNot({ event }, {})).toMatch(/"e0", .*"e5" or 44 more$/)
   })

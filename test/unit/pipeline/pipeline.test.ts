@@ -58,7 +58,7 @@ describe('built-in hooks', () => {
     expect(await refused(path, payload as JsonValue)).toContain(`payload-invalid ${why}`)
   })
 
-  test('a refusal names kinds of values and never the values', async () => {
+  test('a refusal names the kinds of values and never the values', async () => {
     expect(await refused('agent', { message: 'x', thinking: 'canary-value' })).not.toContain('canary')
   })
 
@@ -82,7 +82,7 @@ describe('built-in hooks', () => {
       ['such a model where another runner performs the turns', { model: 'canary/llama' }, { models }],
       ['a channel that is not configured', { channel: 'telegram' }, asked],
       ['a channel in code that is not configured', { channel: 'own:canary' }, asked],
-    ])('a call that names %s is refused, and the refusal does not quote it', async (_, fields, config) => {
+    ])('a direct call that names %s is refused, and the refusal does not quote it', async (_, fields, config) => {
       const refusal = await refused('agent', { message: 'x', ...fields }, { config })
       expect(refusal).toMatch(new RegExp(`^payload-invalid ${Object.keys(fields).join()}: `))
       expect(refusal).not.toMatch(/canary|noslash|llama/)
@@ -104,7 +104,7 @@ describe('built-in hooks', () => {
           runners: { claw: { kind: 'openclaw', baseUrl: 'http://127.0.0.1:1/hooks', token: 't' } },
         },
       ],
-    ])('a call that names %s is accepted', async (_, fields, config) => {
+    ])('a direct call that names %s is accepted', async (_, fields, config) => {
       const call = toTestDelivery('agent', { message: 'x', ...fields })
       expect(await decideOn(toGeneration([], { config }), call)).toMatchObject({ kind: 'accept' })
     })
@@ -116,7 +116,7 @@ describe('built-in hooks', () => {
     expect(decision).toMatchObject({ actions: [{ action: { allowUnsafeExternalContent: false } }] })
   })
 
-  test('a run of the built-in hook has the instructions and the trust of hooks.agent, and a wake has neither', async () => {
+  test('a run of the built-in hook has the instructions and the trust setting of hooks.agent, and a wake has neither', async () => {
     const generation = toGeneration([], {
       hooks: { agent: { instructions: 'Be brief.', allowUnsafeExternalContent: true } },
     })
@@ -136,7 +136,7 @@ describe('built-in hooks', () => {
 describe('policy of actions', () => {
   const keyed = { message: 'x', sessionKey: 'hook:a' }
 
-  test('a session key of a request is denied unless allowed, and then it must have one of the prefixes', async () => {
+  test('a session key from a request is denied unless allowed, and then it must have one of the prefixes', async () => {
     expect(await refused('agent', keyed)).toMatch(/^session-key-denied/)
     const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:'] }
     const decision = await decideOn(toGeneration([], { hooks }), toTestDelivery('agent', keyed))
@@ -146,7 +146,7 @@ describe('policy of actions', () => {
     }
   })
 
-  test('a request that may choose its key can continue a session that it or the configuration names', async () => {
+  test('a request that may choose its session key can continue a session that it or the configuration names', async () => {
     const mode = 'persistent'
     const hooks = { allowRequestSessionKey: true }
     const decide = async (payload: JsonObject, more: object = {}) =>
@@ -200,7 +200,7 @@ describe('policy of actions', () => {
     }
   })
 
-  test('a denied session key and the prefixes are shown to the operator and not to the sender', async () => {
+  test('the operator sees a denied session key and the allowed prefixes, and the sender does not', async () => {
     const hooks = { allowRequestSessionKey: true, allowedSessionKeyPrefixes: ['hook:', 'ci:'] }
     const wrong = toTestDelivery('agent', { message: 'x', sessionKey: 'ops:a' })
     const decision = await decideOn(toGeneration([], { hooks }), wrong)
@@ -249,7 +249,7 @@ describe('policy of actions', () => {
   })
 
   test.each([['best'], ['anthropic/opus'], ['finest'], [' anthropic/opus ']])(
-    'a list of models that names %j allows its model by every name and no other model',
+    'a list of models that contains %j allows that model under every name, and no other model',
     async (listed) => {
       const config = {
         agents: { defaults: { models: [listed] } },
@@ -308,7 +308,7 @@ describe('hooks of mappings', () => {
     ])
   })
 
-  test('a message that renders blank refuses the delivery and names the template', async () => {
+  test('a message template that renders blank refuses the delivery, and the error names the template', async () => {
     const decision = await decideOn(
       toGeneration([{ ...template, messageTemplate: '{{text}}' }]),
       toTestDelivery('in', { text: null }),
@@ -346,7 +346,7 @@ describe('forEach', () => {
     messageTemplate: '{{items[0].n}} of {{items.length}}',
   }
 
-  test('each item becomes one action, rendered from a payload with this item alone', async () => {
+  test('each item becomes one action, rendered from a payload with only this item', async () => {
     const actions = await accepted([each], { items: [{ n: 'a' }, { n: 'b' }] })
     expect(actions.map(({ action }) => action)).toMatchObject([{ message: 'a of 1' }, { message: 'b of 1' }])
   })
@@ -364,7 +364,7 @@ describe('forEach', () => {
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'too-many-items', status: 400 } })
   })
 
-  test('a text outside the array is not repeated for each item without a limit', async () => {
+  test('long text outside the array cannot be repeated for each item without a limit', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{big}} {{items[0].n}}' }
     const payload = { big: 'x'.repeat(100_000), items: Array.from({ length: 100 }, () => ({ n: 'a' })) }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', payload))
@@ -372,7 +372,7 @@ describe('forEach', () => {
     expect(await accepted([mapping], { ...payload, items: payload.items.slice(0, 20) })).toHaveLength(20)
   })
 
-  test('one item that renders blank refuses the whole delivery', async () => {
+  test('one item with a blank message refuses the whole delivery', async () => {
     const mapping: MappingInput = { ...each, messageTemplate: '{{items[0].n}}' }
     const decision = await decideOn(toGeneration([mapping]), toTestDelivery('in', { items: [{ n: 'a' }, {}] }))
     expect(decision).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })

@@ -30,7 +30,7 @@ test.each([
   expect(repeatsOf(id)).toBe(expected)
 })
 
-test('a proof that is only a secret never covers the delivery id', () => {
+test('a proof that is only a secret does not cover the delivery id', () => {
   const secrets = schemes.filter(({ kind }) => kind === 'token' || kind === 'basic' || kind === 'client-state')
   expect(secrets.map(toRepeats).filter((text) => text.includes('by signed id'))).toEqual([])
 })

@@ -29,14 +29,14 @@ const byCode = (result: unknown, over: Partial<MappingInput> = {}) =>
   )
 
 describe('the response of a mapping', () => {
-  test('is rendered from the payload, with status 200 and plain text by default', async () => {
+  test('a response is rendered from the payload, with status 200 and plain text by default', async () => {
     expect(await decide(mapped({ body: 'Got {{text}}' }), { text: '<b>' })).toMatchObject({
       response: { status: 200, contentType: 'text/plain', body: 'Got <b>' },
     })
     expect(await decide(mapped(undefined), {})).toMatchObject({ kind: 'accept', response: undefined })
   })
 
-  test('escapes values, and not the template, so that a stranger adds no element and no field', async () => {
+  test('the values in a response are escaped, but not its template, so that a sender can add no element or field', async () => {
     const text = `</Message><Dial>+1</Dial>&"'\u0001`
     expect(await bodyOf({ contentType: 'text/xml', body: '<R a="{{text}}"/>' }, { text })).toBe(
       '<R a="&lt;/Message&gt;&lt;Dial&gt;+1&lt;/Dial&gt;&amp;&quot;&apos;\ufffd"/>',
@@ -47,7 +47,7 @@ describe('the response of a mapping', () => {
     }
   })
 
-  test('has no NUL and no half surrogate pair, which a store cannot keep', async () => {
+  test('a response has no NUL and no half surrogate pair, which a store cannot keep', async () => {
     expect(await bodyOf({ body: '{{a}}{{b}}{{c}}' }, { a: '\0', b: '\ud83d', c: '😀' })).toBe('\ufffd\ufffd😀')
   })
 
@@ -63,20 +63,20 @@ describe('the response of a mapping', () => {
     expect(await long(8_193)).toMatchObject({ kind: 'refuse', problem: { code: 'payload-invalid' } })
   })
 
-  test('is left out if the delivery becomes several actions', async () => {
+  test('a response is left out if the delivery becomes several actions', async () => {
     expect(await byCode([{}, {}])).toMatchObject({ kind: 'accept', actions: [{}, {}], response: undefined })
     expect(await byCode([{}])).toMatchObject({ response: { body: 'of the mapping' } })
   })
 })
 
 describe('the response of a transform', () => {
-  test('is that of the mapping if the result has none, also if the kind changes', async () => {
+  test('the response of the mapping stays if the result of a transform has none, even if the kind changes', async () => {
     for (const result of [{}, { kind: 'wake', text: 'x' }]) {
       expect(await byCode(result)).toMatchObject({ kind: 'accept', response: { body: 'of the mapping' } })
     }
   })
 
-  test('replaces the whole response of the mapping, even if the kind changes', async () => {
+  test('the response of a transform replaces the whole response of the mapping, even if the kind changes', async () => {
     const response = { contentType: 'application/json', body: '{"a":1}' }
     for (const result of [{ response }, { kind: 'wake', text: 'x', response }]) {
       expect(await byCode(result)).toMatchObject({ kind: 'accept', response: { status: 200, ...response } })
@@ -86,7 +86,7 @@ describe('the response of a transform', () => {
     })
   })
 
-  test('is not a field of the action', async () => {
+  test('the response of a transform is not a field of the action', async () => {
     const decision = await byCode({ response: { body: 'x' } })
     expect(decision.kind === 'accept' && decision.actions[0]?.action).not.toHaveProperty('response')
   })
@@ -96,7 +96,7 @@ describe('the response of a transform', () => {
     ['the mapping has forEach', { response: { body: 'x' } }, { forEach: 'items', response: undefined }],
     ['the type is HTML', { response: { contentType: 'text/html', body: 'x' } }, {}],
     ['it has an unknown field', { response: { text: 'x' } }, {}],
-  ])('parks the delivery if %s', async (_, result, over) => {
+  ])('a response from a transform parks the delivery if %s', async (_, result, over) => {
     expect(await byCode(result, over)).toMatchObject({ kind: 'park', problem: { code: 'transform-result-invalid' } })
   })
 })

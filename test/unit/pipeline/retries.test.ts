@@ -11,30 +11,30 @@ const timed = schemes.flatMap((scheme) => {
   return typeof window === 'number' ? [{ id: scheme.id, scheme, window, retries: scheme.retries }] : []
 })
 
-test('every row that signs a time names the page that says how its sender repeats a request', () => {
+test('every scheme that signs a time names the page about how its sender repeats requests', () => {
   expect(timed.length).toBeGreaterThan(30)
   const unsaid = timed.filter(({ retries }) => retries?.docs.startsWith('https://') !== true)
   expect(unsaid.map(({ id }) => id)).toEqual([])
 })
 
-test('no row without a window says how its sender repeats a request', () => {
+test('a scheme without a window says nothing about repeated requests', () => {
   const known = new Set(timed.map(({ id }) => id))
   expect(schemes.filter(({ id, retries }) => retries !== undefined && !known.has(id)).map(({ id }) => id)).toEqual([])
 })
 
-test('a window covers every attempt that may carry the time of the first', () => {
+test('the window covers every attempt that may carry the time of the first', () => {
   const narrow = timed.flatMap(({ id, window, retries }) =>
     retries?.time === 'first' && window < retries.seconds + skew ? [[id, window, retries.seconds]] : [],
   )
   expect(narrow).toEqual([])
 })
 
-test('the window is a day if the documentation does not say how long a sender repeats a request', () => {
+test('the window is a day if the documentation does not say how long the sender repeats a request', () => {
   const unsaid = timed.filter(({ retries }) => retries?.time === 'unsaid')
   expect(unsaid.filter(({ window }) => window < 86_400).map(({ id }) => id)).toEqual([])
 })
 
-test('no window is narrower than the one that the sender itself uses or tells its receivers to use', () => {
+test('no window is narrower than the one that the sender itself uses or recommends', () => {
   const narrow = timed.flatMap(({ id, window, retries }) =>
     retries?.time === 'limited' && window < retries.seconds ? [[id, window, retries.seconds]] : [],
   )

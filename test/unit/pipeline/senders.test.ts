@@ -44,7 +44,7 @@ const fixtures = readdirSync(folder).map((file) => ({
 const requests = fixtures.flatMap(({ source, requests: all }) => all.map((request) => [source, request] as const))
 const published = fixtures.flatMap(({ source, published: all }) => all.map((example) => [source, example] as const))
 
-test('each file has the name of a sender and is not empty', () => {
+test('each file is named after its sender and is not empty', () => {
   expect(fixtures.map(({ source }) => source).filter((source) => findSender(source) === undefined)).toEqual([])
   expect(fixtures.filter((fixture) => fixture.requests.length + fixture.published.length === 0)).toEqual([])
 })
@@ -61,12 +61,12 @@ describe.each(published)('published signatures of %s', (_, { verify, method, url
   const verifier = verifierOf(verify, { now: () => at * 1_000 })
   const isProven = async (text: string) => (await verifier.verify(requestOf(sent, text, { method, url }))).ok
 
-  test('the signature proves its request', async () => {
+  test('the published signature proves its request', async () => {
     expect(await isProven(body)).toBe(true)
     expect(verifier.isClaimed(sent)).toBe(true)
   })
 
-  test('the signature proves no other body', async () => {
+  test('the published signature proves no other body', async () => {
     expect(await isProven(`${body} `)).toBe(false)
   })
 })

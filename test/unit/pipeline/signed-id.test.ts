@@ -10,7 +10,7 @@ function signedIdOf(source: string, covers: Coverage, verified: Extract<Verified
   return readSignedId(findSender(source), covers, verified, bytes)
 }
 
-test('an id that the proof names is preferred to one in the body', () => {
+test('an id that the proof covers takes precedence over one in the body', () => {
   expect(signedIdOf('stripe', { id: true, body: true }, { ok: true, id: 'msg_1' })).toBe('msg_1')
 })
 

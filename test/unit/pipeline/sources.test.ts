@@ -56,7 +56,7 @@ describe('recognition of senders', () => {
   })
 
   test.each(['x-hookdeck-signature', 'x-convoy-signature'])(
-    'the sender of a request that %s passes on is the one that made it',
+    'the sender of a request that %s passes on is its original sender',
     (relay) => {
       expect(sourceOf({ [relay]: '00', 'x-github-event': 'push' })).toBe('github')
       expect(sourceOf({ 'webhook-id': 'm', 'webhook-signature': 'v1,s', [relay]: '00' })).toBe('standard-webhooks')
@@ -68,7 +68,7 @@ describe('recognition of senders', () => {
     expect(sourceOf(Object.assign(Object.create(null), { 'x-slack-signature': 'v0=00' }))).toBe('slack')
   })
 
-  test('the marks of each row show that row, and no name has two rows', () => {
+  test('the marks of each row identify that row, and no name has two rows', () => {
     expect(new Set(senders.map(({ source }) => source)).size).toBe(senders.length)
     for (const { source, marks = [] } of senders) {
       expect(findSender(source)?.source).toBe(source)
@@ -83,7 +83,7 @@ describe('recognition of senders', () => {
 describe('the order of evidence', () => {
   const headers = { 'x-github-event': 'push', 'x-github-delivery': 'd-1' }
 
-  test('a proof is preferred to the headers, and the headers are preferred to the payload', () => {
+  test('a proof takes precedence over the headers, and the headers over the payload', () => {
     const inputs = [{ verifiedBy: 'stripe' }, { verifiedBy: 'own-scheme' }, { namedSource: 'gmail' }]
     const found = inputs.map((input) => recogniseSender({ ...input, headers }))
     expect(found.map((sender) => [sender?.facts.source, sender?.shownBy])).toEqual([
@@ -140,7 +140,7 @@ describe('rows by name', () => {
 })
 
 describe('events and delivery ids', () => {
-  test('a header is preferred to the body', () => {
+  test('a header takes precedence over the body', () => {
     expect(read({ 'linear-event': 'Issue', 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Issue')
     expect(read({ 'linear-delivery': 'd' }, { type: 'Comment' }).event).toBe('Comment')
   })
@@ -161,7 +161,7 @@ describe('events and delivery ids', () => {
     expect(read({ 'stripe-signature': 's' }, { id: 12 }).deliveryId).toBe('12')
   })
 
-  test('an empty header does not count, and the next fact is read', () => {
+  test('an empty header is ignored, and the next source of the fact is read', () => {
     expect(read({ 'x-amz-sns-message-type': '' }, { Type: 'Notification', MessageId: 'm' })).toEqual({
       source: 'aws-sns',
       event: 'Notification',
@@ -182,7 +182,7 @@ describe('authors and subjects', () => {
     })
   })
 
-  test('an author or a subject is left out if it is missing, blank or not a text', () => {
+  test('an author or a subject is left out if it is missing, blank or not a string', () => {
     expect(readCorrespondent(gmail, { body: toJsonBody({ messages: [{ from: ' ', subject: 5 }] }) })).toEqual({})
     expect(readCorrespondent(gmail, { body: toJsonBody(null) })).toEqual({})
   })

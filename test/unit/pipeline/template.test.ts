@@ -96,7 +96,7 @@ describe('the filter default', () => {
     ['{{missing | default: \'it is "n/a"\'}}', 'it is "n/a"'],
     [String.raw`{{missing | default: "a\"b\\c\nd | }} e"}}`, 'a"b\\c\nd | }} e'],
     ['{{missing | default: ""}}', ''],
-  ])('the filter default replaces only an empty text, as in %s', (text, expected) => {
+  ])('the filter default replaces only an empty value, as in %s', (text, expected) => {
     expect(render(text)).toBe(expected)
   })
 })
@@ -111,7 +111,7 @@ describe('the filter truncate', () => {
     ['😀😀', 2, '…'],
     ['', 3, ''],
   ])(
-    'truncate keeps of %s at most %i units, with the ellipsis and without half a character',
+    'truncate shortens %s to at most %i units, with the ellipsis and without half a character',
     (text, limit, expected) => {
       expect(render(`{{text | truncate: ${limit}}}`, { payload: { text } })).toBe(expected)
     },
@@ -189,7 +189,7 @@ describe('invalid templates', () => {
     expect(messageOf(text)).toContain(message)
   })
 
-  test('a field is read if its name only begins with such a word, or if it is below payload', () => {
+  test('a field is read if its name merely begins with such a word, or if it is below payload', () => {
     expect(
       render('{{elsewhere}} {{payload.else}} {{payload.#text}}', { payload: { elsewhere: 1, else: 2, '#text': 3 } }),
     ).toBe('1 2 3')

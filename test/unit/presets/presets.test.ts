@@ -113,7 +113,7 @@ describe('bundled presets', () => {
   })
 
   test.each(fixtures.filter(({ name }) => name !== 'generic'))(
-    'the text that $name makes of $file has no gaps',
+    'the text that $name makes from $file has no gaps',
     async ({ name, request }) => {
       const decision = await decideOn(name, request.headers, request.payload)
       const actions = decision.kind === 'accept' ? decision.actions.map(({ action }) => action) : []
@@ -141,7 +141,7 @@ describe('bundled presets', () => {
     expect(mappingsOf(name).filter(({ verify }) => verify !== undefined)).toEqual([])
   })
 
-  test.each(namesOf(signed))('%s takes any path, and two uses with different paths share no mapping id', (name) => {
+  test.each(namesOf(signed))('%s works on any path, and two uses with different paths share no mapping id', (name) => {
     const here = mappingsOf(name)
     const there = mappingsOf(name, { path: 'in/there' })
     expect(new Set(here.map(({ match }) => match.path))).toEqual(new Set([name]))
@@ -159,7 +159,7 @@ describe('bundled presets', () => {
     }
   })
 
-  test.each(namesOf(signed))('%s has its own prefix for sessions', (name) => {
+  test.each(namesOf(signed))('%s has its own prefix for session keys', (name) => {
     for (const mapping of mappingsOf(name, keysOf(name))) {
       expect(mapping.sessionKey?.startsWith(`hook:${name}:`)).toBe(true)
       expect(findMappingIssues(mapping, config, [])).toEqual([])
@@ -189,7 +189,7 @@ describe('bundled presets', () => {
     expect(mapping?.verify).toMatchObject({ header: 'x-sum', timestamp: { header: 'x-time', unit: 's' } })
   })
 
-  test('the Notion preset accepts a secret that is handed over only if the option says so', () => {
+  test('the Notion preset accepts a secret from a handshake only if the option says so', () => {
     const tools = { fetch: () => Promise.reject(new Error('nothing is fetched')), now: () => 0 }
     const [mapping] = mappingsOf('notion', { handed: true })
     expect(mapping?.verify && createVerifier(mapping.verify, tools).scheme).toBe('notion')

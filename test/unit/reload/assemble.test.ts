@@ -23,7 +23,7 @@ describe('invalid configurations', () => {
     await expect(assemble(dir, Config.parse({ channels: sound }))).resolves.toBeDefined()
   })
 
-  test('a command that never gets its prompt is refused', async () => {
+  test('a command runner that never gets its prompt is refused', async () => {
     const runners = { mine: { kind: 'command', command: 'agent', input: 'arg', args: ['--once'] } }
     await expect(assemble(dir, Config.parse({ runners }))).rejects.toThrow(/runners\.mine/)
   })
@@ -40,7 +40,7 @@ describe('invalid configurations', () => {
     await expect(ofPreset({ name: 'github', secret: 'long-enough-for-all' })).resolves.toBeDefined()
   })
 
-  test('two mappings without an id are refused if the secret of one sender would open both', async () => {
+  test('two mappings without an id are refused if the same secret would open both', async () => {
     const asana = { match: { path: 'x' }, verify: { scheme: 'asana' } }
     const ofMappings = (...mappings: object[]) => assemble(dir, Config.parse({ hooks: { mappings } }))
     await expect(ofMappings(asana, { ...asana, action: 'wake' })).rejects.toThrow(

@@ -78,7 +78,7 @@ describe('secrets of mappings', () => {
     expect(await ofVerify({ scheme, ...settings, secret: 'long-enough-for-all' })).toBe('')
   })
 
-  test('a secret of user and password needs a password of 16 bytes', async () => {
+  test('a secret made of user and password needs a password of 16 bytes', async () => {
     for (const scheme of ['basic', 'postmark']) {
       expect(await ofVerify({ scheme, secret: 'a-long-name-of-a-user:short' })).toContain(
         `${at} a password of at least 16 bytes, found 5`,

@@ -76,7 +76,7 @@ describe('a watcher', () => {
     },
   )
 
-  test('a new folder is reported and watched again, because chokidar reads it before it watches it', async () => {
+  test('a new folder is reported and scanned again, because chokidar reads it before it watches it', async () => {
     const events = watch([])
     const added = new Promise<unknown>((resolve) => {
       events.add = (path) => {

@@ -55,7 +55,7 @@ describe('two outcomes', () => {
     expect(between(at(3), at(3, 'RangeError')).changes).toMatchObject([{ path: 'problem.detail' }])
   })
 
-  test('a comparison leaves out only what differs between two runs of the edit', () => {
+  test('a comparison leaves out a difference that also appears between two runs of the edit', () => {
     const found = between(says('a', 'x'), says('b', 'y'), says('b', 'z'))
     expect(found).toMatchObject({ class: 'changed', unstable: ['actions[1].message'] })
     expect(found.changes.map(({ path }) => path)).toEqual(['actions[0].message'])
@@ -88,7 +88,7 @@ describe('the answer to the sender', () => {
     readRecorded({ state: 'accepted', mappingId: 'a', problem: undefined, jobs: [], answer: stored })
   const live = outcome({ actions: [], response: answer })
 
-  test('an edit of it is a change', () => {
+  test('an edit of the answer is a change', () => {
     expect(between(live, outcome({ actions: [], response: { ...answer, body: 'Done' } }))).toMatchObject({
       class: 'changed',
       changes: [{ path: 'response.body', before: 'Got it', after: 'Done' }],
@@ -96,7 +96,7 @@ describe('the answer to the sender', () => {
     expect(between(live, live)).toMatchObject({ class: 'same', changes: [] })
   })
 
-  test('is compared with the record, unless the sender was answered before the delivery was decided', () => {
+  test('the answer is compared with the record, unless the sender was answered before the delivery was decided', () => {
     expect(between(live, live, live, record(answer)).drift).toEqual([])
     expect(between(live, live, live, record({ status: 200, body: '{"ok":true,"runId":"r"}' })).drift).toHaveLength(3)
     for (const status of ['pending', 'parked']) {
@@ -106,7 +106,7 @@ describe('the answer to the sender', () => {
   })
 })
 
-test('a generated session key is not a change, and a chosen session key is one', () => {
+test('a difference between generated session keys is not a change, and one between chosen keys is', () => {
   const key = (end: string) => planned(`hook:01a1fb45-0fdd-7713-8f98-0244159400${end}`)
   expect(toComparedAction(key('01'))).toEqual(toComparedAction(key('02')))
   expect(toComparedAction(planned('hook:a'))).not.toEqual(toComparedAction(planned('hook:b')))

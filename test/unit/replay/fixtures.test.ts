@@ -58,7 +58,7 @@ test('a fixture compares the fields of the answer that it names, and an update w
 })
 
 describe('fixtures', () => {
-  test('the fixtures of the bundled transforms pass, whatever path the mapping has', async () => {
+  test('the fixtures of the bundled transforms pass, whatever the path of the mapping', async () => {
     const module = 'github-pull-request.ts'
     const files = await readFixtures(bundled, module)
     expect(files.map(({ name }) => name)).toEqual(readdirSync(join(bundled, 'github-pull-request.fixtures')).toSorted())
@@ -89,7 +89,7 @@ describe('fixtures', () => {
     expect(await run(hello, { request, expect: expected })).toMatchObject({ ok: false, diff: [line] })
   })
 
-  test('a difference of long texts is shown from shortly before its place', async () => {
+  test('a difference between long texts is shown from shortly before its place', async () => {
     const long = 'a'.repeat(500)
     const source = `export default () => ({ message: '${long}b' })`
     const outcome = await run(source, { request, expect: { decision: 'accept', actions: [{ message: `${long}c` }] } })
@@ -134,7 +134,7 @@ describe('fixtures', () => {
 })
 
 describe('fixture files', () => {
-  test('fixture files are read in order, and an invalid one gives its reason', async () => {
+  test('fixture files are read in order, and an invalid file is reported with its reason', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, {
       'pr/x.fixtures/b.json': JSON.stringify({ request, expect: { decision: 'skip' } }),

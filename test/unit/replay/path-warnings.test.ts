@@ -34,7 +34,7 @@ const payload = {
   list: [],
 }
 
-test('a path that no request has is named, with the path that was meant', async () => {
+test('the warning about a path that no request has suggests a similar one', async () => {
   expect(
     await warn([{ payload, times: 3 }], { messageTemplate: '{{pull_request.titel}} {{payload.pull_request.title}}' }),
   ).toEqual([
@@ -62,7 +62,7 @@ test('a path below a map, an empty list or null causes no warning', async () => 
   expect(await warn([{ payload, times: 30 }], { messageTemplate })).toEqual([])
 })
 
-test('a path without a similar one is named only if many requests lack it', async () => {
+test('a warning about a path without a similar one needs many requests', async () => {
   const mapping = { messageTemplate: '{{pull_request.milestone.due}}' }
   expect(await warn([{ payload, times: 19 }], mapping)).toEqual([])
   expect(await warn([{ payload, times: 20 }], mapping)).toEqual([
@@ -70,7 +70,7 @@ test('a path without a similar one is named only if many requests lack it', asyn
   ])
 })
 
-test('only the events that a mapping takes count', async () => {
+test('only events that the mapping takes count', async () => {
   const sent = [
     { payload, event: 'pull_request' },
     { payload: { titel: 1 }, event: 'push' },
@@ -83,7 +83,7 @@ test('only the events that a mapping takes count', async () => {
   ).toHaveLength(1)
 })
 
-test('a reload logs each warning once, and again if its path was fixed and then broken again', async () => {
+test('a reload logs each warning once, and again if the path was fixed and then broken again', async () => {
   const lines: string[] = []
   const log = { ...silentLog, warn: (_: object, text: string) => void lines.push(text) }
   const { store, dir } = await createStage([{ payload }])

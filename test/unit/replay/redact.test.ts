@@ -39,7 +39,7 @@ describe('URLs in kept requests', () => {
     expect(clean(url)).toMatchObject({ payload: { text: url }, removed: [] })
   })
 
-  test('a hostile URL exhausts neither the stack nor the time', () => {
+  test('a hostile URL exhausts neither the stack nor the time limit', () => {
     const nested = 'https://a.example/?u='.repeat(50_000)
     expect(clean(nested).removed).toEqual(['payload.text'])
     expect(clean(`${'a.'.repeat(200_000)}x`).removed).toEqual([])
@@ -127,7 +127,7 @@ describe('tokens of unknown owners', () => {
     expect(JSON.stringify(redactRequest(elsewhere, []))).not.toContain(token.slice(10, 30))
   })
 
-  test('a token of a quoted header is removed, but not the word before it', () => {
+  test('a token in a quoted header is removed, but not the word before it', () => {
     expect(clean(`curl -H 'Authorization: Bearer ${word(20)}'`).payload).toEqual({
       text: `curl -H 'Authorization: Bearer [removed]'`,
     })
@@ -147,7 +147,7 @@ describe('tokens of unknown owners', () => {
     expect(clean(text)).toMatchObject({ payload: { text }, removed: [] })
   })
 
-  test('many beginnings of tokens are searched in linear time', () => {
+  test('text with many beginnings of tokens is searched in linear time', () => {
     for (const start of [
       'eyJ',
       'eyJaaaaaaaaaa.',

@@ -45,6 +45,6 @@ describe('a value', () => {
   })
 })
 
-test('braces without a known name are kept', () => {
+test('braces around an unknown name are kept', () => {
   expect(fillArguments(['{"a":1}', '{other}', '{}'], nothing)).toEqual(['{"a":1}', '{other}', '{}'])
 })

@@ -31,7 +31,7 @@ describe('a command runner', () => {
   )
 })
 
-test('the prompt is an argument if the arguments have a place for it, and otherwise comes on stdin', () => {
+test('the prompt is an argument if the arguments have a place for it, and otherwise it is sent on stdin', () => {
   expect(specOf({ command: 'x', args: ['{prompt}'] }).input).toBe('arg')
   expect(specOf({ command: 'x', args: ['-q'] }).input).toBe('stdin')
   expect(specOf({ command: 'x' }).input).toBe('stdin')

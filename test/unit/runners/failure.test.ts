@@ -111,7 +111,7 @@ describe('a failure of a provider', () => {
     expect(JSON.stringify(failure)).not.toContain('sk-Test')
   })
 
-  test('a 503 after half a reply counts as an attempt, because it may have cost tokens', () => {
+  test('a 503 after a partial reply counts as an attempt, because it may have cost tokens', () => {
     expect(failureOf(refusal(503, {}), true)).toMatchObject(passing)
   })
 

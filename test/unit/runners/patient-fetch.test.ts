@@ -63,7 +63,7 @@ describe('a fetch without time limits', () => {
     expect([answer.status, await answer.text()]).toEqual([204, ''])
   })
 
-  test('an answer whose connection breaks cannot be read to its end', async () => {
+  test('reading an answer whose connection breaks fails', async () => {
     const url = await serve((_, response) => void response.write('half', () => response.socket?.destroy()))
     const answer = await patientFetch(url)
     await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })
@@ -91,7 +91,7 @@ describe('a fetch without time limits', () => {
 describe('a fetch with a limit on silence', () => {
   const limits = { firstMs: 60_000, betweenMs: 60_000 }
 
-  test('a response that stalls is aborted, and is reported as stalled and not as missing', async () => {
+  test('a stalled response is aborted, and is reported as stalled rather than missing', async () => {
     const url = await serve((_, response) => void response.write('half'))
     const watched = limitSilence(patientFetch, { ...limits, betweenMs: 50 })
     await expect(watched.fetch(url).then((answer) => answer.text())).rejects.toThrow(/abort|nothing/)
@@ -105,7 +105,7 @@ describe('a fetch with a limit on silence', () => {
     expect(watched.silence()).toBe('no answer')
   })
 
-  test('an answer whose bytes come in time is whole, and the signal of the caller still ends it', async () => {
+  test('an answer whose bytes arrive in time is complete, and the caller’s signal can still abort it', async () => {
     const url = await serve((request, response) => {
       if (request.url === '/on') response.write('on and on')
       else response.end('whole')

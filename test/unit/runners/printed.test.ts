@@ -19,7 +19,7 @@ function readerOf(options: Partial<ReaderOptions>) {
 }
 
 describe('a document', () => {
-  test('the reply and the session id of a document are found by their paths', () => {
+  test('the reply and the session id are found in a document by their paths', () => {
     expect(readerOf({})('{"reply":"Yes","session":{"id":"s-1"}}')).toMatchObject({ text: 'Yes', sessionId: 's-1' })
   })
 
@@ -44,24 +44,24 @@ describe('a document', () => {
     },
   )
 
-  test('a reply that is not text becomes JSON, an empty text is a reply, and null is no reply', () => {
+  test('a reply that is not a string becomes JSON, an empty string is a reply, and null is no reply', () => {
     expect(readerOf({})('{"reply":{"a":1}}')?.text).toBe('{"a":1}')
     expect(readerOf({})('{"reply":""}')?.text).toBe('')
     expect(readerOf({})('{"reply":null}')?.text).toBeUndefined()
   })
 })
 
-test('lines that are not JSON objects are ignored', () => {
+test('output lines that are not JSON objects are ignored', () => {
   const read = readerOf({ output: 'jsonl' })
   expect(read('WARNING: old\n{"reply":"One"}\r\n\n[1]\n{"reply":"Two"}\n')?.text).toBe('Two')
   expect(read('WARNING: old\n')).toBeUndefined()
 })
 
-test('plain text is the reply, without the white space around it', () => {
+test('plain-text output is the reply, with surrounding white space removed', () => {
   expect(readerOf({ output: 'text' })('\n{"reply":1}\n\n')?.text).toBe('{"reply":1}')
 })
 
-test('a path that does not parse names its key', () => {
+test('the error for an invalid path names its key', () => {
   expect(() => readerOf({ text: { path: 'a..b' } })).toThrow('runners.mine.textField is wrong at column 3')
   expect(() => readerOf({ session: { path: '' } })).toThrow('runners.mine.sessionField')
 })
@@ -73,7 +73,7 @@ describe('counts', () => {
     cachedInputTokens: ['cached'],
   })
 
-  test('token counts are sums of the fields that are present', () => {
+  test('token counts are the sums of the fields that are present', () => {
     expect(read({ in: 1, cached: 2, out: 3 })).toEqual({ inputTokens: 3, cachedInputTokens: 2, outputTokens: 3 })
     expect(read({ in: 1, out: 3 })).toEqual({ inputTokens: 1, outputTokens: 3 })
   })

@@ -51,7 +51,7 @@ describe('the choice of a model', () => {
     expect(JSON.stringify(result)).not.toContain('AIza')
   })
 
-  test('a model name from a sender is shown cut and on one line', () => {
+  test('a model name from a sender is shortened and shown on one line', () => {
     const choice = chooseModel(`other\u2028/${'x'.repeat(10_000)}\nDone.`, models)
     expect(choice).toMatchObject({ ok: false, reason: expect.not.stringMatching(/[\n\u2028]|x{200}/) })
     const unknown = chooseModel(`other${'y'.repeat(10_000)}/x`, models)
@@ -79,7 +79,7 @@ describe('the choice of a model', () => {
 describe('a conversation', () => {
   const say = (role: Message['role'], text: string): Message => ({ role, text, runId: 'r', at: 0 })
 
-  test('a conversation ends with the prompt and keeps every message', () => {
+  test('a conversation ends with the prompt, and keeps every message', () => {
     expect(toConversation([say('user', 'a'), say('assistant', 'b')], 'c')).toEqual([
       { role: 'user', content: 'a' },
       { role: 'assistant', content: 'b' },
@@ -96,7 +96,7 @@ describe('a conversation', () => {
     ])
   })
 
-  test('a conversation begins with the user and has no blank message', () => {
+  test('a conversation begins with the user, and has no blank message', () => {
     expect(toConversation([say('assistant', 'a'), say('user', ' '), say('assistant', 'b')], 'c')).toEqual([
       { role: 'user', content: 'c' },
     ])

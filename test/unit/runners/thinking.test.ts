@@ -28,7 +28,7 @@ describe('the levels of a model', () => {
     ['gpt-6.2', 'low low low medium high xhigh'],
     ['gpt-4.1', '- - - - - -'],
     ['ft:my-own', '- - - - - -'],
-  ])('the model %s gets only efforts that it accepts', (model, efforts) => {
+  ])('the model %s gets only effort levels that it accepts', (model, efforts) => {
     expect(effortsOf(model).join(' ')).toBe(efforts)
   })
 
@@ -48,7 +48,7 @@ describe('the levels of a model', () => {
     ['claude-opus-5-5', 'claude-opus-5-5, claude-fable-5'],
     ['claude-fable-5-1', 'claude-opus-5-5, claude-fable-5'],
     ['MiniMax-M2', 'others'],
-  ])('%s is one of: %s', (model, row) => {
+  ])('the Anthropic model %s uses the row: %s', (model, row) => {
     expect(rowOf('anthropic', model)).toBe(row)
   })
 
@@ -64,16 +64,16 @@ describe('the levels of a model', () => {
     ['gemini-3-flash-preview', 'other gemini-3 and later'],
     ['gemini-flash-latest', 'other gemini-3 and later'],
     ['gemini-4-argon', 'other gemini-3 and later'],
-  ])('%s is one of: %s', (model, row) => {
+  ])('the Google model %s uses the row: %s', (model, row) => {
     expect(rowOf('google', model)).toBe(row)
   })
 
-  test('a budget of a model leaves room for its reply', () => {
+  test('the thinking budget of a model leaves room for its reply', () => {
     const budgets = optionsOf('anthropic', 'claude-opus-4-1').flatMap(({ thinking }) => Object.values(thinking ?? {}))
     expect(Math.max(...budgets.filter((value) => typeof value === 'number'))).toBeLessThan(32_000)
   })
 
-  test('a level in the configuration replaces the row of the table for that level alone', () => {
+  test('a configured level replaces only that level of the table', () => {
     const provider = {
       kind: 'openai-compatible',
       thinking: { off: { chat_template_kwargs: { think: false } } },

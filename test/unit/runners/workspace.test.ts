@@ -19,7 +19,7 @@ afterEach(() => rm(dir, { recursive: true }))
 const read = () => readWorkspaceFile(folder, 'HEARTBEAT.md')
 
 describe('a file of a workspace', () => {
-  test('a workspace file is read, even through a link inside the folder or a folder that is itself a link', async () => {
+  test('a workspace file is read, even through a link inside the folder or if the folder is a link', async () => {
     await writeFile(join(folder, 'checks.md'), '- look at the tide\n')
     await symlink('checks.md', join(folder, 'HEARTBEAT.md'))
     expect(await read()).toEqual({ text: '- look at the tide' })
@@ -51,7 +51,7 @@ describe('a file of a workspace', () => {
     expect(await read()).toEqual({})
   })
 
-  test('a workspace file that cannot be read is logged once, and again after it was read in between', async () => {
+  test('a workspace file that cannot be read is logged once, and again if it was readable in between', async () => {
     const lines: string[] = []
     const readFor = createWorkspaceReader({ warn: (_fields, text) => void lines.push(text) })
     const file = join(folder, 'AGENTS.md')

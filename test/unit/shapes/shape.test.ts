@@ -20,7 +20,7 @@ function toLearnt(payloads: readonly JsonValue[], at = 1): EventShape {
 const pathsOf = (learnt: EventShape) => listPlaces(learnt.shape).map(({ path }) => path)
 
 describe('a shape', () => {
-  test('has each field with its kinds and how many requests had it', () => {
+  test('a shape has each field with its kinds and the number of requests that had it', () => {
     const learnt = toLearnt([{ id: 1, lines: [{ sku: 'a' }, {}] }, { id: null }])
     expect(listPlaces(learnt.shape)).toEqual([
       { path: 'id', kinds: ['number', 'null'], count: 2, of: 2 },
@@ -30,7 +30,7 @@ describe('a shape', () => {
     ])
   })
 
-  test('survives the store, and two halves merged are the same as all requests in one', () => {
+  test('a shape survives the store, and two merged halves equal the shape of all requests', () => {
     const one = [
       { a: 1, status: 'paid' },
       { a: 'x', b: [1] },
@@ -41,7 +41,7 @@ describe('a shape', () => {
     expect(JSON.parse(renderEventShape(merged))).toEqual(JSON.parse(renderEventShape(toLearnt([...one, ...other]))))
   })
 
-  test('keeps no value and no key that may be a secret or personal', () => {
+  test('a shape keeps no value, and no key that may be secret or personal', () => {
     const secrets = [
       'ada@example.org',
       '4111111111111111',
@@ -63,13 +63,13 @@ describe('a shape', () => {
     expect(text).toContain('status')
   })
 
-  test('lists the words of a status, and forgets them all when one value is not such a word', () => {
+  test('a shape lists the words of a status, and drops them all once a value is not such a word', () => {
     expect(renderEventShape(toLearnt([{ status: 'paid' }, { status: 'open' }]))).toContain('paid')
     expect(renderEventShape(toLearnt([{ status: 'paid' }, { status: '4 items are missing' }]))).not.toContain('paid')
     expect(renderEventShape(toLearnt([{ login: 'paid' }]))).not.toContain('paid')
   })
 
-  test('drops the keys of an object if they differ from request to request', () => {
+  test('a shape drops the keys of an object if they differ from request to request', () => {
     const payloads = Array.from({ length: 40 }, (_, at) => {
       const word = String.fromCharCode(97 + (at % 26), 97 + Math.floor(at / 26))
       return { balances: { [`person${word}`]: at }, fixed: at }
@@ -79,7 +79,7 @@ describe('a shape', () => {
     expect(pathsOf(learnt)).toEqual(['balances', 'balances.<any>', 'fixed'])
   })
 
-  test('keeps the name of an event or a sender only if it reads like a name', () => {
+  test('a shape keeps the name of an event or a sender only if it looks like a name', () => {
     expect(createEventShape({ hook: 'x', source: 'github', event: 'Merge Request Hook' })).toMatchObject({
       source: 'github',
       event: 'Merge Request Hook',
@@ -97,13 +97,13 @@ describe('a shape', () => {
 describe('the limits of a shape', () => {
   const limit = 300_000
 
-  test('10,000 keys are one map', () => {
+  test('10,000 keys become one map', () => {
     const keys = Array.from({ length: 10_000 }, (_, at) => [`k${'abcdefghij'[at % 10]}${at}`, at] as const)
     const learnt = toLearnt([Object.fromEntries(keys)])
     expect(pathsOf(learnt)).toEqual(['<any>'])
   })
 
-  test('new keys in every request do not grow it for ever', () => {
+  test('new keys in every request do not grow a shape without limit', () => {
     const learnt = createEventShape({ hook: 'x' })
     const letters = [...'abcdefghijklmnopqrstuvwxyz']
     for (const one of letters) {
@@ -118,7 +118,7 @@ describe('the limits of a shape', () => {
     expect(renderEventShape(learnt).length).toBeLessThan(limit)
   })
 
-  test('a depth of 100 and keys like __proto__ are read without harm', () => {
+  test('a depth of 100 and keys like __proto__ do no harm', () => {
     let deep: JsonValue = 1
     for (let level = 0; level < 100; level += 1) deep = { deep }
     const hostile = JSON.parse(
@@ -130,7 +130,7 @@ describe('the limits of a shape', () => {
     expect({}).not.toHaveProperty('polluted')
   })
 
-  test('a payload with a megabyte of items is read in part', () => {
+  test('only part of a payload with a megabyte of items is read', () => {
     const items = Array.from({ length: 20_000 }, (_, at) => ({ a: { b: { c: { d: [at, { e: at }] } } } }))
     const learnt = toLearnt([{ items, more: items }])
     expect(pathsOf(learnt)).toContain('items[].a.b.c.d[].e')

@@ -69,7 +69,7 @@ function compile(files: Readonly<Record<string, string>>): { file: string; text:
 const many = <Value>(value: Value): Value[] => Array.from({ length: 30 }, () => value)
 
 describe('generated types', () => {
-  test('say what is optional, nullable, a list of words, a map, a date and a URL', () => {
+  test('generated types say what is optional, nullable, a list of words, a map, a date and a URL', () => {
     const payloads = [
       ...many({
         id: 1,
@@ -112,11 +112,11 @@ export type OrdersPayload =
     )
   })
 
-  test('claim nothing as certain from few requests', () => {
+  test('generated types present nothing as certain after few requests', () => {
     expect(renderTypes('orders', toNamed([{ id: 1 }]))).toContain('id?: number | null')
   })
 
-  test('keep one name for a type, whatever else comes in', () => {
+  test('the name of a generated type stays the same, whatever requests follow', () => {
     const names = (...keys: Partial<EventKey>[]) =>
       nameShapes(keys.map((key) => createEventShape({ hook: 'github', ...key }))).map(({ name }) => name)
     expect(names({ source: 'github', event: 'pull_request' })).toEqual(['GithubPullRequest'])
@@ -125,7 +125,7 @@ export type OrdersPayload =
     )
   })
 
-  test('compile, complete, and refuse a field that no request has', () => {
+  test('generated types compile, offer completion, and refuse a field that no request has', () => {
     const types = renderTypes(
       'github',
       toNamed(many({ action: 'opened', pull_request: { title: 'x', 'odd-name': 1 } }), {
@@ -141,7 +141,7 @@ export type OrdersPayload =
     ])
   })
 
-  test('compile for hostile keys', () => {
+  test('generated types compile for hostile keys', () => {
     const hostile = JSON.parse(
       '{"__proto__": 1, "*/ evil": 1, "a\u2028b": 1, "x\u202ey": 1, "\'": {"`": 1}, "ok-name": {"constructor": 1}, "größe": 1}',
     ) as JsonValue

@@ -25,7 +25,7 @@ function createTwo() {
   return { first, second, line }
 }
 
-test('one of two gateways gets a duty immediately, and keeps it for as long as it lives', async () => {
+test('one of two gateways gets a duty at once, and keeps it for as long as it lives', async () => {
   const { first, second } = createTwo()
   const changes: string[] = []
   const one = first.duty('mailbox', () => changes.push('one'))

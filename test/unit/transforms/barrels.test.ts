@@ -90,7 +90,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     ['a renamed name', `import { n2 as two } from 'big'\nexport default () => two()`, 2],
     ['a text with its name', `import { n2 } from 'big'\nexport default () => 'big' + n2()`, 'big2'],
   ])(
-    'a trimmed build means the same as a full one after a save that uses the package by %s',
+    'a trimmed build has the same result as a full one after a save that uses the package by %s',
     async (_, text, value) => {
       const { save } = await createStage(kind)
       await save(useOf(7))
@@ -124,7 +124,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
     )
   })
 
-  test('a barrel that changed is read again', async () => {
+  test('a changed barrel is read again', async () => {
     const { save } = await createStage(kind)
     await save(useOf(7))
     await save(useOf(7))
@@ -144,7 +144,7 @@ describe.each(['stars', 'list'] as const)('a package whose index is a barrel (%s
   })
 })
 
-test('a barrel with an effect of its own is built whole', async () => {
+test('a barrel that has a side effect itself is built whole', async () => {
   const { save } = await createStage('stars')
   const index = `${barrels.stars.toIndex(few)}\nglobalThis.hooked = 1`
   await save(useOf(7), { 'node_modules/big/index.js': index })

@@ -88,7 +88,7 @@ describe('regular files', () => {
     }
   })
 
-  test('a pipe, a folder and a huge file are named where they are imported', async () => {
+  test('the error for a pipe, a folder or a huge file names the import', async () => {
     const { root } = await createConfigDir()
     await makePipe(join(root, 'pipe.json'))
     await mkdir(join(root, 'folder.json'))
@@ -104,7 +104,7 @@ describe('regular files', () => {
     }
   })
 
-  test('a tsconfig.json is never read, not even one that is a pipe', async () => {
+  test('no tsconfig.json is read, not even one that is a pipe', async () => {
     const { root } = await createConfigDir()
     await writeFiles(root, {
       'x.ts': `import './lib/y.ts'`,
@@ -141,7 +141,7 @@ describe('builds that do not end', () => {
     await buildModule({ root, file: join(root, 'good.ts') })
   })
 
-  test('a build that reaches its time limit does not stop a parallel build', async () => {
+  test('a build that reaches its time limit does not stop a build next to it', async () => {
     const root = await makeEndless()
     const endless = buildModule({ root, file: join(root, 'x.ts') }, { limitMs: 300 })
     const beside = Array.from({ length: 50 }, () => buildModule({ root, file: join(root, 'good.ts') }))

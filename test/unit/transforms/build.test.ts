@@ -79,7 +79,7 @@ describe('an import', () => {
     },
   )
 
-  test('an import cannot reach a package outside the transforms directory, by symlink or by the config of a parent directory', async () => {
+  test('an import cannot reach a package outside the transforms directory, neither by a symlink nor by the config of a parent directory', async () => {
     const around = { 'node_modules/far/index.js': '', 'node_modules/far/package.json': '{"name":"far"}' }
     const { message } = await problemOf({ 'x.ts': `import 'far'` }, around)
     expect(message).toBe(

@@ -62,7 +62,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     })
   })
 
-  test('an exception after an await is reported with its line, and keeps the log', async () => {
+  test('an exception after an await is reported with its line, and the log of the call is kept', async () => {
     const text = `export default async (_, { log }) => {\n  log('before')\n  await new Promise(setImmediate)\n  throw new Error('late')\n}`
     expect(await runModule(text)).toMatchObject({
       problem: { detail: 'transforms/x.ts threw an Error at x.ts:4.' },
@@ -111,7 +111,7 @@ export default ({ payload }: { payload: Payload }) => shout(payload.user?.name)`
     ['a stack overflow', `const f = () => f() + 1; return f()`, 'a RangeError at x.ts:1', /Maximum call stack/],
   ]
   test.each(thrown)(
-    '%s fails only this delivery, and its text is not in the detail',
+    '%s fails only this delivery, and the detail does not contain its text',
     async (_, thrower, detail, frame) => {
       const outcome = await runModule(`export default () => { ${thrower} }`)
       expect(outcome).toEqual({

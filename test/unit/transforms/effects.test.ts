@@ -21,7 +21,7 @@ async function countRequests(): Promise<{ url: string; connections: () => number
 }
 
 test(
-  'a shadow reaches no network, starts no process and writes no file, and the same code does all of it elsewhere',
+  'a shadow cannot reach the network, start a process or write a file, and the same code can do so elsewhere',
   { timeout: 120_000 },
   async () => {
     const { url, connections } = await countRequests()

@@ -31,7 +31,7 @@ describe('the transforms directory', () => {
   })
 
   test.each(['..', '../transforms-evil', '/etc', '/', '~/x', '~', 'a\0b', '..\\x', 'team/../..'])(
-    'is refused as %j, and the key is named',
+    'the transforms directory %j is refused, and the error names the key',
     async (transformsDir) => {
       const { configDir, root } = await createConfigDir()
       await mkdir(`${root}-evil`)
@@ -42,7 +42,7 @@ describe('the transforms directory', () => {
     },
   )
 
-  test('a transforms directory behind a symlink is refused outside the config directory, and accepted inside it', async () => {
+  test('a transforms directory behind a symlink is refused outside of the config directory, and accepted inside it', async () => {
     const { configDir, root } = await createConfigDir()
     await mkdir(join(configDir, 'elsewhere'))
     await mkdir(join(root, 'real'))
@@ -105,7 +105,7 @@ describe('module paths', () => {
     'x.json',
     'x.node',
   ]
-  test.each(paths)('is refused as %j, and the key is named', async (module) => {
+  test.each(paths)('the module path %j is refused, and the error names the key', async (module) => {
     const { root } = await createConfigDir()
     await writeFiles(root, {
       'sub/index.ts': outsider,
@@ -173,7 +173,7 @@ describe('module paths', () => {
   })
 
   // a hard link looks like any file, and a person who can create one in the root can copy the file too
-  test('a module may be a hard link to a file outside', async () => {
+  test('a module may be a hard link to an outside file', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside.ts': `export default () => 'linked'` })
     await link(join(configDir, 'outside.ts'), join(root, 'x.ts'))
@@ -181,8 +181,8 @@ describe('module paths', () => {
   })
 })
 
-describe('files that are swapped for symlinks', () => {
-  test('a file that is swapped for a symlink between check and read is not read', async () => {
+describe('files that are replaced by symlinks', () => {
+  test('a file that is replaced by a symlink between check and read is not read', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFiles(configDir, { 'outside/x.ts': 'secret' })
     await writeFiles(root, { 'real/x.ts': 'harmless' })
@@ -214,7 +214,7 @@ describe('files that are swapped for symlinks', () => {
     expect(seen).toContain('Error: is outside the transforms directory')
   })
 
-  test('a parent directory that is swapped for a symlink is refused', async () => {
+  test('a parent directory that is replaced by a symlink is refused', async () => {
     const { configDir, root } = await createConfigDir()
     await writeFile(join(configDir, 'x.ts'), 'secret')
     await symlink(configDir, join(root, 'up'))
@@ -222,7 +222,7 @@ describe('files that are swapped for symlinks', () => {
     await expect(readInside(root, root)).rejects.toThrow('outside')
   })
 
-  test('a file that is swapped for a directory or a pipe is refused, without waiting for a writer', async () => {
+  test('a file that is replaced by a directory or a pipe is refused, without waiting for a writer', async () => {
     const { root } = await createConfigDir()
     await mkdir(join(root, 'folder.ts'))
     execFileSync('mkfifo', [join(root, 'pipe.ts')])

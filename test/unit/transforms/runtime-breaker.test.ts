@@ -19,7 +19,7 @@ function createClock() {
 }
 
 describe('breakers', () => {
-  test('a breaker opens at the third strike within a minute, for its module only, and reports until when', () => {
+  test('a breaker opens at the third strike within a minute, for its own module only, and reports until when', () => {
     const { breakers, strike } = createClock()
     strike()
     strike()
@@ -34,7 +34,7 @@ describe('breakers', () => {
     breakers.close()
   })
 
-  test('a breaker stays closed if the strikes are further apart', () => {
+  test('a breaker stays closed if three strikes take longer than a minute', () => {
     const clock = createClock()
     for (let n = 0; n < 10; n++) {
       clock.strike()
@@ -76,11 +76,11 @@ describe('breakers', () => {
   })
 })
 
-describe('code that ends its worker again and again', () => {
+describe('code that keeps ending its worker', () => {
   const bad = `import { existsSync } from 'node:fs'
     export default () => existsSync(import.meta.dirname + '/mended') ? 'fine' : process.exit(1)`
 
-  test('code that ended three workers gets no call for a minute, and then one', async () => {
+  test('code that ended three workers gets no call for a minute, and then a single one', async () => {
     const recovered: string[] = []
     let now = Date.now()
     const stage = await createStage({ clock: () => now, workers: 1 })

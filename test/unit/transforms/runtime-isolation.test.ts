@@ -49,7 +49,7 @@ describe('calls in a worker', () => {
     }
   })
 
-  test('a call does not take the bytes of the body from its caller, whatever their size', async () => {
+  test('a call does not take the bytes of the body away from its caller, whatever their size', async () => {
     const { write, load } = await createStage()
     await write({
       'x.ts': `export default ({ payload }) => { const n = payload.length; payload.length = 0; return n }`,
@@ -219,7 +219,7 @@ describe('the environment of a transform', () => {
     expect(await resultOf((await load('x.ts'))['x.ts'])).toEqual({ API_BASE: 'https://example.com' })
   })
 
-  test('an environment with which no worker starts fails calls with a reason', async () => {
+  test('an environment with which no worker starts makes calls fail with a reason', async () => {
     const { write, load } = await createStage({ env: { NODE_OPTIONS: '--no-such-option' } })
     await write({ 'x.ts': text })
     const transform = toLoaded((await load('x.ts'))['x.ts'])

@@ -72,8 +72,8 @@ describe('transforms that do not end', () => {
   })
 })
 
-describe('calls in flight in a stopped worker', () => {
-  test('calls that had begun run again once, and calls that had not begun run once', async () => {
+describe('calls in progress in a stopped worker', () => {
+  test('calls that had begun run once more, and calls that had not begun run once', async () => {
     const stage = await createStage({ timeoutMs: 400, workers: 1 })
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => { while (true); }' })
     const modules = await stage.load('noted.ts', 'bad.ts')
@@ -86,7 +86,7 @@ describe('calls in flight in a stopped worker', () => {
     expect(begins(stage).toSorted()).toEqual(['1', '1', '2'])
   })
 
-  test('calls that run again run alone, so only the guilty one fails', async () => {
+  test('calls that run again run alone, so that only the guilty one fails', async () => {
     const stage = await createStage({ timeoutMs: 400, workers: 1 })
     await stage.write({
       'noted.ts': noted,
@@ -102,7 +102,7 @@ describe('calls in flight in a stopped worker', () => {
     expect(begins(stage).length).toBeLessThanOrEqual(4)
   })
 
-  test('calls in flight run again after process.exit in their worker', async () => {
+  test('calls in progress run again after process.exit in their worker', async () => {
     const stage = await createStage({ workers: 1 })
     await stage.write({ 'noted.ts': noted, 'bad.ts': 'export default () => process.exit(1)' })
     const modules = await stage.load('noted.ts', 'bad.ts')

@@ -123,7 +123,7 @@ describe('modules that fail while they load', () => {
     expect(await resultOf(loaded.get('x.ts#b'))).toContain('must export a function "b", found nothing')
   })
 
-  test('a module outside the root rejects the load', async () => {
+  test('a load of a module outside the root is rejected', async () => {
     const { load } = await createStage()
     await expect(load('../x.ts')).rejects.toMatchObject({ code: 'config-invalid' })
   })

@@ -34,7 +34,7 @@ describe('a transform with a payload schema', () => {
     expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
   })
 
-  test('any schema with a safeParse works, whatever its errors look like', async () => {
+  test('any schema with a safeParse method works, whatever its errors look like', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
       'x.ts': `import { defineTransform } from 'hookloom'

@@ -96,7 +96,7 @@ describe('schemes whose module does not load', () => {
     expect(await verify(broken)).toEqual({ ok: false, fault: 'gateway', reason: broken.problem.detail })
   })
 
-  test('a broken scheme claims every request of its path, because its headers are unknown', () => {
+  test('a broken scheme claims every request on its path, because its headers are unknown', () => {
     expect(verifierOf({ scheme: 'acme', secret: 's' }, { defined: [broken] }).isClaimed({})).toBe(true)
   })
 })

@@ -54,7 +54,7 @@ describe('refused URLs', () => {
     expect(asked).toEqual([])
   })
 
-  test('an IP address is refused even if a rule allows its text', async () => {
+  test('an IP address is refused even if a rule allows it as a host', async () => {
     const { fetch, asked } = world({ status: 200, body: '' })
     for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://2130706433/', 'https://0177.0.0.1/']) {
       expect(await fetch(url, { host: /./, maxAgeMs: 0 })).toMatchObject({ ok: false })
@@ -117,7 +117,7 @@ describe('fetched URLs', () => {
     expect(asked).toEqual([good])
   })
 
-  test('a certificate is fetched once while it is fresh, by however many deliveries at a time', async () => {
+  test('a certificate is fetched once while it is fresh, even if many deliveries need it at a time', async () => {
     const { fetch, asked, clock } = world({ status: 200, body: 'pem' })
     await Promise.all([fetch(good, rule), fetch(good, rule), fetch(good, rule)])
     expect(asked.length).toBe(1)
@@ -126,7 +126,7 @@ describe('fetched URLs', () => {
     expect(asked.length).toBe(2)
   })
 
-  test('a response with no maximum age is fetched every time', async () => {
+  test('a response without a maximum age is fetched every time', async () => {
     const { fetch, asked } = world({ status: 200, body: '' })
     const url = 'https://sns.us-east-1.amazonaws.com/?Action=ConfirmSubscription'
     await fetch(url, snsConfirmation)
@@ -134,7 +134,7 @@ describe('fetched URLs', () => {
     expect(asked.length).toBe(2)
   })
 
-  test('a missing answer is a fault of the gateway and is not remembered', async () => {
+  test('a missing answer counts as a fault of the gateway and is not remembered', async () => {
     const { fetch, asked } = world(new Error('ECONNRESET'))
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
     expect(await fetch(good, rule)).toMatchObject({ ok: false, fault: 'gateway' })
@@ -162,7 +162,7 @@ describe('limits of a rule', () => {
     expect(await fetch(numbered(20), rule)).toMatchObject({ ok: true })
   })
 
-  test('a fetch without an answer counts too', async () => {
+  test('a fetch without an answer counts towards the limit too', async () => {
     const { fetch, asked } = world(new Error('ENOTFOUND'))
     for (let index = 0; index < 20; index++) await fetch(numbered(index), rule)
     expect(await fetch(numbered(0), rule)).toEqual(tooMany)

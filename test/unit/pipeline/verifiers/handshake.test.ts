@@ -79,7 +79,7 @@ describe('handshakes by GET or HEAD', () => {
     expect(await verifier.handshake(request, before)).toMatchObject(answer)
   })
 
-  test('a wrong, missing or unset verify token is refused, and no text is sent back', async () => {
+  test('a wrong, missing or unset verify token is refused, and no challenge is sent back', async () => {
     const asks = get('?hub.mode=subscribe&hub.verify_token=NOPE&hub.challenge=1')
     const bare = get('?hub.mode=subscribe&hub.challenge=1')
     for (const scheme of ['meta', 'strava']) {
@@ -92,7 +92,7 @@ describe('handshakes by GET or HEAD', () => {
     }
   })
 
-  test('a text that a browser could run or that is too long is not sent back', async () => {
+  test('a challenge that a browser could run or that is too long is not sent back', async () => {
     for (const word of ['<script>alert(1)</script>', '"><b', 'a'.repeat(1025), 'a\r\nset-cookie: x', '']) {
       const query = `?challenge=${encodeURIComponent(word)}`
       expect(await ask({ scheme: 'dropbox', secret: 's' }, get(query))).toBeUndefined()
@@ -103,7 +103,7 @@ describe('handshakes by GET or HEAD', () => {
     expect(await ask({ scheme: 'x-twitter', secret: 's' }, get('?crc_token=%7B%22a%22%3A1%7D'))).toBeUndefined()
   })
 
-  test('no answer to a stranger is a valid signature of a delivery of X', async () => {
+  test('no answer to an unknown client is a valid signature of a delivery of X', async () => {
     const settings = { scheme: 'x-twitter', secret: 's' }
     const verifier = verifierOf(settings)
     for (const word of ['forged', '1234', 'null', 'true', 'a'.repeat(128)]) {

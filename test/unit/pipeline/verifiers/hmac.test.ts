@@ -35,7 +35,7 @@ describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the sc
     expect(await isProven(settings, withBrokenSignature(signed(scheme), scheme.header))).toBe(false)
   })
 
-  test('a request with one more space in the body is refused', async () => {
+  test('a request with an added space in the body is refused', async () => {
     const request = signed(scheme)
     expect(await isProven(settings, { ...request, rawBody: Buffer.concat([request.rawBody, Buffer.from(' ')]) })).toBe(
       false,
@@ -48,7 +48,7 @@ describe.each(hmacSchemes.map((scheme) => [scheme.id, scheme] as const))('the sc
     expect(verifierOf(settings).isClaimed(request.headers)).toBe(false)
   })
 
-  test('a request under another secret is proven only if that secret is configured too', async () => {
+  test('a request under another secret is proven only if that secret is configured as well', async () => {
     const request = signed(scheme, { which: 'other' })
     expect(await isProven(settings, request)).toBe(false)
     const { secret: _secret, ...rest } = settings
@@ -109,7 +109,7 @@ describe('lists with several signatures', () => {
     },
   )
 
-  test.each(lists)('a right signature of %s under the name of a weaker algorithm is refused', async (_, scheme) => {
+  test.each(lists)('a valid signature of %s under the name of a weaker algorithm is refused', async (_, scheme) => {
     expect(await isProven(settingsOf(scheme), signed(scheme, { field: 'v0x' }))).toBe(false)
   })
 })
@@ -133,7 +133,7 @@ describe('schemes with a second header', () => {
     expect(await isProven({ scheme: 'gitea', secret: 's' }, requestOf(headers, body))).toBe(true)
   })
 
-  test('a Svix signature under the names of Standard Webhooks is proven, unless its own header is there and invalid', async () => {
+  test('a Svix signature under the names of Standard Webhooks is proven, unless its own header is present and invalid', async () => {
     const svix = schemeNamed('svix')
     const own = signed(svix)
     const renamed = Object.fromEntries(
@@ -144,7 +144,7 @@ describe('schemes with a second header', () => {
     expect(await isProven(settingsOf(svix), { ...own, headers: { ...renamed, ...bad } })).toBe(false)
   })
 
-  test('either signature of Box and any numbered signature of DocuSign proves the request', async () => {
+  test('either signature of Box, and any numbered signature of DocuSign, proves the request', async () => {
     for (const [id, more] of [
       ['box', 'box-signature-secondary'],
       ['docusign', 'x-docusign-signature-2'],
@@ -237,7 +237,7 @@ describe('generic-hmac', () => {
   const signature = createHmac('sha512', 'key').update(`POST|7|${time}|${body}`).digest('base64url')
   const headers = { 'x-acme-signature': `acme ${signature}`, 'x-acme-id': '7', 'x-acme-time': time }
 
-  test('generic-hmac verifies requests as its settings say', async () => {
+  test('generic-hmac verifies requests according to its settings', async () => {
     expect(await isProven(settings, requestOf(headers, body))).toBe(true)
     expect(await isProven(settings, requestOf({ ...headers, 'x-acme-id': '8' }, body))).toBe(false)
     expect(await isProven(settings, requestOf({ ...headers, 'x-acme-signature': signature }, body))).toBe(false)
@@ -268,7 +268,7 @@ describe('reasons for the operator', () => {
     expect(wrong).not.toMatch(/[0-9a-f]{8}|event/)
   })
 
-  test('an explanation shows the text that is signed, without the secret', () => {
+  test('an explanation shows the signed text, without the secret', () => {
     const text = verifierOf(settingsOf(scheme)).explain(signed(scheme))
     expect(text).toBe(`v0:${now / 1000}:{"event":"x","n":1}`)
   })

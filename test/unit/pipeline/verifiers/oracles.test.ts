@@ -77,7 +77,7 @@ describe('GitHub’s library', () => {
     )
   })
 
-  test('a request that is signed here is accepted by GitHub’s library, also during a rotation of secrets', async () => {
+  test('a request that is signed here is accepted by GitHub’s library, even during a rotation of secrets', async () => {
     const row = rowOf('github')
     const request = signed(row)
     const text = Buffer.from(request.rawBody).toString()
@@ -132,7 +132,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('a change of one character in the body, a header or the key is refused by the library of the sender and by the gateway', async () => {
+  test('a change of one character in the body, a header or the key is refused by the library and by the gateway', async () => {
     const name = fc.constantFrom('webhook-id', 'webhook-timestamp', 'webhook-signature')
     await fc.assert(
       fc.asyncProperty(keyBytes, body, change, name, async (bytes, text, one, header) => {
@@ -150,7 +150,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('the library and the gateway refuse a time from the same second on, before and after', async () => {
+  test('the library and the gateway have the same limit, to the second, for old and future times', async () => {
     const key = toSecret(Buffer.from('0123456789abcdef'))
     const drawn: [number, boolean, boolean][] = []
     for (const offset of [-86_400, -301, -300, 0, 300, 301, 86_400]) {
@@ -163,7 +163,7 @@ describe('the library of Standard Webhooks', () => {
     )
   })
 
-  test('any of several signatures is accepted by the library and here, also after a malformed one', async () => {
+  test('any of several signatures is accepted by the library and here, even after a malformed one', async () => {
     const key = toSecret(Buffer.from('0123456789abcdef'))
     const good = new Webhook(key).sign('msg_1', new Date(now), '{}')
     const bad = good.replace(/.$/, '_')
@@ -221,7 +221,7 @@ describe('Stripe’s library', () => {
     )
   })
 
-  test('Stripe’s library and the gateway refuse an old time from the same second on, and only the gateway refuses a future time', async () => {
+  test('Stripe’s library and the gateway have the same limit, to the second, for an old time, and only the gateway refuses a future one', async () => {
     const drawn: [number, boolean, boolean][] = []
     for (const offset of [-301, -300, 0, 300, 301]) {
       const header = toHeader('whsec_x', '{}', seconds + offset)

@@ -14,12 +14,12 @@ describe('table of schemes', () => {
     expect(schemeNames.length).toBeGreaterThan(130)
   })
 
-  test('every source has a row in the table of senders', () => {
+  test('the source of every scheme has a row in the table of senders', () => {
     const unknown = schemes.filter(({ source }) => source !== undefined && findSender(source) === undefined)
     expect(unknown.map(({ id }) => id)).toEqual([])
   })
 
-  test('every row names the page that its facts are from', () => {
+  test('every scheme names the page that documents it', () => {
     expect(schemes.filter(({ docs }) => !docs.startsWith('https://')).map(({ id }) => id)).toEqual([])
   })
 
@@ -30,7 +30,7 @@ describe('table of schemes', () => {
     expect(names.filter((name) => name !== name.toLowerCase())).toEqual([])
   })
 
-  test('every handshake belongs to some scheme', () => {
+  test('every handshake belongs to at least one scheme', () => {
     const used = new Set(schemes.flatMap((scheme) => scheme.handshakes ?? []))
     expect(Object.keys(handshakes).filter((name) => !used.has(name as keyof typeof handshakes))).toEqual([])
   })
@@ -84,7 +84,7 @@ describe('invalid settings', () => {
     }
   })
 
-  test('a sender that gives its secret in a handshake needs none in the configuration, and is refused until then', async () => {
+  test('a sender that gives its secret in a handshake needs none in the configuration, and is refused until the handshake', async () => {
     const request = requestOf({ 'x-hook-signature': 'ab'.repeat(32) }, '{}')
     const verified = await verifierOf({ scheme: 'asana' }).verify(request)
     expect(reasonOf(verified)).toMatch(/not sent its secret/)
@@ -93,7 +93,7 @@ describe('invalid settings', () => {
 
 describe('tokens', () => {
   test.each(schemes.flatMap((scheme) => (scheme.kind === 'token' ? [[scheme.id, scheme.header] as const] : [])))(
-    'only the exact token of %s is proven, and no delivery has its header',
+    'only the exact token of %s is proven, and its header is removed from the delivery',
     async (id, header = 'x-mine') => {
       const settings = { scheme: id, secret: 'tok-1', ...(header === 'x-mine' ? { header } : {}) }
       const sends = (value: string) => isProven(settings, requestOf({ [header]: value }))
@@ -122,13 +122,13 @@ describe('tokens', () => {
     )
   })
 
-  test('a header with the name of an inherited property is only a header', async () => {
+  test('a header with the name of an inherited property is an ordinary header', async () => {
     const settings = { scheme: 'datadog', secret: 's', header: 'constructor' }
     expect(verifierOf(settings).isClaimed({})).toBe(false)
     expect(await isProven(settings, requestOf({}))).toBe(false)
   })
 
-  test('no delivery has the plain token that GitLab sends next to its signature', () => {
+  test('the plain token that GitLab sends next to its signature is removed from the delivery', () => {
     expect(verifierOf({ scheme: 'gitlab-signing', secret: 'whsec_c2VjcmV0' }).secretHeaders).toEqual(['x-gitlab-token'])
   })
 
@@ -232,7 +232,7 @@ describe('Ed25519 and ECDSA', () => {
 })
 
 describe('HMAC inside the body', () => {
-  test('a digit cannot move from the time of Mailgun into its token, which is the delivery id', async () => {
+  test('a digit cannot be moved from the time of Mailgun into its token, which is the delivery id', async () => {
     const sends = (timestamp: string, token: string) => {
       const signature = createHmac('sha256', 's').update('1700000000token').digest('hex')
       return isProven(
@@ -245,7 +245,7 @@ describe('HMAC inside the body', () => {
     expect(await sends('1700000000', 'token2')).toBe(false)
   })
 
-  test('a delivery of Mailgun from the day before is refused, because tokens are not remembered forever', async () => {
+  test('a Mailgun delivery from the day before is refused, because tokens are not remembered forever', async () => {
     const sends = (seconds: number) => {
       const [timestamp, token] = [String(now / 1000 - seconds), 'token']
       const signature = createHmac('sha256', 's')

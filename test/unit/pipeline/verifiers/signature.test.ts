@@ -30,11 +30,11 @@ test.each([
   ['a checksum of the body', { 'content-digest': `sha-256=${sign('sha256', 'base64')}` }],
   ['a short value', { 'x-acme-signature': 'sha256=757107ea' }],
   ['a long value', { 'x-acme-signature': `sha256=${'a'.repeat(10_000)}` }],
-])('%s is no signature', (_, headers) => {
+])('%s is not taken for a signature', (_, headers) => {
   expect(findSignature(headers)).toBeUndefined()
 })
 
-test('of several signatures the strongest is named, with the header of the time', () => {
+test('of several signatures the strongest is named, with the header of its time', () => {
   expect(
     findSignature({
       'x-acme-signature-256': `sha256=${sign('sha256', 'hex')}`,
@@ -63,7 +63,7 @@ test('a signature with several fields leads to a verifier in code', () => {
   })
 })
 
-test('the name of a hook that a stranger chose is not part of the configuration', () => {
+test('a hook name that an unknown client made up is not suggested for the configuration', () => {
   const signature = findSignature({ 'x-acme-signature': sign('sha256', 'hex') })
   const { config } = describeSignature(signature ?? { kind: 'fields', header: '' }, {
     hook: 'a"}\u001b',

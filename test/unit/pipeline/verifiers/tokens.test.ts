@@ -99,7 +99,7 @@ describe('tokens of Google', () => {
     }
   })
 
-  test('a new key of Google is found, and not every unknown key causes a fetch', async () => {
+  test('a new key of Google is fetched, and unknown keys cause at most one fetch a minute', async () => {
     const { state, sends } = world()
     const token = tokenOf(claims, rsa.privateKey, { ...header, kid: 'k2' })
     expect(await sends(token)).toMatchObject({ ok: false, fault: 'sender' })
@@ -238,7 +238,7 @@ test('a token without an expiry time is valid for five minutes, or as long as th
   expect([await sends(301, 900), await sends(901, 900)]).toEqual([true, false])
 })
 
-test('a text that is not a token is refused', async () => {
+test('text that is not a token is refused', async () => {
   const verifier = verifierOf({ scheme: 'monday', secret: 's' })
   for (const authorization of [
     '',

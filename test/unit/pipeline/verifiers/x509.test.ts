@@ -54,7 +54,7 @@ describe('notifications of SNS', () => {
     })
   })
 
-  test('a certificate is kept after a valid proof, even if strangers name many others, and not after forgeries', async () => {
+  test('a certificate is kept after a valid proof even if unknown clients name many others, and not kept after forgeries', async () => {
     for (const isForged of [false, true]) {
       const asked: string[] = []
       const clock = { now }
@@ -94,7 +94,7 @@ describe('notifications of SNS', () => {
     expect(world.asked).toEqual([])
   })
 
-  test('the window is the hour in which SNS repeats a message, and five minutes for the clocks', async () => {
+  test('the time window is the hour in which SNS repeats a message, plus five minutes for the clocks', async () => {
     const at = (seconds: number) => message({ Timestamp: new Date(now + seconds * 1000).toISOString() })
     expect(await sends(at(-3900))).toEqual({ ok: true, id: 'm-1' })
     expect(await sends(at(-3901))).toMatchObject({ ok: false })
@@ -167,7 +167,7 @@ describe('requests of PayPal', () => {
     }
   })
 
-  test('a body with the same checksum runs nothing twice, because its id is signed and its time expires', async () => {
+  test('a delivery is not repeated by another body with the same checksum, because its id is signed and its time expires', async () => {
     // CRC-32 is linear: four bytes bring any text to any checksum
     const forged = { ...request, rawBody: toFitting('{"id":"WH-2","resource":"forged"}', crcOf(body)) }
     expect(await verify(forged)).toEqual({ ok: true, id: 'tx-1' })

@@ -3,7 +3,7 @@ import { createDatabaseConnections } from '../../../../src/store/postgres/connec
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
 
 test.skipIf(whyNoPostgres)(
-  'a connection that is cut between two statements ends its transaction, not the process, and the next call works',
+  'a connection that is cut between two statements ends its transaction but not the process, and the next call works',
   async () => {
     const { url, drop } = await newSchema()
     const connections = createDatabaseConnections({ url, maxConnections: 1 })
@@ -39,7 +39,7 @@ describe.skipIf(whyNoPostgres)('a database that this program cannot use', () => 
     return { connections, schema }
   }
 
-  test('a database of a newer version stops the start; a gateway that already runs answers 503 and shows the reason only to the operator', async () => {
+  test('a database of a newer version prevents a start, and a running gateway answers 503 and shows the reason only to the operator', async () => {
     const { connections, schema } = await stage()
     await withDatabase((client) => client.query(`CREATE TABLE ${schema}.hookloom_schema AS SELECT 999 AS version`))
     await expect(connections.open()).rejects.toMatchObject({ code: 'config-invalid' })

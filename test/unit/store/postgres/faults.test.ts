@@ -21,7 +21,7 @@ function openStore(url: string) {
 const newWake = () => newDelivery({ at: Date.now() })
 
 describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
-  test('a connection that is cut at any byte of its first exchange ends no process, neither of a store nor of doctor', async () => {
+  test('a connection that is cut at any byte of its first exchange ends no process, whether of a store or of doctor', async () => {
     const { url, proxy: first } = await stage()
     await openStore(url).append(newWake())
     await openStore(first.url).append(newWake())

@@ -66,15 +66,15 @@ describe.skipIf(whyNoPostgres)('a gateway that stops in the middle of a transact
     await expect(cut).rejects.toMatchObject({ code: 'store-unavailable' })
   })
 
-  test('the limit for a gateway that stops in a transaction is shorter than the limit of an answer', () => {
+  test('the time limit for a transaction of a stopped gateway is shorter than the limit of an answer', () => {
     expect(limits.idleMs).toBeLessThan(limits.lockMs)
     expect(limits.lockMs).toBeLessThan(limits.statementMs)
     expect(limits.statementMs).toBeLessThan(limits.answerMs)
   })
 })
 
-describe.skipIf(whyNoPostgres)('a lock that nobody gives back', () => {
-  test('a delivery that waits for a lock without end is refused, and not stored later', async () => {
+describe.skipIf(whyNoPostgres)('a lock that is never released', () => {
+  test('a delivery that waits for a lock that is never released is refused, and not stored later', async () => {
     const { url, schema } = await newPlace()
     const store = openStore(url, { lockMs: 200 })
     await store.counts()
@@ -99,7 +99,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', () => {
     await holder.query('ROLLBACK')
   })
 
-  test('a limit ends a transaction that waits, and a statement that takes too long', async () => {
+  test('a time limit ends a transaction that waits, and a statement that takes too long', async () => {
     const { url } = await newPlace()
     const connections = createDatabaseConnections({ url, limits: { ...limits, lockMs: 200, statementMs: 600 } })
     onTestFinished(() => connections.close())
@@ -115,7 +115,7 @@ describe.skipIf(whyNoPostgres)('a lock that nobody gives back', () => {
     expect(connections.trouble()).toMatch(/a statement took too long/)
   })
 
-  test('a transaction leaves no setting behind: a pooler may give the connection to another client', async () => {
+  test('a transaction leaves no setting behind, because a pooler may give the connection to another client', async () => {
     const { url } = await newPlace()
     const connections = createDatabaseConnections({ url, limits, maxConnections: 1 })
     onTestFinished(() => connections.close())

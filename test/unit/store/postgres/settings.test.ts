@@ -52,7 +52,7 @@ const cut = async (query: Query) => {
 }
 
 describe.skipIf(whyNoPostgres)('the settings of a database', () => {
-  test('settings prevent the start if transactions of the user would read old rows', async () => {
+  test('settings with which transactions would read old rows prevent the start', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
     await expect(connectTo(url).open()).rejects.toMatchObject({
       code: 'config-invalid',
@@ -60,7 +60,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     })
   })
 
-  test('settings of the isolation do not apply to a transaction: after it waited for a lock, it sees the new commits', async () => {
+  test('isolation settings do not apply to transactions: after a wait for a lock, a transaction sees new commits', async () => {
     const { url } = await newUrl('-c default_transaction_isolation=serializable ')
     const reader = createDatabaseConnections({ url, prepare: 'nothing' })
     onTestFinished(() => reader.close())
@@ -68,7 +68,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(row).toEqual({ isolation: 'read committed' })
   })
 
-  test('settings are checked on each new connection: a change that would lose deliveries stops the next one', async () => {
+  test('settings are checked on each new connection, and a change that would lose deliveries stops the next one', async () => {
     const { url, set } = await newRole()
     const connections = connectTo(url)
     const answer = () => connections.query('SELECT 1 AS one')
@@ -86,7 +86,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     expect(await answer()).toEqual([{ one: 1 }])
   })
 
-  test('settings are checked again while the same connections are used: a server may reload them', async () => {
+  test('settings are checked again while the same connections are used, because a server may reload them', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     // a reload does the same: the session has another value than at its start
@@ -104,7 +104,7 @@ describe.skipIf(whyNoPostgres)('the settings of a database', () => {
     await expect.poll(refused).toBeUndefined()
   })
 
-  test('settings that lose deliveries are named, each with the next step', () => {
+  test('settings that would lose deliveries are named, each with the next step', () => {
     const good = { fsync: 'on', isolation: 'read committed' }
     expect(findFaults(good)).toEqual([])
     expect(findFaults({ ...good, fsync: 'off' })).toEqual([expect.stringMatching(/^fsync is off.*Set fsync = on/)])
@@ -128,7 +128,7 @@ describe.skipIf(whyNoPostgres)('a database that became read-only', () => {
     expect(await connections.query('DELETE FROM leases')).toEqual([])
   })
 
-  test('a database that became read-only is unready before the first delivery fails', async () => {
+  test('a database that became read-only makes the gateway unready before the first delivery fails', async () => {
     const { url, set } = await newRole()
     const store = openStore(url)
     await store.append(newDelivery({ at: Date.now() }))
@@ -162,7 +162,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     expect(toMessages(error)).not.toContain('secretuser')
   })
 
-  test('an error names a missing file of the URL, and does not end a process that listens', async () => {
+  test('the error for a missing file in the URL names the file, and does not end a process that listens', async () => {
     const { url } = await newUrl()
     const store = createPostgresStore({ url: `${url}&sslmode=verify-full&sslrootcert=/nope` })
     onTestFinished(() => store.close())
@@ -186,7 +186,7 @@ describe.skipIf(whyNoPostgres)('an error of a database', () => {
     }
   })
 
-  test('an error says if the gateway itself uses all of its connections', async () => {
+  test('the error says so if the gateway itself uses all its connections', async () => {
     const { url } = await newUrl()
     const connections = connectTo(url)
     await connections.open()
@@ -275,7 +275,7 @@ describe.skipIf(whyNoPostgres)('two gateways at the same moment', () => {
 })
 
 test.skipIf(whyNoPostgres)(
-  'a deletion leaves no row of a child behind, also if the client that deletes has another search path',
+  'a deletion leaves no child row behind, even if the deleting client has another search path',
   async () => {
     const { url, schema, drop } = await newSchema()
     const store = createPostgresStore({ url })

@@ -33,7 +33,7 @@ describe('a commit', () => {
     expect(performance.now() - began).toBeGreaterThan(2000)
   })
 
-  test('a commit contains everything that arrived during the previous commit', async () => {
+  test('a commit contains everything that arrived during the previous one', async () => {
     const store = openStore(join(newFolder(), 'x.db'), { commitDelayMs: 50 })
     await store.ready()
     const before = Number((await store.health()).facts['commits'])
@@ -66,7 +66,7 @@ describe('a commit', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('a commit survives a crash: a copy of the files of an open store has every acknowledged write, and passes the integrity check', async () => {
+  test('a copy of the files of an open store has every acknowledged write and passes the integrity check, as after a crash', async () => {
     const folder = newFolder()
     const file = join(folder, 'x.db')
     const store = openStore(file)
@@ -92,7 +92,7 @@ describe('a commit', () => {
     db.close()
   })
 
-  test('a commit keeps no request of a settled delivery, unless the settlement has one', async () => {
+  test('a commit removes the request of a settled delivery, unless the settlement has one', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     const [gone, kept] = [newDelivery({ at: 1, ...parked() }), newDelivery({ at: 1, ...parked() })]
@@ -158,7 +158,7 @@ describe('the queue', () => {
     expect(await store.append(small())).toEqual({ kind: 'stored' })
   })
 
-  test('the queue survives its thread: the batch in flight is refused, and a new thread stores the next call', async () => {
+  test('the queue survives the end of its thread: the running batch is refused, and a new thread stores the next call', async () => {
     const { spawn, spawned } = createSpawn()
     const store = openStore(join(newFolder(), 'x.db'), { spawn, commitDelayMs: 300 })
     await store.append(newDelivery({ at: 1, jobs: [newJob()] }))

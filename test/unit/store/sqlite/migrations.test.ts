@@ -14,7 +14,7 @@ const anyHookSets = 8
 /** The number of migrations of the last version that stored a wake as a separate job, with four indexes for people's lists. */
 const wakesAreJobs = 12
 
-test('a recipient that any hook could have set is forgotten once, and one that is set later is kept', () => {
+test('a stored recipient that any hook could have set is forgotten once, and one that is set later is kept', () => {
   const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
   migrate(db, 'x.db', anyHookSets)
   db.exec(`INSERT INTO sessions (agent_id, session_key, updated_at, recipient_channel, recipient_to)
@@ -207,7 +207,7 @@ describe('a file whose wakes are jobs', () => {
     expect(await readFile(file)).toEqual(before)
   })
 
-  test('a file whose wakes are jobs goes on after its update: each job runs once, in the order of its lane, and new rows are listed with old ones', async () => {
+  test('a file whose wakes are jobs works after its update: each job runs once, in the order of its lane, and old and new rows are listed together', async () => {
     const file = join(newFolder(), 'x.db')
     writeOld(file)
     const { bytes } = await readFile(file)
@@ -275,7 +275,7 @@ describe('a file whose wakes are jobs', () => {
   })
 })
 
-test('a file of the first schema is read while its gateway runs, and its waiting bytes are counted when it is opened', async () => {
+test('a file of the first schema can be read while its gateway runs, and its waiting bytes are counted when it is opened', async () => {
   const file = join(newFolder(), 'x.db')
   const old = openDatabase(file, { readOnly: false, busyMs: 0 })
   migrate(old, file, 1)

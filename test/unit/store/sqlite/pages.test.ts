@@ -28,7 +28,7 @@ async function openMeasured() {
   return { store, measure }
 }
 
-test('a lone wake writes four pages, and six where a table grows', async () => {
+test('a lone wake writes four pages, or six when a table grows', async () => {
   const { store, measure } = await openMeasured()
   const pages: number[] = []
   for (let index = 0; index < 21; index += 1) {

@@ -75,7 +75,7 @@ function createPlanned() {
 
 const tables = /^(SCAN|SEARCH) (deliveries|jobs|events|messages|sessions|cursors|[dej])\b/
 
-test('no statement of the worker, of the heartbeat or of a scrape scans a table', async () => {
+test('no statement of the worker, the heartbeat or the metrics scans a table', async () => {
   const { plan, planned } = createPlanned()
   const { outcomes } = runBatch({ db: planned, operations, isBulk: false })
   expect(outcomes.map(({ ok }) => ok)).toEqual([true, true, true])
@@ -107,7 +107,7 @@ test('unconsumed events are counted from an index, without reading their rows', 
   expect(sums.filter((line) => !line.includes('COVERING'))).toEqual([])
 })
 
-test('a filter of the deliveries reads the catalog, the rows behind it, and the rows that it found', async () => {
+test('a filtered list of deliveries and the list of lanes scan no table', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
   await from.deliveries({ limit: 50, state: 'parked', hook: 'h' })
@@ -118,7 +118,7 @@ test('a filter of the deliveries reads the catalog, the rows behind it, and the 
   expect(steps.filter((line) => !fine.test(line))).toEqual([])
 })
 
-test('a search for a text reads no table outside of its step, except what is behind the catalog', async () => {
+test('a text search scans no table', async () => {
   const { plan, planned } = createPlanned()
   const from = createReads({ use: (_empty, query) => query(planned), reset() {}, close() {} }, Date.now)
   await from.deliveries({ limit: 50, text: 'x', hook: 'h', since: 1 })
@@ -127,7 +127,7 @@ test('a search for a text reads no table outside of its step, except what is beh
   expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
 })
 
-test('the deletion of a delivery reads no table as a whole', () => {
+test('the deletion of a delivery scans no table', () => {
   const { plan, planned } = createPlanned()
   planned.run('DELETE FROM deliveries WHERE seq = ?', 1)
   expect(plan).toContainEqual(expect.stringMatching(/^SEARCH deliveries /))

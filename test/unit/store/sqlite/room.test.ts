@@ -16,7 +16,7 @@ function listening() {
 }
 
 describe('a store in which too much waits', () => {
-  test('a full store refuses deliveries that would wait, reports that before and after, and accepts them again when something ended', async () => {
+  test('a full store refuses deliveries that would wait, reports it before and after, and accepts them again when a job has ended', async () => {
     const { told, log } = listening()
     const store = openStore(join(newFolder(), 'x.db'), { maxWaitingBytes: () => maxBytes, log })
     const stored: string[] = []
@@ -79,7 +79,7 @@ describe('a store in which too much waits', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined, warning: undefined })
   })
 
-  test('a store knows after a restart how much waits, and a higher limit counts at once', async () => {
+  test('a store knows after a restart how much waits, and a higher limit applies at once', async () => {
     const file = join(newFolder(), 'x.db')
     const before = openStore(file)
     for (let count = 0; count < 12; count++) await before.append(large())

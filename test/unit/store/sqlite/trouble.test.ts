@@ -10,7 +10,7 @@ import { newDelivery, newJob, parked, request } from '../../../contract/stage.ts
 import { createSpawn, newFolder, openStore, small } from './stage.ts'
 
 describe('trouble', () => {
-  test('on a full disk, appends are refused, and accepted again once there is room', async () => {
+  test('a full disk makes the store refuse appends, until there is room again', async () => {
     const { spawn } = createSpawn(100)
     const store = openStore(join(newFolder(), 'x.db'), { spawn })
     const big = () => newDelivery({ at: Date.now(), ...parked({ request: request('x'.repeat(40_000)) }) })
@@ -33,7 +33,7 @@ describe('trouble', () => {
     expect(await store.health()).toMatchObject({ trouble: undefined })
   })
 
-  test('while its folder cannot be created, the store refuses writes and does not throw at the start, and then it works', async () => {
+  test('a store whose folder cannot be created refuses writes without an exception at the start, and works when the folder exists', async () => {
     const inTheWay = join(newFolder(), 'state')
     writeFileSync(inTheWay, 'a file where the folder should be')
     const told: string[] = []
@@ -121,7 +121,7 @@ describe('trouble', () => {
     expect(inspect(failed)).not.toContain('secret')
   })
 
-  test('a job whose row is damaged ends, and the other jobs are claimed', async () => {
+  test('a job with a damaged row ends, and the other jobs are claimed', async () => {
     const file = join(newFolder(), 'x.db')
     const store = openStore(file)
     await store.append(newDelivery({ at: 1, jobs: [newJob({ id: 'bad' }), newJob({ id: 'good' })] }))
@@ -133,7 +133,7 @@ describe('trouble', () => {
     expect((await store.counts()).jobs).toMatchObject({ dead: 1, running: 1 })
   })
 
-  test('a file that is not a database is refused with this reason', async () => {
+  test('the error for a file that is not a database gives this reason', async () => {
     const file = join(newFolder(), 'x.db')
     writeFileSync(
       file,
@@ -143,7 +143,7 @@ describe('trouble', () => {
     await expect(store.append(small())).rejects.toMatchObject({ message: /is not a database/ })
   })
 
-  test('a file of a newer hookloom is refused at start, and by a reader', async () => {
+  test('a file of a newer hookloom is refused at the start, and by a reader', async () => {
     const file = join(newFolder(), 'x.db')
     const db = openDatabase(file, { readOnly: false, busyMs: 0 })
     db.exec('PRAGMA user_version = 99')
@@ -158,7 +158,7 @@ describe('trouble', () => {
 })
 
 describe('the owner', () => {
-  test('the owner is alone: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
+  test('a file has one owner: a second store is refused, with the name of the file and the process id of the owner, until the first is closed', async () => {
     const file = join(newFolder(), 'state', 'x.db')
     const [first, second] = [openStore(file), openStore(file)]
     await first.ready()
@@ -188,7 +188,7 @@ describe('the owner', () => {
     },
   )
 
-  test('the owner of one file does not lock another file', async () => {
+  test('an owner of one file does not lock another file', async () => {
     const folder = newFolder()
     await openStore(join(folder, 'a.db')).ready()
     await expect(openStore(join(folder, 'b.db')).ready()).resolves.toBeUndefined()
@@ -210,7 +210,7 @@ describe('a reader', () => {
     await reader.close()
   })
 
-  test('a reader names the missing file if there is no store', async () => {
+  test('a reader without a store names the missing file', async () => {
     const file = join(newFolder(), 'none.db')
     await expect(createSqliteReader({ file }).counts()).rejects.toMatchObject({
       code: 'config-missing',
