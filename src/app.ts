@@ -160,7 +160,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     clock,
     meter,
     parkedFor: (module) => store.parkedFor(module),
-    compareKept: (...generations) => replayer.between(...generations),
+    compareKept: (...generations) => replayer.compareGenerations(...generations),
     onReload: () => void shadows.refresh(),
   })
   stops.add('the watcher of the configuration', () => live.close())
@@ -183,7 +183,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
     meter,
     log,
   })
-  const { accepted: onAccepted, parked: onParked, handedOver, alert, testAlert, lookForJobs, slots } = effects
+  const { onAccepted, onParked, reportSecret, alert, testAlert, lookForJobs, slots } = effects
   const keepByDefault = development ? keptInDevelopment : false
   const stopping = new AbortController()
   const readState: StateReader = (name) => rerunner.state.read(name)
@@ -193,7 +193,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const rerunnerParts = { ...stored, lookForNew: effects.lookForNew, onAccepted, onParked, onDecided: shadows.note }
   const rerunner = new Rerunner({ ...rerunnerParts, stopping: stopping.signal })
   const { createReplayThreads: createThreads } = runtime
-  const replayParts = { dir, current: generation, edited: live.edited, createThreads, store, newId }
+  const replayParts = { dir, current: generation, edited: live.requireEdited, createThreads, store, newId }
   const replayer = createReplayer(replayParts)
   // one id, so that the shown prompt does not change at each keystroke; no agent reads it
   const boundaryId = randomBytes(8).toString('hex')
@@ -216,7 +216,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const shapes = createShapeLearner({ store, development, watched: { generation, alert }, onLearnt, log })
   const inboxParts = { dir, env: settings, generation, store, rerunner, repeats, clock, newId, log }
   const pushGate = (proxies: readonly string[]) => ({ ...signers, clientOf: createClientLookup(proxies) })
-  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.switchedOff })
+  const recovery = createRecovery({ ...inboxParts, duty: duties.recovery, onSwitchedOff: effects.reportSwitchedOff })
   const mailbox = createMailbox({ ...inboxParts, duty: duties.mailbox, pushGate })
 
   // 4. What happens after a new generation is live, and after a module may be called again.
@@ -248,7 +248,7 @@ async function start(options: HookloomOptions & { log: Log }, stops: Stops): Pro
   const [refusals, keys] = [new Refusals(development), createSealKeys()]
   const quarantine = createQuarantine({ store, generation, keys, clock, log })
   stops.add('the refused requests that are kept', () => quarantine.stop())
-  const saved = withSaveListener(handed, (name) => handedOver(noteSecret(auditor, generation(), name)))
+  const saved = withSaveListener(handed, (name) => reportSecret(noteSecret(auditor, generation(), name)))
   const known = { refusals, repeats, quarantine, handed: saved }
   const shared = { ...rerunnerParts, rerunner, ...known, senders, shapes, lookForJobs, auditor }
   const { port = config.server.port, adminPort = config.server.adminPort } = options

@@ -5,7 +5,7 @@ import type { RE2JS } from 're2js'
 
 /** Finds the expression anywhere in a text. Throws an error with the reason if the expression does not parse. */
 export function compileExpression(expression: string): (text: string) => boolean {
-  const pattern = engine().compile(expression)
+  const pattern = loadEngine().compile(expression)
   return (text) => pattern.test(text)
 }
 
@@ -20,4 +20,4 @@ export function findExpressionError(expression: string): string | undefined {
 }
 
 // loaded when the first expression is compiled: most configurations have none
-const engine = (): typeof RE2JS => (createRequire(import.meta.url)('re2js') as { RE2JS: typeof RE2JS }).RE2JS
+const loadEngine = (): typeof RE2JS => (createRequire(import.meta.url)('re2js') as { RE2JS: typeof RE2JS }).RE2JS

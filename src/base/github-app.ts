@@ -10,7 +10,7 @@ export type GitHubAppKey = { readonly appId: string; readonly privateKey: string
 
 /** `at`: milliseconds since the epoch. The iat is a minute early, in case the clocks differ. Undefined if the key is not in PEM format. */
 export async function signGitHubAppToken({ appId, privateKey }: GitHubAppKey, at: number): Promise<string | undefined> {
-  const key = parseKey(privateKey)
+  const key = readKey(privateKey)
   if (key === undefined) return undefined
   const now = Math.floor(at / 1_000)
   return await new SignJWT({})
@@ -21,7 +21,7 @@ export async function signGitHubAppToken({ appId, privateKey }: GitHubAppKey, at
     .sign(key)
 }
 
-function parseKey(privateKey: string): KeyObject | undefined {
+function readKey(privateKey: string): KeyObject | undefined {
   try {
     return createPrivateKey(privateKey)
   } catch {

@@ -89,7 +89,7 @@ function isNumber(text: string): boolean {
 export function isCrossSite(headers: IncomingHttpHeaders): boolean {
   if (isMarkedCrossSite(headers)) return true
   const { origin, host = '' } = headers
-  return origin !== undefined && parseOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
+  return origin !== undefined && readOriginHost(origin) !== host.replace(/:(80|443)$/, '').toLowerCase()
 }
 
 /** The browser sets this header itself. It sends it with links and images too, which have no `Origin`. */
@@ -98,7 +98,7 @@ export function isMarkedCrossSite(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Host and port of a web origin, without the port of HTTP or HTTPS; undefined for any other text. */
-function parseOriginHost(origin: string): string | undefined {
+function readOriginHost(origin: string): string | undefined {
   return /^https?:\/\/([^/?#@,\s]+?)(?::(?:80|443))?$/i.exec(origin)?.[1]?.toLowerCase()
 }
 

@@ -86,7 +86,7 @@ export async function withDeadline<T>(
 }
 
 /** Resolves after `ms`, or as soon as the signal is aborted. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
   await withDeadline({ outer: signal, ms }, () => new Promise<never>(() => {}))
 }
 
@@ -105,7 +105,7 @@ export function measureElapsedMs(from: Moment, to: Moment): number {
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** `30m`, `1h`, `45s`, `2d` in whole milliseconds; a plain number is minutes. Undefined for anything else. */
-export function parseDurationMs(given: string | number): number | undefined {
+export function readDurationMs(given: string | number): number | undefined {
   const [, amount, unit = 'm'] = /^(\d{1,6}(?:\.\d+)?)\s*([smhd])?$/.exec(String(given).trim()) ?? []
   if (amount === undefined) return undefined
   return Math.round(Number(amount) * (unitMs[unit] ?? 0))

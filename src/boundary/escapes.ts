@@ -52,7 +52,7 @@ export const longestEscape = 32
 export const isHigh = (code: number) => code >= 0xd800 && code <= 0xdbff
 const isLow = (code: number) => code >= 0xdc00 && code <= 0xdfff
 
-function parseCode(digits: string, radix: 10 | 16): number | undefined {
+function readCode(digits: string, radix: 10 | 16): number | undefined {
   if (!(radix === 16 ? /^[0-9A-F]+$/ : /^[0-9]+$/).test(digits)) return undefined
   const code = Number.parseInt(digits, radix)
   return code <= 0x10ffff ? code : undefined
@@ -83,15 +83,15 @@ function findEntityAtEnd(signs: readonly Sign[]): Escape | undefined {
   const name = joinSince(signs, '&')?.slice(0, -1)
   if (name === undefined) return undefined
   const length = name.length + 2
-  if (name.startsWith('#X')) return toEscape(length, parseCode(name.slice(2), 16))
-  if (name.startsWith('#')) return toEscape(length, parseCode(name.slice(1), 10))
+  if (name.startsWith('#X')) return toEscape(length, readCode(name.slice(2), 16))
+  if (name.startsWith('#')) return toEscape(length, readCode(name.slice(1), 10))
   return Object.hasOwn(entities, name) ? toEscape(length, entities[name]?.codePointAt(0)) : undefined
 }
 
 function findBracedAtEnd(signs: readonly Sign[]): Escape | undefined {
   const digits = joinSince(signs, '{')?.slice(0, -1)
   if (digits === undefined || !joinLast(signs, digits.length + 4).startsWith('\\U{')) return undefined
-  return toEscape(digits.length + 4, parseCode(digits, 16))
+  return toEscape(digits.length + 4, readCode(digits, 16))
 }
 
 /** HTML reads these without a semicolon too. */
@@ -113,7 +113,7 @@ export function findNumberBefore(signs: readonly Sign[], next: string): Escape |
   const name = joinSince(signs, '&') ?? ''
   const isHex = name.startsWith('#X')
   if (!name.startsWith('#') || (isHex ? /[0-9A-F]/ : /[0-9]/).test(next)) return undefined
-  return toEscape(name.length + 1, isHex ? parseCode(name.slice(2), 16) : parseCode(name.slice(1), 10))
+  return toEscape(name.length + 1, isHex ? readCode(name.slice(2), 16) : readCode(name.slice(1), 10))
 }
 
 function findBareAtEnd(signs: readonly Sign[]): Escape | undefined {
@@ -136,12 +136,12 @@ export function findEscapeAtEnd(signs: readonly Sign[], text: string): Escape | 
   }
   // a capital U has eight digits
   const isLong = (back: number) => signs.at(-back)?.sign === 'U' && text[signs.at(-back)?.start ?? 0] === 'U'
-  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, parseCode(joinLast(signs, 8), 16))
+  if (signs.at(-10)?.sign === '\\' && isLong(9)) return toEscape(10, readCode(joinLast(signs, 8), 16))
   if (signs.at(-6)?.sign === '\\' && signs.at(-5)?.sign === 'U') {
     const digits = joinLast(signs, 4)
-    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, parseCode(digits, 16))
+    return isLong(5) && /^00(?:0.|10)$/.test(digits) ? undefined : toEscape(6, readCode(digits, 16))
   }
-  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, parseCode(joinLast(signs, 2), 16))
+  if (signs.at(-4)?.sign === '\\' && signs.at(-3)?.sign === 'X') return toEscape(4, readCode(joinLast(signs, 2), 16))
   return undefined
 }
 

@@ -53,11 +53,11 @@ export function createIMessageChannel(config: ChannelConfig<'imessage'>, tools: 
     id: 'imessage',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (parseTarget(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to = config.to) => (readTarget(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, plainText).length }),
     async send({ to = config.to, text, nonce, signal }) {
-      const target = parseTarget(to)
+      const target = readTarget(to)
       if (target === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const content = { tempGuid: nonce, message: render(text, plainText) }
       const guid = target.kind === 'chat' ? target.guid : `iMessage;-;${target.address}`
@@ -85,7 +85,7 @@ function explainRecipient(to: string | undefined): string {
   return describeWrongRecipient('imessage', to, 'a phone number such as +15550100, a mail address or chat_guid:<guid>')
 }
 
-function parseTarget(to = ''): Target | undefined {
+function readTarget(to = ''): Target | undefined {
   const text = to.trim()
   const [, guid] = /^chat_guid:\s*(\S+)$/i.exec(text) ?? []
   if (guid !== undefined) return { kind: 'chat', guid }

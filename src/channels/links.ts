@@ -75,7 +75,7 @@ const plainHost = /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i
 
 /** The address, normalised and safe inside quotes and angle brackets; undefined if a link must not lead there. */
 export function toSafeHref(href: string): string | undefined {
-  const url = parseUrl(href)
+  const url = readUrl(href)
   // https://bank.example@evil.example leads to evil.example
   if (url === undefined || url.username !== '' || url.password !== '') return undefined
   return toText(url)
@@ -83,14 +83,14 @@ export function toSafeHref(href: string): string | undefined {
 
 /** The address without the user name before its host; undefined if it has none, or if a link must not lead there. */
 export function toAddressWithoutUser(href: string): string | undefined {
-  const url = parseUrl(href)
+  const url = readUrl(href)
   if (url === undefined || (url.username === '' && url.password === '')) return undefined
   url.username = ''
   url.password = ''
   return toText(url)
 }
 
-function parseUrl(href: string): URL | undefined {
+function readUrl(href: string): URL | undefined {
   const url = URL.canParse(href) ? new URL(href) : undefined
   if (url === undefined || !schemes.has(url.protocol)) return undefined
   return url.protocol === 'mailto:' || plainHost.test(url.host) ? url : undefined

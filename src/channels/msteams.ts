@@ -50,11 +50,11 @@ export function createMsTeamsChannel(
     id: 'msteams',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (parseConversation(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to = config.to) => (readConversation(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxLength, measure: (piece) => render(piece, teamsMarkdown).length }),
     async send({ to = config.to, text, signal }) {
-      const conversation = parseConversation(to)
+      const conversation = readConversation(to)
       if (conversation === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const access = await tokens.get()
       if (access.kind === 'failed') return access.failed
@@ -88,7 +88,7 @@ function explainRecipient(to: string | undefined): string {
  * The id of a person is not a conversation, and a bot may only open one where it is installed. The id goes into a URL, so
  * characters that change the path of a URL are not allowed.
  */
-function parseConversation(to = ''): string | undefined {
+function readConversation(to = ''): string | undefined {
   const id = to.trim().replace(/^conversation:/i, '')
   return /^(?!\.{1,2}$|user:|https?:)[^\s/\\?#%]+$/i.test(id) ? id : undefined
 }

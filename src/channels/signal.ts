@@ -35,11 +35,11 @@ export function createSignalChannel(config: ChannelConfig<'signal'>, tools: Chan
     id: 'signal',
     dedupes: false,
     to: config.to,
-    whyNot: (to = config.to) => (parseRecipient(to) === undefined ? explainRecipient(to) : undefined),
+    whyNot: (to = config.to) => (readRecipient(to) === undefined ? explainRecipient(to) : undefined),
     split: (markdown) =>
       splitMarkdown(markdown, { limit: maxBytes, measure: (piece) => Buffer.byteLength(toStyledText(piece).text) }),
     async send({ to = config.to, text, nonce, signal }) {
-      const recipient = parseRecipient(to)
+      const recipient = readRecipient(to)
       if (recipient === undefined) return { kind: 'permanent', detail: explainRecipient(to) }
       const styled = toStyledText(text)
       const textStyle = styled.ranges.map(({ start, length, style }) => `${start}:${length}:${style}`)
@@ -78,7 +78,7 @@ function explainRecipient(to: string | undefined): string {
   )
 }
 
-function parseRecipient(to = ''): Recipient | undefined {
+function readRecipient(to = ''): Recipient | undefined {
   const text = to.trim().replace(/^signal:/i, '')
   const [, form = '', rest = ''] = /^(uuid|username|group):(\S+)$/i.exec(text) ?? []
   switch (form.toLowerCase()) {

@@ -101,7 +101,7 @@ async function checkGateway(dir: string, { gateway: { token } }: Config): Promis
     const { status, text } = await callGateway(`${running.adminUrl}/readyz`, { method: 'GET', headers })
     const ready = Readiness.safeParse(tryParseJson(text))
     if (!ready.success) return [buildFailure(name, `${where}: /readyz answers ${status}`, exitCodes.unavailable)]
-    if (!('store' in ready.data)) return [describeReadiness(where, ready.data)]
+    if (!('store' in ready.data)) return [buildReadinessFinding(where, ready.data)]
     const { degraded, problems, proxies, slots, store } = ready.data
     const warnings = [
       ...proxies.map((detail) => ({ name: 'proxies', detail })),
@@ -126,7 +126,7 @@ function describeFullSlots(most: number, since: string): string {
 }
 
 /** The result for a gateway without a token, which shows no details. */
-function describeReadiness(
+function buildReadinessFinding(
   where: string,
   { ok, degraded, configuration, modules }: z.infer<typeof Outline>,
 ): CheckFinding {

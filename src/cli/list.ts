@@ -37,8 +37,8 @@ export type ListOptions = {
 
 export async function list(context: Context, options: ListOptions): Promise<number> {
   const { limit, state, dead, refused, hook, source, search: text, since, until } = options
-  if (refused === true) return listRefused(context, options)
-  if (dead === true) return listDead(context, options)
+  if (refused === true) return printRefused(context, options)
+  if (dead === true) return printDead(context, options)
   const before = options.before && (await findId(context, options.before))
   const none = { records: [], nodes: [], waits: new Map() }
   const { records, nodes, waits } = await readStore<{ records: DeliveryRecord[]; nodes: NodeRecord[]; waits: Waits }>(
@@ -119,7 +119,7 @@ function listFailures(jobs: readonly Job[]): string[] {
   return [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
 }
 
-async function listDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {
+async function printDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {
   const before = given && (await findDeadId(context, given))
   const jobs = await readStore(context, [], async (store) => {
     if (before !== undefined && (await store.job(before)) === undefined) throw toUnknownIdProblem('run', before)
@@ -155,7 +155,7 @@ const maxLineChars = 100
 
 const howToRetry = '"hookloom retry --refused" runs the kept ones that are valid now; --dry-run only counts them.'
 
-async function listRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
+async function printRefused(context: Context, { limit, before: given }: ListOptions): Promise<number> {
   const { describeReasons, fetchRefusals } = await import('./gateway/refusals.ts')
   const refusals = await fetchRefusals(context)
   const ids = refusals.map(({ requestId }) => requestId)

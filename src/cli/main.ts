@@ -8,7 +8,7 @@ import { addStoredCommands } from './options/stored.ts'
 import { readVersion } from '../base/package.ts'
 import { type CommandIo, createContext } from './terminal/context.ts'
 import { describeFailure } from './terminal/print.ts'
-import { type Act, findCommandName, toUsageProblem } from './terminal/usage.ts'
+import { type InContext, findCommandName, toUsageProblem } from './terminal/usage.ts'
 
 const firstSteps = `
 First steps:
@@ -29,11 +29,11 @@ Exit codes: 64 usage, 65 bad input, 69 unavailable, 70 broken code,
  */
 export async function main(args: readonly string[], io: CommandIo): Promise<number> {
   let exitCode: number = exitCodes.ok
-  const act: Act = (work) =>
+  const inContext: InContext = (work) =>
     async function (...given) {
       exitCode = await work(createContext(io, this.optsWithGlobals()), ...given)
     }
-  const program = createProgram(act, io)
+  const program = createProgram(inContext, io)
   try {
     if (args.length > 0) await program.parseAsync(args, { from: 'user' })
     else program.outputHelp()
@@ -46,7 +46,7 @@ export async function main(args: readonly string[], io: CommandIo): Promise<numb
   }
 }
 
-function createProgram(act: Act, { writeOut }: CommandIo): Command {
+function createProgram(inContext: InContext, { writeOut }: CommandIo): Command {
   const program = new Command('hookloom')
     .description('Hookloom receives webhooks and turns them into agent actions.')
     .version(readVersion(), '--version', 'print the version')
@@ -56,10 +56,10 @@ function createProgram(act: Act, { writeOut }: CommandIo): Command {
     .exitOverride()
     // toUsageProblem turns a wrong command line into a sentence
     .configureOutput({ writeOut, writeErr: () => {}, outputError: () => {} })
-  addServingCommands(program, act)
-  addAuthoringCommands(program, act)
-  addStoredCommands(program, act)
-  addGmailCommands(program, act)
+  addServingCommands(program, inContext)
+  addAuthoringCommands(program, inContext)
+  addStoredCommands(program, inContext)
+  addGmailCommands(program, inContext)
   const help = new Command('help').argument('[command]').description('show the help of a command').helpOption(false)
   return program.addHelpCommand(help.helpGroup('Other:'))
 }

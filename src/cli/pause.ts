@@ -21,7 +21,7 @@ export type PauseOptions = { readonly until?: string; readonly reason?: string }
 
 /** Without `what`, prints the list. */
 export async function pause(context: Context, what: string | undefined, options: PauseOptions): Promise<number> {
-  if (what === undefined) return listPauses(context, options)
+  if (what === undefined) return printPauses(context, options)
   const { until, reason } = options
   const body = {
     what,
@@ -46,7 +46,7 @@ export async function resume(context: Context, what: string, { reason }: { reaso
   return 0
 }
 
-async function listPauses(context: Context, options: PauseOptions): Promise<number> {
+async function printPauses(context: Context, options: PauseOptions): Promise<number> {
   if (Object.keys(options).some((name) => name === 'until' || name === 'reason')) {
     throw new Problem('usage-invalid', 'Say what to pause: a mapping, an agent, a source, a limit, or all.')
   }

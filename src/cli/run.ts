@@ -30,7 +30,7 @@ export async function run(context: Context, options: RunOptions): Promise<number
 }
 
 function printExplanation(context: Context, explanation: Explanation): number {
-  if (context.json) context.printJson(listExplanationFields(explanation))
+  if (context.json) context.printJson(buildExplanationFields(explanation))
   else print(context, explanation)
   const { decision } = explanation
   return 'problem' in decision ? exitCodes[decision.problem.kind] : exitCodes.ok
@@ -61,7 +61,7 @@ function toUnknownHookProblem({ config }: Generation, path: string): Problem {
 
 const decisionNames = { accept: 'accept', skip: 'skip', park: 'park', refuse: 'refusal' } as const
 
-function listExplanationFields({ decision, trace, origins }: Explanation): object {
+function buildExplanationFields({ decision, trace, origins }: Explanation): object {
   return {
     decision: decisionNames[decision.kind],
     mappingId: decision.mappingId ?? null,

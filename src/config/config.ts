@@ -7,7 +7,7 @@ import { describeValueKind } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { noteSubstituted } from '../model/config/secrets.ts'
 import { type Env, parseEnv, substituteEnv } from './env.ts'
-import { describeSchemaIssue } from './issues.ts'
+import { toConfigIssues } from './issues.ts'
 import { parseJsonc, locateKey } from './jsonc.ts'
 import { configFile, envFile, readConfigText } from './text.ts'
 
@@ -103,7 +103,7 @@ function findProblems(text: string, env: Env, lacks: Lacks = {}): ConfigResult<P
       ? { config: result.data, problems: [] }
       : { config: undefined, problems: withoutRepeats(issues) }
   }
-  const wrong = result.success ? [] : result.error.issues.flatMap((issue) => describeSchemaIssue(issue, data))
+  const wrong = result.success ? [] : result.error.issues.flatMap((issue) => toConfigIssues(issue, data))
   // a key whose variable is missing is not reported as a missing key too
   const first = [...unset, ...wrong.filter((issue) => !unset.some((other) => isSamePath(other.path, issue.path)))]
   return { config: undefined, problems: withoutRepeats([...first, ...findFurtherIssues(data, first)]) }
@@ -118,14 +118,12 @@ function findFurtherIssues(data: unknown, issues: readonly ConfigIssue[]): Confi
     rest = paths.reduce(removeKey, rest)
     const result = Config.safeParse(rest)
     if (result.success) {
-      const isSaid = ({ path, missed }: ConfigIssue) =>
+      const isReported = ({ path, missed }: ConfigIssue) =>
         issues.some((issue) => isSamePath(issue.path, path) || (missed !== undefined && isWithin(issue.path, missed)))
-      return findConfigIssues(result.data).filter((found) => !isSaid(found))
+      return findConfigIssues(result.data).filter((found) => !isReported(found))
     }
     const left = rest
-    paths = result.error.issues
-      .flatMap((issue) => describeSchemaIssue(issue, left))
-      .map((issue) => issue.path.slice(0, -1))
+    paths = result.error.issues.flatMap((issue) => toConfigIssues(issue, left)).map((issue) => issue.path.slice(0, -1))
   }
   return []
 }

@@ -19,7 +19,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
   for (const [index, line] of lines.entries()) {
     if (/^\s*(#|$)/.test(line)) continue
     const [, name, rest] = /^\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=(.*)$/.exec(line) ?? []
-    const value = rest === undefined ? undefined : parseEnvValue(rest.trim())
+    const value = rest === undefined ? undefined : readEnvValue(rest.trim())
     if (name === undefined) problems.push(`.env:${index + 1} must be NAME=value.`)
     else if (value === undefined) problems.push(`.env:${index + 1} has an unterminated quote: ${name}.`)
     else values[name] = value
@@ -27,7 +27,7 @@ export function parseEnv(text: string): { values: Env; problems: string[] } {
   return { values, problems }
 }
 
-function parseEnvValue(rest: string): string | undefined {
+function readEnvValue(rest: string): string | undefined {
   if (!/^['"]/.test(rest)) return rest.replace(/(^|\s+)#.*$/, '')
   const [, single, double] = /^(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?$/.exec(rest) ?? []
   const escapes: Record<string, string> = { n: '\n', r: '\r', t: '\t' }

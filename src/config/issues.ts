@@ -11,16 +11,16 @@ type SchemaIssue = z.core.$ZodIssue
 type UnionIssue = z.core.$ZodIssueInvalidUnion
 
 /** Returns one or more issues, because an object may have several unknown keys. `input` is the parsed value. */
-export function describeSchemaIssue(issue: SchemaIssue, input: unknown): ConfigIssue[] {
+export function toConfigIssues(issue: SchemaIssue, input: unknown): ConfigIssue[] {
   const path = toPath(issue.path)
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => describeUnknownKey(path, key))
-  if (issue.code === 'invalid_union') return describeUnionIssue(issue, input)
+  if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => buildUnknownKeyIssue(path, key))
+  if (issue.code === 'invalid_union') return buildUnionIssues(issue, input)
   // sentences of the schema begin with "must", and say more than a type
   const isOwn = (issue.code === 'custom' || issue.code === 'invalid_format') && issue.message.startsWith('must ')
   return [{ path, text: isOwn ? `${toDottedPath(path)} ${issue.message}` : describeConfigIssue(issue, input) }]
 }
 
-function describeUnknownKey(parent: readonly (string | number)[], key: string): ConfigIssue {
+function buildUnknownKeyIssue(parent: readonly (string | number)[], key: string): ConfigIssue {
   const path = [...parent, key]
   const counterpart = findCounterpart(path)
   if (counterpart !== undefined) return { path, text: `${toDottedPath(path)} ${counterpart}` }
@@ -31,10 +31,10 @@ function describeUnknownKey(parent: readonly (string | number)[], key: string): 
 }
 
 /** Reports the alternative that matched furthest. If none matched at all, the message names all of them. */
-function describeUnionIssue(issue: UnionIssue, input: unknown): ConfigIssue[] {
+function buildUnionIssues(issue: UnionIssue, input: unknown): ConfigIssue[] {
   const begun = issue.errors.find((branch) => !branch.every(isWrongKind))
   if (begun !== undefined) {
-    return begun.flatMap((inner) => describeSchemaIssue({ ...inner, path: [...issue.path, ...inner.path] }, input))
+    return begun.flatMap((inner) => toConfigIssues({ ...inner, path: [...issue.path, ...inner.path] }, input))
   }
   const path = toPath(issue.path)
   // no alternative was tried: the value of the key that selects one is unknown

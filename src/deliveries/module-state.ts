@@ -16,7 +16,7 @@ export type ModuleState = {
   /** Runs the work while no other work of this gateway uses any of these values. Calls for the same value run in their order. */
   inTurn<T>(changes: readonly StateName[], work: () => Promise<T>): Promise<T>
   /** The moves that store the changes; undefined if a value has changed since the code read it. */
-  toMoves(changes: readonly StateChange[]): Promise<CursorMove[] | undefined>
+  planMoves(changes: readonly StateChange[]): Promise<CursorMove[] | undefined>
   /** Call it when the changes are stored: a module that has too many values loses the oldest. Never rejects. */
   noteStored(changes: readonly StateChange[]): Promise<void>
 }
@@ -55,7 +55,7 @@ export function createModuleState({
   return {
     read: async ({ module, key }) => {
       const stored = await store.cursor(toCursorName({ module, key }))
-      return { stored, json: parseStored(stored, clock())?.json }
+      return { stored, json: readStoredValue(stored, clock())?.json }
     },
     inTurn: (changes, work) => {
       const names = changes.map(toCursorName)
@@ -69,7 +69,7 @@ export function createModuleState({
         for (const name of names) if (turns.get(name) === end) turns.delete(name)
       }
     },
-    toMoves: async (changes) => {
+    planMoves: async (changes) => {
       const now = clock()
       const moves: CursorMove[] = []
       for (const change of changes) {
@@ -110,7 +110,7 @@ export async function listModuleState(
   const found = await store.cursors(module === undefined ? statePrefix : toCursorName({ module, key: '' }))
   return found.flatMap(({ name, value }) => {
     const at = name.indexOf(separator)
-    const stored = parseStored(value, now)
+    const stored = readStoredValue(value, now)
     if (stored === undefined || at === -1) return []
     return [{ module: name.slice(statePrefix.length, at), key: name.slice(at + separator.length), ...stored }]
   })
@@ -133,7 +133,10 @@ function toCursorName({ module, key }: StateName): string {
   return `${statePrefix}${module}${separator}${key}`
 }
 
-function parseStored(text: string | undefined, now: number): Pick<StateValue, 'json' | 'setAt' | 'until'> | undefined {
+function readStoredValue(
+  text: string | undefined,
+  now: number,
+): Pick<StateValue, 'json' | 'setAt' | 'until'> | undefined {
   const [, until = '0', setAt = '0', json = ''] = /^(\d+) (\d+) (.+)$/s.exec(text ?? '') ?? []
   return Number(until) > now ? { json, setAt: Number(setAt), until: Number(until) } : undefined
 }

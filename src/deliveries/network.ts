@@ -7,7 +7,7 @@ type Address = ipaddr.IPv4 | ipaddr.IPv6
  * The address of a client as `http/client.ts` names it: an IPv4 address, or an IPv6 address or network with or without a prefix or zone. An
  * IPv4 address inside an IPv6 one is the IPv4 address. Undefined for other texts, such as `loopback` or `unknown`.
  */
-export function parseClient(client: string): Address | undefined {
+export function readClientAddress(client: string): Address | undefined {
   const bare = client.replace(/\/\d+$/, '').replace(/%.*$/s, '')
   if (ipaddr.IPv4.isValidFourPartDecimal(bare)) return ipaddr.IPv4.parse(bare)
   return ipaddr.IPv6.isValid(bare) ? ipaddr.process(bare) : undefined
@@ -22,7 +22,7 @@ export function isInternalAddress(address: Address): boolean {
 
 /** The /24 of an IPv4 address and the /48 of an IPv6 one: as much as one customer of a host usually has. Other texts are unchanged. */
 export function toNetwork(client: string): string {
-  const address = parseClient(client)
+  const address = readClientAddress(client)
   if (address === undefined) return client
   if (address instanceof ipaddr.IPv4) return `${address.octets.slice(0, 3).join('.')}.0/24`
   const parts = address.parts.slice(0, 3).map((part) => part.toString(16))

@@ -13,7 +13,7 @@ type Taken = { readonly deliveryId: string; readonly until: number }
 
 export type DecisionParts = {
   readonly store: Pick<Store, 'cursor'>
-  readonly state: Pick<ModuleState, 'toMoves' | 'noteStored'>
+  readonly state: Pick<ModuleState, 'planMoves' | 'noteStored'>
   readonly clock: Clock
 }
 
@@ -34,12 +34,12 @@ export async function writeDecision<Written>(
       const { name: key, forMs } = decision.once
       const name = `${oncePrefix}${key}`
       const from = await store.cursor(name)
-      const taken = parseTaken(from)
+      const taken = readTaken(from)
       if (taken !== undefined && taken.until > clock() && taken.deliveryId !== deliveryId)
         return { instead: toSkippedDecision(decision, decision.once, taken) }
       moves.push({ name, from, to: `${clock() + forMs} ${deliveryId}`, ifStored: true })
     }
-    const stateMoves = await state.toMoves(changes)
+    const stateMoves = await state.planMoves(changes)
     if (stateMoves === undefined) return 'stale'
     const written = await write([...moves, ...stateMoves])
     if (written === 'moved') continue
@@ -53,7 +53,7 @@ export function movesCursors(decision: Decision): boolean {
   return (decision.kind === 'accept' && decision.once !== undefined) || listStateChanges(decision).length > 0
 }
 
-function parseTaken(value: string | undefined): Taken | undefined {
+function readTaken(value: string | undefined): Taken | undefined {
   const [, until, deliveryId] = /^(\d+) (.+)$/.exec(value ?? '') ?? []
   return until === undefined || deliveryId === undefined ? undefined : { until: Number(until), deliveryId }
 }

@@ -26,7 +26,7 @@ export function signAsSender(
   handed: (secretsName: string) => readonly string[],
   given: OwnRequest,
 ): SignedRequest {
-  const taker = findTaker(generation, given)
+  const taker = findLikelyMapping(generation, given)
   const { verify } = taker?.mapping ?? {}
   if (taker?.verifier === undefined || verify === undefined) return { ...given, withToken: true, note: undefined }
   const now = Date.now()
@@ -52,7 +52,7 @@ export function signAsSender(
 }
 
 /** The mapping that would match the request if every proof were valid; otherwise the first one that requires a proof. */
-function findTaker(generation: Generation, { path, headers, body }: OwnRequest) {
+function findLikelyMapping(generation: Generation, { path, headers, body }: OwnRequest) {
   const hook = generation.hook(path)
   const [first] = hook.signed
   if (first === undefined) return undefined

@@ -14,14 +14,14 @@ export type Queues = {
    * gateway never stores more than `maxQueued`, and may refuse one too early. With several gateways, the number can be exceeded by the requests that
    * other gateways store at the same moment.
    */
-  hold<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
+  storeWithPlaces<Stored>(decision: Decision, write: () => Promise<Stored>): Promise<Stored>
 }
 
 export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
   /** Places of requests that are being stored. */
   const taken = new Map<string, number>()
 
-  function take(name: string, places: 1 | -1): number {
+  function takePlaces(name: string, places: 1 | -1): number {
     const count = (taken.get(name) ?? 0) + places
     if (count > 0) taken.set(name, count)
     else taken.delete(name)
@@ -29,13 +29,13 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
   }
 
   return {
-    async hold(decision, write) {
+    async storeWithPlaces(decision, write) {
       const limited = decision.kind === 'accept' ? decision.actions.flatMap(listLimited) : []
       if (limited.length === 0) return write()
       const names = limited.map(({ ring, key }) => JSON.stringify([ring, key]))
-      const places = names.map((name) => take(name, 1))
-      const leave = () => {
-        for (const name of names) take(name, -1)
+      const places = names.map((name) => takePlaces(name, 1))
+      const giveBack = () => {
+        for (const name of names) takePlaces(name, -1)
       }
       try {
         for (const [index, { ring, key, refusesAt }] of limited.entries()) {
@@ -44,7 +44,7 @@ export function createQueues(store: Pick<Store, 'queuedOf'>): Queues {
         }
         return await write()
       } finally {
-        leave()
+        giveBack()
       }
     },
   }

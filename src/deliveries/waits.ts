@@ -46,11 +46,11 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'budget':
       return `waits until ${toTime(wait.forMs)} at the latest for the budget ${wait.name}, which is used up or reserved`
     case 'retry':
-      return `waits until ${toTime(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${count(wait.attempts, 'attempt')}` : ''}`
+      return `waits until ${toTime(wait.forMs)} for its next attempt${wait.attempts > 0 ? `, after ${withUnit(wait.attempts, 'attempt')}` : ''}`
     case 'quiet':
       return `waits until ${toTime(wait.forMs)} for a quiet period`
     case 'behind':
-      return `waits for ${count(wait.jobs, 'earlier run')} of its key`
+      return `waits for ${withUnit(wait.jobs, 'earlier run')} of its key`
     case 'key':
       return wait.endingId === undefined
         ? `waits for ${wait.most === 1 ? 'the run of its key that is in progress' : `one of the ${wait.most} runs of its key that are in progress`}`
@@ -59,7 +59,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
           : `waits for the end of run ${wait.endingId}, which it replaces`
     case 'session':
       return wait.runningId === undefined
-        ? `waits for ${count(Math.max(1, wait.jobs), 'earlier run')} of its session`
+        ? `waits for ${withUnit(Math.max(1, wait.jobs), 'earlier run')} of its session`
         : `waits for its session, in which ${isOutsider ? 'another run' : `run ${wait.runningId}`} runs`
     case 'share':
       return `waits for the limit ${wait.limit} (${wait.most} of ${wait.most} with its key)`
@@ -68,7 +68,7 @@ function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts):
     case 'mapping':
       return `waits for its mapping (${wait.used} of ${wait.most})${describePlace(wait)}`
     case 'starts':
-      return `waits for the limit ${wait.name} (${count(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
+      return `waits for the limit ${wait.name} (${withUnit(wait.most, 'start')} in ${formatAge(wait.periodMs)})${describePlace(wait)}`
     case 'slot': {
       if (!isServed) return 'waits for a gateway: none is running on this store'
       const { maxConcurrent } = config.agents.defaults
@@ -112,7 +112,7 @@ function describePlace({
   return `, ${shown}; the oldest has waited for ${formatAge(oldestForMs)}`
 }
 
-function count(number: number, what: string): string {
+function withUnit(number: number, what: string): string {
   return `${number} ${what}${number === 1 ? '' : 's'}`
 }
 

@@ -32,7 +32,7 @@ export type DeliveryWriter = {
 type WriterParts = {
   readonly store: Pick<Store, 'append' | 'appendAll' | 'claimsAppended' | 'settle'>
   readonly repeats: Pick<Repeats, 'note'>
-  readonly senders: Pick<SenderNotes, 'accepted'>
+  readonly senders: Pick<SenderNotes, 'noteAccepted'>
   readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
   /** Called while jobs are being stored, if a claim can find them then; otherwise when they are stored. */
@@ -71,7 +71,7 @@ export function createNewWriter(
     const seconds = isLate ? undefined : (now - delivery.receivedAt) / 1_000
     parts.meter('deliveries', { outcome: settlement.state, hook: label }, seconds)
     logDelivery(parts, delivery, settlement, { now, before: isLate ? 'refused' : undefined, hook })
-    if (!isLate) parts.senders.accepted(delivery, { hook, client, mappingId: settlement.mappingId })
+    if (!isLate) parts.senders.noteAccepted(delivery, { hook, client, mappingId: settlement.mappingId })
     parts.shapes.note(delivery, hook)
     parts.onAccepted(settlement.jobs)
     return { answer, isOurs: true }

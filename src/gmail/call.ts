@@ -5,7 +5,7 @@ import { tryParseJson } from '../base/json.ts'
 import { Problem } from '../model/problem.ts'
 import { readLimitedBody, readRetryAfterMs } from '../base/http.ts'
 import type { Credentials } from './credentials.ts'
-import type { Pause } from './pace.ts'
+import type { Sleep } from './pace.ts'
 
 export type GoogleCall = (request: GoogleRequest) => Promise<GoogleAnswer>
 
@@ -17,7 +17,7 @@ export type AccessTokens = {
   forget(): void
 }
 
-export type CallTools = { readonly pause: Pause; readonly random: () => number; readonly signal: AbortSignal }
+export type CallTools = { readonly pause: Sleep; readonly random: () => number; readonly signal: AbortSignal }
 
 /** Longer than the long poll of a pull, which Google ends after about 90 s. */
 const timeoutMs = 120_000

@@ -16,10 +16,10 @@ const named = new Map(
   )
     .match(/\S+ \S+/g)
     ?.map((pair) => pair.split(' '))
-    .map(([name = '', digits = '']) => [name, parseHexColour(digits)] as const),
+    .map(([name = '', digits = '']) => [name, readHexColour(digits)] as const),
 )
 
-function parseHexColour(digits: string): Colour | undefined {
+function readHexColour(digits: string): Colour | undefined {
   const long =
     digits.length < 6 ? Array.from(digits.slice(0, 3), (digit) => digit + digit).join('') : digits.slice(0, 6)
   const [red, green, blue] = [0, 2, 4].map((at) => Number.parseInt(long.slice(at, at + 2), 16))
@@ -27,11 +27,11 @@ function parseHexColour(digits: string): Colour | undefined {
 }
 
 /** Undefined: it is not a colour, or cannot be compared, such as `inherit`, a mixture or a variable. */
-export function parseColour(value: string): Colour | undefined {
-  if (/^#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})$/.test(value)) return parseHexColour(value.slice(1))
+export function readColour(value: string): Colour | undefined {
+  if (/^#(?:[\da-f]{3,4}|[\da-f]{6}|[\da-f]{8})$/.test(value)) return readHexColour(value.slice(1))
   const call = /^(rgb|hsl)a?\(([^()]*)\)$/.exec(value)
   if (call !== null)
-    return parseColourCall(
+    return readColourCall(
       call[1] ?? '',
       (call[2] ?? '').split(/[ ,/]+/).filter((word) => word !== ''),
     )
@@ -45,18 +45,18 @@ const otherWords =
   /^(?:repeat|round|space|no|x|y|scroll|fixed|local|left|right|top|bottom|center|cover|contain|auto|border|padding|content|box|text)$/
 
 /** The colour in a value of `background`; `none` if it names none. Undefined: it cannot be read. */
-export function parseBackground(value: string): Colour | undefined {
+export function readBackground(value: string): Colour | undefined {
   const plain = value.replace(/(?<![\w-])[\w-]*(?:url|gradient|image|image-set)\((?:[^()]|\([^()]*\))*\)/g, ' ')
   const words = plain.match(/#[\da-f]+|(?:rgb|hsl)a?\([^()]*\)|[a-z]+/g) ?? []
   return (
     words
       .filter((word) => !otherWords.test(word))
-      .map(parseColour)
+      .map(readColour)
       .find((colour) => colour !== undefined) ?? 'none'
   )
 }
 
-function parseColourCall(name: string, words: readonly string[]): Colour | undefined {
+function readColourCall(name: string, words: readonly string[]): Colour | undefined {
   const numbers = words.slice(0, 3).map((word) => Number.parseFloat(word))
   if (numbers.length < 3 || numbers.some((number) => Number.isNaN(number))) return undefined
   const [first = 0, second = 0, third = 0] = numbers

@@ -1,10 +1,10 @@
 // Finds the text that a style hides from the reader of a mail. Text of two pixels counts as hidden, and so does text a hundred pixels
 // outside the page.
-import { black, type Colour, isSameColour, parseBackground, parseColour, white } from './colours.ts'
+import { black, type Colour, isSameColour, readBackground, readColour, white } from './colours.ts'
 import { type CssDeclarations, rankDeclarations } from './css.ts'
 
 /** The inherited style of an element. */
-export type Look = {
+export type Appearance = {
   readonly fontPx: number
   /** `visibility`, which a nested element may override. */
   readonly isVisible: boolean
@@ -14,10 +14,16 @@ export type Look = {
   readonly background: Colour | undefined
 }
 
-export const plainLook: Look = { fontPx: 16, isVisible: true, isTransparent: false, colour: black, background: white }
+export const plainLook: Appearance = {
+  fontPx: 16,
+  isVisible: true,
+  isTransparent: false,
+  colour: black,
+  background: white,
+}
 
 /** Whether text in such an element is visible. */
-export function showsText({ fontPx, isVisible, isTransparent, colour, background }: Look): boolean {
+export function showsText({ fontPx, isVisible, isTransparent, colour, background }: Appearance): boolean {
   const isSeen = background === undefined || !isSameColour(colour, background)
   return fontPx > smallestFontPx && isVisible && !isTransparent && isSeen
 }
@@ -30,17 +36,16 @@ const farOffPx = 5_000
 type Style = ReturnType<typeof rankDeclarations>
 
 /** `styles`: the weakest first. Undefined if nothing in the element is visible. */
-export function readLook(styles: readonly CssDeclarations[], parent: Look): Look | undefined {
+export function readAppearance(styles: readonly CssDeclarations[], parent: Appearance): Appearance | undefined {
   if (styles.length === 0) return parent
   const declared = rankDeclarations(styles)
   const fontPx = readFontPx(declared, parent.fontPx)
   if (isHidden(declared, fontPx)) return undefined
   const colour =
-    read(declared, '-webkit-text-fill-color', parseColour) ?? read(declared, 'color', parseColour) ?? parent.colour
+    read(declared, '-webkit-text-fill-color', readColour) ?? read(declared, 'color', readColour) ?? parent.colour
   const background =
-    read(declared, 'background-color', (value) =>
-      readTransparent(value) === true ? 'none' : parseBackground(value),
-    ) ?? 'none'
+    read(declared, 'background-color', (value) => (readTransparent(value) === true ? 'none' : readBackground(value))) ??
+    'none'
   const hasPicture = read(declared, 'background-image', (value) => /url\(|gradient\(|image/.test(value)) === true
   return {
     fontPx,
@@ -62,30 +67,30 @@ function read<T>(style: Style, name: string, parse: (value: string) => T | undef
 
 function isHidden(style: Style, fontPx: number): boolean {
   const is = (name: string, parse: (value: string) => boolean | undefined) => read(style, name, parse) === true
-  const px = (name: string) => read(style, name, (value) => parseLength(value, fontPx))
-  const isOff = (name: string) => {
-    const length = px(name)
+  const readPx = (name: string) => read(style, name, (value) => readLength(value, fontPx))
+  const isOffPage = (name: string) => {
+    const length = readPx(name)
     return length !== undefined && (length <= -offPagePx || length >= farOffPx)
   }
-  const isFarOff = (name: string) => Math.abs(px(name) ?? 0) >= farOffPx / 5
+  const isFarOff = (name: string) => Math.abs(readPx(name) ?? 0) >= farOffPx / 5
   if (is('display', readDisplayNone) || is('content-visibility', (value) => value === 'hidden')) return true
   if (is('mso-hide', (value) => value === 'all')) return true
   if (is('opacity', readFaint) || is('filter', isFilteredOut)) return true
   if (is('clip-path', isClippedAway) || is('-webkit-clip-path', isClippedAway)) return true
   if (is('transform', isTransformedAway) || is('-webkit-transform', isTransformedAway)) return true
-  if (is('scale', (value) => isScaledAway(value.split(' '))) || isOff('text-indent')) return true
+  if (is('scale', (value) => isScaledAway(value.split(' '))) || isOffPage('text-indent')) return true
   if (is('translate', (value) => isMovedAway(value.split(' '), fontPx))) return true
-  if (['margin-left', 'margin-right', 'margin-top'].some((name) => (px(name) ?? 0) <= -farOffPx / 5)) return true
+  if (['margin-left', 'margin-right', 'margin-top'].some((name) => (readPx(name) ?? 0) <= -farOffPx / 5)) return true
   const position = read(style, 'position', readPosition)
   // a relative position starts where the text would be, which may be far inside the page
-  const isAway = position === 'relative' ? isFarOff : isOff
+  const isAway = position === 'relative' ? isFarOff : isOffPage
   if (position !== undefined && position !== 'static' && ['left', 'right', 'top', 'bottom'].some(isAway)) return true
   if (position === 'absolute' && is('clip', isClippedAway)) return true
   const isCut = ['overflow', 'overflow-x', 'overflow-y'].some((name) =>
     is(name, (value) => /^(?:hidden|clip)/.test(value)),
   )
   const isThin = (side: string) =>
-    [side, `max-${side}`].some((name) => (px(name) ?? 2) < 2) && (px(`min-${side}`) ?? 0) < 2
+    [side, `max-${side}`].some((name) => (readPx(name) ?? 2) < 2) && (readPx(`min-${side}`) ?? 0) < 2
   return isCut && (isThin('height') || isThin('width'))
 }
 
@@ -143,7 +148,7 @@ function isTextBackground(style: Style): boolean {
 /** A shape without an area: `inset(50%)`, `circle(0)`, a polygon on one line; `rect(0 0 0 0)` of the older `clip`. */
 function isClippedAway(value: string): boolean {
   const [{ name, words } = { name: '', words: [] }] = parseCalls(value)
-  const px = words.map((word) => parseLength(word, plainLook.fontPx))
+  const px = words.map((word) => readLength(word, plainLook.fontPx))
   if (name === 'inset') {
     const [top = 0, right = top, bottom = top, left = right] = words.slice(0, 4).map((word) => toInsetPercent(word))
     return top + bottom >= 100 || left + right >= 100
@@ -158,7 +163,7 @@ function isClippedAway(value: string): boolean {
 
 /** How far an inset moves an edge, in percent: a thousand pixels count as 100 %. */
 function toInsetPercent(word: string): number {
-  return word.endsWith('%') ? Number.parseFloat(word) : (parseLength(word, plainLook.fontPx) ?? 0) / 10
+  return word.endsWith('%') ? Number.parseFloat(word) : (readLength(word, plainLook.fontPx) ?? 0) / 10
 }
 
 function isTransformedAway(value: string): boolean {
@@ -179,12 +184,12 @@ function isScaledAway(words: readonly string[]): boolean {
 }
 
 function isMovedAway(words: readonly string[], fontPx: number): boolean {
-  return words.some((word) => Math.abs(parseLength(word, fontPx) ?? 0) >= farOffPx / 5)
+  return words.some((word) => Math.abs(readLength(word, fontPx) ?? 0) >= farOffPx / 5)
 }
 
 /** The size in `font-size`, or in `font`, where it is the first length. */
 function readFontPx(style: Style, parentPx: number): number {
-  const size = (value: string) => fontWords.get(value) ?? parseLength(value, parentPx, parentPx)
+  const size = (value: string) => fontWords.get(value) ?? readLength(value, parentPx, parentPx)
   const ofFont = (value: string) =>
     value
       .split(' ')
@@ -219,7 +224,7 @@ const unitPx = new Map([
 ])
 
 /** Pixels of a length, or of a percentage of `wholePx`. Undefined if it is not a length: only 0 needs no unit. */
-function parseLength(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
+function readLength(value: string, fontPx: number, wholePx = offPagePx): number | undefined {
   const bare = value.startsWith('calc(') && value.endsWith(')') ? value.slice(5, -1).trim() : value
   const [, digits = '', unit = ''] = numberPattern.exec(bare) ?? []
   if (digits === '') return undefined

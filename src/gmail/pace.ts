@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Problem } from '../model/problem.ts'
 
 /** Rejects when the signal ends. */
-export type Pause = (ms: number, signal: AbortSignal) => Promise<void>
+export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>
 
-export const sleepUnlessAborted: Pause = (ms, signal) => sleep(ms, undefined, { signal })
+export const sleepUnlessAborted: Sleep = (ms, signal) => sleep(ms, undefined, { signal })
 
 /** True: only a person can fix this, and a retry does not help. */
 export function isConsentMissing(error: unknown): error is Problem {
@@ -15,7 +15,7 @@ export function isConsentMissing(error: unknown): error is Problem {
 type Patience = {
   /** Milliseconds before the second try, the third, …; the last value is used for all further tries. */
   readonly waits: readonly number[]
-  readonly pause: Pause
+  readonly pause: Sleep
   readonly signal: AbortSignal
   readonly onFailure: (error: unknown) => void
 }

@@ -22,7 +22,7 @@ const Envelope = z.object({ message: z.object({ data: z.string() }) })
 export type PushGate = {
   clientOf(request: IncomingMessage): string
   /** Seconds until the lockout of the client ends; undefined if it is not locked out. */
-  lockedFor(client: string): number | undefined
+  readLockSeconds(client: string): number | undefined
   fail(client: string): void
 }
 
@@ -104,7 +104,7 @@ async function answer(request: IncomingMessage, parts: AnswerParts): Promise<Ans
 }
 
 function answerRefusal(gate: PushGate, client: string): Answer {
-  const lockedFor = gate.lockedFor(client)
+  const lockedFor = gate.readLockSeconds(client)
   if (lockedFor !== undefined) return { status: 429, headers: { 'retry-after': String(lockedFor) } }
   gate.fail(client)
   return { status: 401 }

@@ -2,7 +2,7 @@
 import type { WatchedGmail } from '../model/config/gmail.ts'
 import { minRenewMinutes } from '../model/config/gmail-modes.ts'
 import type { GmailApi } from './api.ts'
-import { type Pause, retryUntilDone } from './pace.ts'
+import { type Sleep, retryUntilDone } from './pace.ts'
 import { toTopic } from './pubsub.ts'
 
 const minute = 60_000
@@ -15,7 +15,7 @@ type RenewalParts = {
   readonly api: GmailApi
   readonly gmail: WatchedGmail
   readonly clock: () => number
-  readonly pause: Pause
+  readonly pause: Sleep
   readonly signal: AbortSignal
   readonly onRenewed: (expiresAt: number) => void
   readonly onFailure: (error: unknown) => void

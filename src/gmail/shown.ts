@@ -1,13 +1,13 @@
 // Removes text that its style, class, attributes or element hide from the reader of a mail.
 import type { DomNode } from 'html-to-text'
 import { readDeclarations } from './css.ts'
-import { type Look, plainLook, showsText, readLook } from './hidden.ts'
+import { type Appearance, plainLook, showsText, readAppearance } from './hidden.ts'
 import { createStylesheet, isShownMedium } from './stylesheet.ts'
 
 /** Removes the hidden elements in `top`. It uses an explicit stack, because mails nest thousands of elements. */
 export function removeHidden(top: DomNode): void {
   const stylesOf = createStylesheet(findSheets(top))
-  const open: [DomNode, Look][] = [[top, plainLook]]
+  const open: [DomNode, Appearance][] = [[top, plainLook]]
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const [element, look] = next
     const isShown = showsText(look)
@@ -20,7 +20,7 @@ export function removeHidden(top: DomNode): void {
         continue
       }
       if (child.attribs?.['hidden'] !== undefined) continue
-      const childLook = readLook(
+      const childLook = readAppearance(
         [
           ...listPresentationStyles(child).map(readDeclarations),
           ...stylesOf(child),

@@ -4,7 +4,7 @@ import type { WatchedGmail } from '../model/config/gmail.ts'
 import { type Credentials, readCredentials } from './credentials.ts'
 import { type Google, openGoogle } from './google.ts'
 import type { MailSink } from './mail.ts'
-import { coalesce, isConsentMissing, type Pause, sleepUnlessAborted as realPause, retryUntilDone } from './pace.ts'
+import { coalesce, isConsentMissing, type Sleep, sleepUnlessAborted as realPause, retryUntilDone } from './pace.ts'
 import { keepWatching } from './renewal.ts'
 import { createStatusBoard, type GmailStatus, type WatcherPart, toStatusFile } from './status.ts'
 import { readNotifiedAccount, toSubscription, toTopic } from './pubsub.ts'
@@ -20,7 +20,7 @@ type WatcherParts = {
   readonly gate: PushGate
   readonly log: Log
   readonly clock: () => number
-  readonly pause?: Pause
+  readonly pause?: Sleep
   readonly random?: () => number
 }
 

@@ -24,7 +24,7 @@ import { addPauseRoutes, listPauses } from './api/pauses.ts'
 import { addRecoverRoutes } from './api/recover.ts'
 import { addReplayRoutes, type AdminReplayer } from './api/replays.ts'
 import { addRefusalRoutes } from './api/refusals.ts'
-import { reply } from './api/reply.ts'
+import { answerJson } from './api/answer.ts'
 import { addSessionRoutes } from './api/sessions.ts'
 import { addShapeRoutes } from './api/shapes.ts'
 import { createPageKeys } from './api/page-keys.ts'
@@ -77,15 +77,15 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   const isExposed = () => !isLocal || names().length > 0
 
   router.use(createNameCheck({ names, isLocal }))
-  router.get(['/healthz', '/livez'], (ctx) => reply(ctx, {}))
+  router.get(['/healthz', '/livez'], (ctx) => answerJson(ctx, {}))
   router.get('/readyz', async (ctx) => {
     const showsAll = operators.require(ctx.req, 'read') !== undefined
     const state = await readReadiness(parts)
     const shown = showsAll ? state : isExposed() ? { ok: state.ok } : toOutline(state)
-    reply(ctx, shown, state.ok ? 200 : 503)
+    answerJson(ctx, shown, state.ok ? 200 : 503)
   })
-  const exposed = (ctx: Context, next: Next) => (isExposed() ? guards.read(ctx, next) : next())
-  router.get('/metrics', exposed, async (ctx) => {
+  const guardExposed = (ctx: Context, next: Next) => (isExposed() ? guards.read(ctx, next) : next())
+  router.get('/metrics', guardExposed, async (ctx) => {
     const body = await parts.metrics.page()
     sendAnswer(ctx, {
       status: 200,
@@ -96,10 +96,10 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   addRefusalRoutes(router, guards, parts)
   addDeliveryRoutes(router, guards, parts)
   router.post('/api/parked/retry', guards.operate, async (ctx) =>
-    reply(ctx, await parts.drain.retryParked(readParkedQuery(ctx))),
+    answerJson(ctx, await parts.drain.retryParked(readParkedQuery(ctx))),
   )
   router.post('/api/parked/drop', guards.operate, async (ctx) =>
-    reply(ctx, await parts.drain.dropParked(readParkedQuery(ctx))),
+    answerJson(ctx, await parts.drain.dropParked(readParkedQuery(ctx))),
   )
   addSessionRoutes(router, guards, parts)
   addPauseRoutes(router, guards, parts)
@@ -122,7 +122,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
     const { id: mappingId, identity } = findHandoverMapping(generation(), ctx.params['id'] ?? '')
     const until = new Date(await parts.handed.arm(identity.secretsName)).toISOString()
     parts.log.info({ mappingId, until }, `The mapping "${mappingId}" accepts a secret of its sender until ${until}.`)
-    reply(ctx, { mappingId, until })
+    answerJson(ctx, { mappingId, until })
   })
   router.all('/{*path}', () => {
     throw new Problem(

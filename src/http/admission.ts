@@ -30,7 +30,7 @@ export type Admission = Pick<Access, 'findSender'> & {
   /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
   checkToken(head: CheckedHead): void
   /** Counts a wrong token. Never throws. */
-  countToken(head: CheckedHead): void
+  noteToken(head: CheckedHead): void
   /**
    * Refuses a request whose proof failed. Throws `unauthorized`, or `rate-limited` above the limit, and counts one failure unless
    * the client has the hook token. With a wrong token, or without any proof in its headers, the request counts as a failed token:
@@ -113,7 +113,7 @@ export function createAdmission({
       const given = readToken(req.rawHeaders)
       const client = findClient(req, config)
       const knownId = given.kind === 'token' ? access.findSender(given.token, path, generation) : undefined
-      const tokenId = knownId !== undefined && tokens.lockedFor(client) === undefined ? knownId : undefined
+      const tokenId = knownId !== undefined && tokens.readLockSeconds(client) === undefined ? knownId : undefined
       return {
         method: req.method ?? 'GET',
         url,
@@ -130,7 +130,7 @@ export function createAdmission({
       tokens.fail(client)
       throw new Problem('unauthorized', noCredential)
     },
-    countToken({ client, token }) {
+    noteToken({ client, token }) {
       if (token === 'wrong') tokens.fail(client)
     },
     refuseUnproved(
@@ -162,7 +162,7 @@ export function createAdmission({
 
 /** Throws `rate-limited` while a client is locked out. */
 function requireUnlocked(throttle: Throttle, client: string): void {
-  const lockedFor = throttle.lockedFor(client)
+  const lockedFor = throttle.readLockSeconds(client)
   if (lockedFor === undefined) return
   throw new Problem('rate-limited', 'Too many failed authentications from this address. Try again later.', {
     retryAfterSeconds: lockedFor,

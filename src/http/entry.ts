@@ -104,7 +104,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
         admission.refuseUnproved(request, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
       // a signer must not guess the hook token next to its signature; a value in a header of the scheme itself is not a guess
-      if (signedFor.length > 0 && !secretHeaders.has('authorization')) admission.countToken(request)
+      if (signedFor.length > 0 && !secretHeaders.has('authorization')) admission.noteToken(request)
       trace = [...proof.trace, ...trace]
       return await buildEntry({ request, hook, read, proof, trace, take })
     } catch (error) {

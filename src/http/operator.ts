@@ -79,7 +79,7 @@ export function createOperatorCheck({
         throw new Problem('unauthorized', 'The key of this page is no longer valid. "hookloom open" opens it again.')
       }
       const client = clientOf(req)
-      const retryAfterSeconds = throttle.lockedFor(client)
+      const retryAfterSeconds = throttle.readLockSeconds(client)
       if (retryAfterSeconds !== undefined) {
         throw new Problem('rate-limited', 'Too many wrong tokens. Try again later.', { retryAfterSeconds })
       }

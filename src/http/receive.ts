@@ -57,7 +57,7 @@ type ReceiverParts = {
   readonly rerunner: Rerunner
   readonly repeats: Repeats
   readonly quarantine: Quarantine
-  readonly senders: Pick<SenderWatch, 'accepted' | 'refused'>
+  readonly senders: Pick<SenderWatch, 'noteAccepted' | 'noteRefused'>
   readonly shapes: Pick<ShapeLearner, 'note'>
   readonly clock: Clock
   readonly newId: () => string
@@ -171,19 +171,19 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
       const isLate = refused !== undefined
       const writer = createNewWriter(parts, delivery, { hook, client, dedupe: dedupe?.key, isLate })
-      const first = () => handle({ delivery, hook, generation, writer })
-      if (dedupe === undefined) return await first()
+      const answerFirst = () => decideInSpan({ delivery, hook, generation, writer })
+      if (dedupe === undefined) return await answerFirst()
       return await (isLate ? onceAfterRefusal : once)(dedupe, {
         onKnown: () => checkBody(delivery),
         onRepeat: (known) => {
-          if (!isLate) parts.senders.accepted(delivery, { hook, client })
+          if (!isLate) parts.senders.noteAccepted(delivery, { hook, client })
           parts.repeats.note(toRepeatedDelivery(delivery, hook, known))
         },
-        runFirst: first,
+        runFirst: answerFirst,
         // a parked delivery that its sender repeats runs under its old id, so that it stays one delivery
         rerunParked: (id, firstAnswer) => {
           const again = { ...delivery, id }
-          return handle({
+          return decideInSpan({
             delivery: again,
             hook,
             generation,
@@ -197,7 +197,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     }
   }
 
-  function handle(handling: Handling): Promise<Answer> {
+  function decideInSpan(handling: Handling): Promise<Answer> {
     return runInRequestSpan(handling, () => decideAndStore(handling))
   }
 
@@ -247,7 +247,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     const { delivery, generation } = handling
     const { onTransformError, answerWithinMs } = generation.config.hooks
     for (let current = decision; ;) {
-      const answer = await queues.hold(current, () => storeIfFresh(current, handling))
+      const answer = await queues.storeWithPlaces(current, () => storeIfFresh(current, handling))
       if (answer !== undefined) {
         parts.onDecided?.(delivery, current, generation)
         return answer

@@ -6,7 +6,7 @@ import type { ProblemCode, TraceEntry } from '../model/problem.ts'
 import { credentialHeaders } from '../model/delivery.ts'
 import type { VerifyRequest } from '../model/verifier.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { describeSignature, type Signature } from '../pipeline/verifiers/signature.ts'
+import { buildSignatureHint, type Signature } from '../pipeline/verifiers/signature.ts'
 import type { Caller } from './admission.ts'
 import type { RefusalFields } from '../model/api/answers.ts'
 
@@ -150,14 +150,14 @@ export function toRefusalFields(refusal: Refusal, generation: Generation): Refus
   ]
   const isUnknown = hook !== undefined && (status === 401 || status === 404) && !names.includes(hook)
   const nearestHook = (isUnknown ? findNearest(hook, names) : undefined) ?? null
-  const hint = signature === undefined || hook === undefined ? null : describeHint(signature, hook, generation)
+  const hint = signature === undefined || hook === undefined ? null : findSignatureHint(signature, hook, generation)
   return { ...fields, nearestHook, signature: hint, isStranger: isStranger(refusal) }
 }
 
 /** A mapping without a path is for many hooks, so its `verify` is not changed for one of them. */
-function describeHint(signature: Signature, hook: string, generation: Generation) {
+function findSignatureHint(signature: Signature, hook: string, generation: Generation) {
   const open = generation.hook(hook).mappings.find(({ verifier, match }) => !verifier && match.path !== undefined)
-  return describeSignature(signature, { hook, mapping: open?.id })
+  return buildSignatureHint(signature, { hook, mapping: open?.id })
 }
 
 /** Whether a request had no hook token, and no mapping tried to verify it. */

@@ -36,7 +36,7 @@ type RefuserParts = {
   readonly refusals: Refusals
   readonly refusalLog: RefusalLog
   readonly quarantine: Quarantine
-  readonly senders: Pick<SenderWatch, 'refused'>
+  readonly senders: Pick<SenderWatch, 'noteRefused'>
   readonly clock: Clock
   readonly development: boolean
   readonly meter: Meter
@@ -73,7 +73,7 @@ export function createRefuser(parts: RefuserParts) {
     const raw = body && { method: req.method ?? '', url, rawHeaders: req.rawHeaders, client: facts.client, body }
     const isKept = hook !== undefined && raw !== undefined && parts.quarantine.note(facts, generation.hook(hook), raw)
     parts.refusals.add({ ...facts, isKept })
-    parts.senders.refused(facts, headers, generation)
+    parts.senders.noteRefused(facts, headers, generation)
     if (!development) parts.refusalLog.count(facts)
     else parts.log.info({}, describeRefusal({ ...facts, isKept }, generation))
     if (code === 'internal-error')

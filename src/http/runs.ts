@@ -79,7 +79,7 @@ type WaitingHead = {
 type RunsParts = {
   readonly access: Pick<Access, 'mayUse' | 'findNameById'>
   readonly auditor: Pick<Auditor, 'perform'>
-  readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'end' | 'waits' | 'nodes'>
+  readonly store: Pick<Store, 'job' | 'delivery' | 'progress' | 'endJob' | 'waits' | 'nodes'>
   readonly clock: Clock
   readonly generation: () => Generation
   /** Called when a run was cancelled, so that it stops soon. */
@@ -143,7 +143,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
 
   async function cancel(request: RunCall): Promise<Answer> {
     const job = await findShown(request)
-    const ended = await store.end(job.id, { state: 'cancelled', reason: 'Cancelled by the caller that started it.' })
+    const ended = await store.endJob(job.id, { state: 'cancelled', reason: 'Cancelled by the caller that started it.' })
     if (ended === undefined) {
       const { state } = (await find(request)) ?? job
       throw new Problem('conflict', `The run has ended already: its state is ${shownStates[state]}.`)

@@ -142,7 +142,7 @@ export async function listen(
   server.on('checkExpectation', onRequest)
   server.on('clientError', guard.answer)
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(describeListenError(error, options)))
+    server.once('error', (error) => reject(toListenProblem(error, options)))
     server.listen(options.port, options.host, resolve)
   })
   server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
@@ -166,7 +166,7 @@ function readAddress(server: Server): AddressInfo {
 
 type Ports = { readonly hooks: number; readonly admin: number }
 
-function describeListenError(
+function toListenProblem(
   error: NodeJS.ErrnoException,
   { host, port, ports: { hooks, admin } }: { host: string; port: number; ports: Ports },
 ): Problem {

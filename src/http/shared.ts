@@ -83,10 +83,10 @@ function shareThrottle(
   }
 
   return {
-    lockedFor(client) {
+    readLockSeconds(client) {
       const until = locked.get(client)
       const shared = until === undefined ? 0 : Math.ceil((until - performance.now()) / 1_000)
-      const mine = own.lockedFor(client)
+      const mine = own.readLockSeconds(client)
       return shared > 0 ? Math.max(shared, mine ?? 0) : mine
     },
     fail(client) {

@@ -21,7 +21,7 @@ type ThrottleOptions = {
  */
 export type Throttle = {
   /** Seconds until the lock ends, for Retry-After, at least 1; undefined for a client that is not locked. */
-  lockedFor(client: string): number | undefined
+  readLockSeconds(client: string): number | undefined
   fail(client: string): void
   readonly size: number
 }
@@ -54,7 +54,7 @@ export function createThrottle(options: ThrottleOptions): Throttle {
     }
   }
 
-  const lockedFor = (client: string): number | undefined => {
+  const readLockSeconds = (client: string): number | undefined => {
     const at = lockedAt.get(client)
     if (at === undefined) return undefined
     const now = clock()
@@ -64,9 +64,9 @@ export function createThrottle(options: ThrottleOptions): Throttle {
   }
 
   return {
-    lockedFor,
+    readLockSeconds,
     fail(client) {
-      if (lockedFor(client) !== undefined) return
+      if (readLockSeconds(client) !== undefined) return
       const now = clock()
       const recent = (counting.get(client) ?? []).filter((at) => isWithin(windowMs, at, now))
       counting.delete(client)

@@ -33,23 +33,23 @@ type ParkedDelivery = {
 }
 
 export type Alerts = {
-  died(death: Death): void
-  parked(parked: ParkedDelivery): void
+  reportDeadJob(death: Death): void
+  reportParked(parked: ParkedDelivery): void
   /** A session is held back because it had too many turns. */
-  crowded(session: CrowdedSession): void
+  reportCrowded(session: CrowdedSession): void
   /** A budget is spent to this percentage; at 100, its turns wait. `name` is that of the configuration. */
-  budget(spent: { readonly name: string; readonly percent: number; readonly detail: string }): void
+  reportBudget(spent: { readonly name: string; readonly percent: number; readonly detail: string }): void
   /** A sender handed over a secret, which opens this mapping from now on. */
-  handedOver(mappingId: string): void
+  reportSecret(mappingId: string): void
   /** A sender does not call its hook any more. `text` says which one, why, and what to do. */
-  switchedOff(cause: string, text: string): void
+  reportSwitchedOff(cause: string, text: string): void
   /**
    * A sender is refused, silent, or well again. `cause`: the same only for the same message. Resolves to false if the message could not be
    * queued now; the caller tries again.
    */
   alert(notice: { readonly cause: string; readonly text: string }): Promise<boolean>
   /** Queues a test message, however many there were. Resolves to the id of its job. Throws `conflict` without `hooks.alerts`. */
-  test(): Promise<string>
+  sendTest(): Promise<string>
 }
 
 type AlertOptions = {
@@ -111,7 +111,7 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
   }
 
   return {
-    died({ jobId, planned, step, why, quotes, hops }) {
+    reportDeadJob({ jobId, planned, step, why, quotes, hops }) {
       meter('failures', { what: planned.kind === 'alert' ? 'alert' : 'job' })
       // an alert about an alert could cause the next one, without end
       if (planned.kind === 'alert') return
@@ -127,17 +127,17 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       // ids and numbers differ from job to job
       void raise(quotes ? step : `${step} ${why.replace(/\d+/g, '#')}`, text, { event: false, hops })
     },
-    parked({ deliveryId, hook, waitsFor, hops }) {
+    reportParked({ deliveryId, hook, waitsFor, hops }) {
       meter('failures', { what: 'delivery' })
       const text =
         `Hookloom: a delivery of the hook "${cut(toLine(hook), 100)}" is parked` +
         `${describeCause(waitsFor)}. "hookloom show ${deliveryId}" shows the reason.`
       void raise(`parked ${waitsFor ?? hook}`, text, { event: true, hops })
     },
-    switchedOff(cause, text) {
+    reportSwitchedOff(cause, text) {
       void raise(`switched off ${cause}`, text, { event: true })
     },
-    crowded({ agentId, sessionKey, label, turns, forMs, hops }) {
+    reportCrowded({ agentId, sessionKey, label, turns, forMs, hops }) {
       const name = `session "${cut(toLine(sessionKey), 100)}" of the agent "${agentId}"`
       const minutes = Math.ceil(forMs / 60_000)
       const text =
@@ -146,20 +146,20 @@ export function createAlerts({ store, config, clock, newId, added, meter, log }:
       log.warn({ agentId }, 'a session had too many turns in an hour, and is held back; "hookloom pause" shows it')
       void raise(`crowded ${label}`, text, { event: true, hops })
     },
-    budget({ name, percent, detail }) {
+    reportBudget({ name, percent, detail }) {
       const text = `Hookloom: ${detail}`
       log.warn({ budget: name, percent }, text)
       // the store notes each percentage once a period, so this is never a repeat
       void raise(`budget ${name} ${newId()}`, text, { event: true })
     },
-    handedOver(mappingId) {
+    reportSecret(mappingId) {
       const text = `Hookloom: a sender handed over the secret of the mapping "${cut(toLine(mappingId), 100)}" in its handshake.`
       log.warn({ mappingId }, `${text} It is accepted from now on.`)
       // never grouped: each handshake brings another secret
       void raise(`handed over ${mappingId} ${newId()}`, text, { event: true })
     },
     alert: ({ cause, text }) => raise(cause, text, { event: false }),
-    async test() {
+    async sendTest() {
       const route = config().hooks.alerts
       if (route === undefined) {
         throw new Problem(

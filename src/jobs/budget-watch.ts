@@ -21,7 +21,7 @@ export function createBudgetWatch(parts: {
   readonly store: Pick<Store, 'accounts' | 'noteBudgetAlert'>
   readonly config: () => Pick<Config, 'budgets'>
   readonly clock: Clock
-  readonly alert: Alerts['budget']
+  readonly alert: Alerts['reportBudget']
   readonly log: Log
 }): BudgetWatch {
   const { store, config, clock, alert, log } = parts

@@ -14,7 +14,7 @@ export type HeartbeatOptions = {
   readonly clock: Clock
   readonly newId: () => string
   /** False: another gateway queues the turns of the intervals. Wakes of this gateway are queued here. Default: true. */
-  readonly keepsTime?: () => boolean
+  readonly hasDuty?: () => boolean
   /** Called when a turn is queued. */
   readonly added: () => void
   readonly log: Log
@@ -27,7 +27,7 @@ export type Heartbeats = {
   /** Called when the configuration has changed. */
   refresh(): void
   /** Called when this gateway gets or loses the duty to queue the turns of the intervals. */
-  timekeeperChanged(): void
+  reloadSchedules(): void
   /**
    * Queues the turn of an event that asks for one: the gateway that stored the event may have died before it did so. Does nothing unless
    * this gateway queues the turns of the intervals.
@@ -72,7 +72,7 @@ type Schedule = {
 }
 
 export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
-  const { store, agents, clock, newId, added, log, keepsTime = () => true } = options
+  const { store, agents, clock, newId, added, log, hasDuty = () => true } = options
   const schedules = new Map<string, Schedule>()
   let isStopped = false
   let isLooking = false
@@ -87,7 +87,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     if (schedule === undefined || isStopped) return
     clearTimeout(schedule.timer)
     if (config === undefined || config.every === 0) return
-    if (schedule.wake.kind === 'asleep' && !keepsTime()) return
+    if (schedule.wake.kind === 'asleep' && !hasDuty()) return
     const now = clock()
     // a clock that was set back must not delay the next turn
     schedule.addedAt = Math.min(schedule.addedAt, now)
@@ -105,7 +105,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     // the clock was set, or the hours ended while the timer slept
     if (findDueMoment(schedule, config, now) > now) return setTimer(agentId)
     const { wake: asked } = schedule
-    if (asked.kind === 'asleep' && !keepsTime()) return
+    if (asked.kind === 'asleep' && !hasDuty()) return
     const reason = asked.kind === 'asleep' ? 'interval' : 'wake'
     try {
       if (asked.kind === 'overtaken' && !(await hasWakes(agentId))) {
@@ -170,7 +170,7 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
     try {
       const ageMs = await store.taskAgeMs(toTaskName(agentId))
       if (ageMs !== undefined) schedule.turnAt = clock() - ageMs
-      if (keepsTime() && (await hasUnseenWake(agentId, ageMs))) markWoken(schedule)
+      if (hasDuty() && (await hasUnseenWake(agentId, ageMs))) markWoken(schedule)
     } catch (thrown) {
       log.warn(
         { agentId, thrown: toErrorName(thrown) },
@@ -215,11 +215,11 @@ export function createHeartbeats(options: HeartbeatOptions): Heartbeats {
         else void addSchedule(id)
       }
     },
-    timekeeperChanged() {
+    reloadSchedules() {
       for (const [agentId, schedule] of schedules) void loadState(agentId, schedule)
     },
     async lookForWakes() {
-      if (!keepsTime() || isLooking) return
+      if (!hasDuty() || isLooking) return
       isLooking = true
       await Promise.all([...schedules.keys()].map(checkForWake)).catch(() => undefined)
       isLooking = false

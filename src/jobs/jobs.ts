@@ -37,24 +37,24 @@ export type Effects = {
   /** Looks for the jobs of a new delivery, or of one that waited. `cancel`: the delivery ends the jobs of a key. */
   lookForNew(jobs: readonly NewJob[], cancel?: FlowCancel): void
   /** Called when such jobs are stored. */
-  accepted(jobs: readonly NewJob[]): void
+  onAccepted(jobs: readonly NewJob[]): void
   /** Called when a job that is stored already may run again. */
   lookForJobs(): void
   /** The runs of this gateway. */
   readonly slots: () => Slots
   /** Called when a delivery is parked. */
-  readonly parked: Alerts['parked']
+  readonly onParked: Alerts['reportParked']
   /** Called when a sender handed over a secret. */
-  readonly handedOver: Alerts['handedOver']
+  readonly reportSecret: Alerts['reportSecret']
   /** Called when a sender does not call its hook any more. */
-  readonly switchedOff: Alerts['switchedOff']
+  readonly reportSwitchedOff: Alerts['reportSwitchedOff']
   /** Queues a message about a sender. */
   readonly alert: Alerts['alert']
   /** Queues a test message. */
-  readonly testAlert: Alerts['test']
+  readonly testAlert: Alerts['sendTest']
   /** Called when the configuration has changed. */
   refresh(): void
-  readonly timekeeperChanged: Heartbeats['timekeeperChanged']
+  readonly reloadSchedules: Heartbeats['reloadSchedules']
   readonly lookForWakes: Heartbeats['lookForWakes']
   /** Starts nothing new, waits `graceMs` for running jobs, and releases the rest. */
   stop(options: { graceMs: number }): Promise<void>
@@ -73,8 +73,8 @@ export function createEffects(options: EffectsOptions): Effects {
     },
     woken: (agentId) => heartbeats.wake(agentId),
     alerted: (attempt) => pings.attempted(attempt),
-    died: (death) => alerts.died(death),
-    crowded: (session) => alerts.crowded(session),
+    died: (death) => alerts.reportDeadJob(death),
+    crowded: (session) => alerts.reportCrowded(session),
     spent: (settled) => budgets.spent(settled.map(({ name }) => name)),
     waits: (name) => budgets.waits(name),
     clock,
@@ -91,13 +91,13 @@ export function createEffects(options: EffectsOptions): Effects {
     meter: options.meter,
     log,
   })
-  const budgets = createBudgetWatch({ store, config, clock, alert: alerts.budget, log })
+  const budgets = createBudgetWatch({ store, config, clock, alert: alerts.reportBudget, log })
   const heartbeats = createHeartbeats({
     store,
     agents: () => listAgentIds(config()).map((id) => toAgent(config(), id, dir)),
     clock,
     newId,
-    keepsTime: options.duties.heartbeats.isHeld,
+    hasDuty: options.duties.heartbeats.isHeld,
     added: () => worker.lookForTasks(),
     log,
   })
@@ -133,22 +133,22 @@ export function createEffects(options: EffectsOptions): Effects {
       if (jobs.some(({ standsFor }) => standsFor !== undefined)) worker.lookForTasks()
       else if (cancel !== undefined || jobs.some(({ state }) => state === 'queued')) worker.lookForJobs()
     },
-    accepted(jobs) {
+    onAccepted(jobs) {
       for (const { agentId, wakes } of jobs.flatMap(({ events }) => events)) if (wakes) heartbeats.wake(agentId)
     },
     // when a run is queued again, its tasks begin again
     lookForJobs: worker.lookForTasks,
     slots: worker.slots,
-    parked: alerts.parked,
-    handedOver: alerts.handedOver,
-    switchedOff: alerts.switchedOff,
+    onParked: alerts.reportParked,
+    reportSecret: alerts.reportSecret,
+    reportSwitchedOff: alerts.reportSwitchedOff,
     alert: alerts.alert,
-    testAlert: alerts.test,
+    testAlert: alerts.sendTest,
     refresh() {
       heartbeats.refresh()
       void wakeForNewBudgets()
     },
-    timekeeperChanged: heartbeats.timekeeperChanged,
+    reloadSchedules: heartbeats.reloadSchedules,
     lookForWakes: heartbeats.lookForWakes,
     async stop(grace) {
       heartbeats.stop()

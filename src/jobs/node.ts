@@ -11,7 +11,7 @@ const joinEveryMs = 10_000
 
 /** The parts that act when this gateway gets or loses a duty, or when another gateway sends a signal. */
 type NodeActors = {
-  readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'timekeeperChanged'>
+  readonly effects: Pick<Effects, 'lookForJobs' | 'lookForWakes' | 'reloadSchedules'>
   readonly mailbox: { apply(): void }
   readonly drain: { look(): void }
   readonly recovery: { apply(): void }
@@ -58,7 +58,7 @@ export function createNode(parts: {
     id,
     leases,
     duties: {
-      heartbeats: leases.duty('heartbeats', () => actors?.effects.timekeeperChanged()),
+      heartbeats: leases.duty('heartbeats', () => actors?.effects.reloadSchedules()),
       mailbox: leases.duty('mailbox', () => actors?.mailbox.apply()),
       retention: leases.duty('retention', () => {}),
       recovery: leases.duty('recovery', () => actors?.recovery.apply()),
@@ -70,7 +70,7 @@ export function createNode(parts: {
       const { effects, mailbox, drain, recovery } = given
       // the duties may have been acquired before the start
       timer = setInterval(() => void join(), joinEveryMs).unref()
-      effects.timekeeperChanged()
+      effects.reloadSchedules()
       mailbox.apply()
       recovery.apply()
       unsubscribe = store.subscribe((signal) => {

@@ -23,7 +23,7 @@ import { runInSpan } from '../base/trace.ts'
 
 /** Performs the missing steps and records each one. If the lease is aborted, the job is released and the attempt is not counted. */
 export async function performJob(claimed: ClaimedJob, given: JobContext): Promise<void> {
-  const { lease, hold } = holdRecords(given.lease)
+  const { lease, deferRecord: hold } = deferRecords(given.lease)
   const context = { ...given, lease }
   const { clock, retry = defaultRetry } = context
   const missing = findMissingSteps(claimed.planned, claimed.steps)
@@ -89,11 +89,11 @@ function isAlertPost({ planned }: ClaimedJob, step: StepName): boolean {
  * A lease whose next report also writes the records that it was given, so that a turn, its summary and the mark of the first message
  * are one commit. `written` is called after that commit.
  */
-function holdRecords(lease: JobLease): { lease: JobLease; hold(record: JobReport, written: () => void): void } {
+function deferRecords(lease: JobLease): { lease: JobLease; deferRecord(record: JobReport, written: () => void): void } {
   let held: JobReport = {}
   let callbacks: readonly (() => void)[] = []
   return {
-    hold(record, written) {
+    deferRecord(record, written) {
       held = mergeReports(held, record)
       callbacks = [...callbacks, written]
     },

@@ -78,7 +78,7 @@ export type JobContext = JobDependencies &
     readonly lease: JobLease
     readonly claimedAt: number
     /** Called when a turn starts. The returned function is called when the turn has ended. */
-    readonly turnBegan: (turn: RunningTurn) => () => void
+    readonly trackTurn: (turn: RunningTurn) => () => void
   }
 
 /** A wake has nothing to perform: all of its steps are recorded when it is accepted. */
@@ -131,13 +131,13 @@ export function defineStep<Kind extends Planned['kind']>(step: StepDefinition<Ki
   return {
     ...step,
     async perform({ planned, ...input }, context) {
-      if (!isOf(planned, step.of)) throw new Error(`a job of the kind ${planned.kind} has no such step to perform`)
+      if (!isOfKind(planned, step.of)) throw new Error(`a job of the kind ${planned.kind} has no such step to perform`)
       return await step.perform({ ...input, planned }, context)
     },
   }
 }
 
-function isOf<Kind extends Planned['kind']>(planned: Planned, of: readonly Kind[]): planned is PlanOf<Kind> {
+function isOfKind<Kind extends Planned['kind']>(planned: Planned, of: readonly Kind[]): planned is PlanOf<Kind> {
   return planned.kind !== 'wake' && of.some((kind) => kind === planned.kind)
 }
 

@@ -62,7 +62,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     works.add(tracked)
   }
 
-  function turnBegan(turn: RunningTurn): () => void {
+  function trackTurn(turn: RunningTurn): () => void {
     turns.add(turn)
     return () => void turns.delete(turn)
   }
@@ -71,7 +71,7 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     // claimed while the gateway began to stop: released at once
     const lease = leases.acquire(job, { isStopping: state.kind === 'stopping' })
     try {
-      await performJob(job, { ...options, ...settings(), lease, claimedAt: clock(), turnBegan })
+      await performJob(job, { ...options, ...settings(), lease, claimedAt: clock(), trackTurn })
     } catch (thrown) {
       log.error(
         { jobId: job.id, thrown: toErrorName(thrown) },
@@ -169,13 +169,13 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
     async stop({ graceMs }) {
       if (state.kind === 'sleeping') clearTimeout(state.timer)
       state = { kind: 'stopping' }
-      const ended = async () => {
+      const untilIdle = async () => {
         while (works.size > 0) await Promise.all(works)
       }
       const outer = new AbortController().signal
-      await withDeadline({ outer, ms: graceMs }, ended)
+      await withDeadline({ outer, ms: graceMs }, untilIdle)
       leases.abortAll()
-      await withDeadline({ outer, ms: releaseMs }, ended)
+      await withDeadline({ outer, ms: releaseMs }, untilIdle)
       for (const timer of timers) clearInterval(timer)
     },
   }

@@ -70,7 +70,7 @@ function decodeUtf8(bytes: Uint8Array): string {
 }
 
 function parseJson(text: string): JsonValue {
-  const value = parseShallowJson(text)
+  const value = readShallowJson(text)
   if (value === undefined) {
     const at = findJsonError(text)
     const where = at >= text.length ? 'it ends early' : `the error is at character ${at + 1}`
@@ -80,7 +80,7 @@ function parseJson(text: string): JsonValue {
 }
 
 /** The value of the text; undefined if it is not JSON. */
-function parseShallowJson(text: string): JsonValue | undefined {
+function readShallowJson(text: string): JsonValue | undefined {
   const value = tryParseJson(text)
   if (value === undefined) return undefined
   if (!isWithinDepth(value, maxDepth))
@@ -117,7 +117,7 @@ export function buildFormPayload(fields: Iterable<[string, string | JsonObject]>
     else form[name] = [earlier, value]
   }
   const { payload } = form
-  const inner = typeof payload === 'string' ? parseShallowJson(payload) : undefined
+  const inner = typeof payload === 'string' ? readShallowJson(payload) : undefined
   // a number or a string in `payload` is a usual field and must not replace the others
   return isJsonObject(inner) || Array.isArray(inner) ? inner : form
 }

@@ -1,6 +1,6 @@
 // Values that several schemas share.
 import { z } from 'zod'
-import { parseDurationMs } from '../base/time.ts'
+import { readDurationMs } from '../base/time.ts'
 
 /** A text that is not blank. */
 export const nonBlank = z.string().refine((text) => text.trim() !== '', 'must not be blank')
@@ -74,8 +74,8 @@ export const hostName = z
 /** `30m`, `1h`, `45s`, `2d`. A plain number is minutes; 0 turns it off. Returns milliseconds. */
 export const duration = z
   .union([z.string(), z.number().nonnegative()])
-  .refine((given) => parseDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
-  .transform((given) => parseDurationMs(given) ?? 0)
+  .refine((given) => readDurationMs(given) !== undefined, 'must be a duration such as 30m, 1h or 0')
+  .transform((given) => readDurationMs(given) ?? 0)
 
 /** IANA time zone. */
 export const timezone = nonBlank.refine(isTimezone, 'must be a time zone such as Europe/Berlin')

@@ -124,13 +124,13 @@ export function mergeResult(draft: ActionDraft, result: unknown, module: string)
     fields: { ...base, ...given, kind },
     keyOrigin: Object.hasOwn(given, 'sessionKey') ? 'code' : draft.keyOrigin,
     response,
-    once: dedupe && toOnceKey(dedupe, module),
+    once: dedupe && toDedupeKey(dedupe, module),
     flow,
   }
 }
 
 /** A payload may have chosen the key, so the store gets its hash as a name. */
-function toOnceKey({ key, for: forMs }: { key: string; for: number }, module: string): OnceKey {
+function toDedupeKey({ key, for: forMs }: { key: string; for: number }, module: string): OnceKey {
   return { name: `${module}/${createHash('sha256').update(key).digest('hex')}`, key, forMs }
 }
 

@@ -192,7 +192,7 @@ function resolveSession(
           ? '"main" is the main session, and hooks.allowedSessionKeyPrefixes does not list it'
           : 'it must begin with one of hooks.allowedSessionKeyPrefixes'
       throw new Problem('session-key-denied', `sessionKey: ${rule}. Change it, or leave the field out.`, {
-        frame: `sessionKey: ${quoteKey(sessionKey)}\nallowed beginnings: ${listPrefixes(hooks.allowedSessionKeyPrefixes)}`,
+        frame: `sessionKey: ${quoteKey(sessionKey)}\nallowed beginnings: ${formatPrefixes(hooks.allowedSessionKeyPrefixes)}`,
       })
     }
     return { sessionKey, sharesSession: false }
@@ -205,6 +205,6 @@ function quoteKey(key: string): string {
   return JSON.stringify(cut(key, 100))
 }
 
-function listPrefixes(prefixes: readonly string[] = []): string {
+function formatPrefixes(prefixes: readonly string[] = []): string {
   return prefixes.map((prefix) => JSON.stringify(prefix)).join(', ')
 }

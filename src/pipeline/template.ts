@@ -58,7 +58,7 @@ export function compileTemplate(text: string): Template {
     literals.push(text.slice(at, open))
     const { expression, start, filters, end } = parsePlaceholder(text, open)
     const createFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
-    const readHead = parseHeadExpression(expression, createFault)
+    const readHead = readHeadExpression(expression, createFault)
     const read = readHead ?? parsePayloadExpression(expression, createFault)
     readsPayload ||= readHead === undefined
     reads.push(
@@ -93,7 +93,7 @@ export function listReadPaths(text: string): ReadPath[] {
   for (let open = text.indexOf('{{'); open >= 0;) {
     const { expression, start, filters, end } = parsePlaceholder(text, open)
     const createFault: PathFault = (index, expected) => faultAt(text, start + index, expected)
-    if (expression !== 'body' && parseHeadExpression(expression, createFault) === undefined) {
+    if (expression !== 'body' && readHeadExpression(expression, createFault) === undefined) {
       const hasDefault = filters.some((filter) => filter('') !== '')
       found.push({ text: expression, path: parsePayloadPath(expression, createFault), hasDefault })
     }
@@ -109,7 +109,7 @@ function toText(value: JsonValue | undefined): string {
 }
 
 /** Reads the head of a request; undefined if the expression names a field of the payload. */
-function parseHeadExpression(expression: string, createFault: PathFault): Read | undefined {
+function readHeadExpression(expression: string, createFault: PathFault): Read | undefined {
   switch (expression) {
     case 'path':
       return (scope) => scope.path

@@ -90,7 +90,7 @@ async function buildFrom(
 }
 
 /** A placeholder has no code, only a reason, which answers show in development. */
-export function isAsServing(one: Candidate, serving: Candidate): boolean {
+export function isSameAsServing(one: Candidate, serving: Candidate): boolean {
   const [its, theirs] = [one, serving].map(({ generation: { id, problems }, assembled: { channels } }) => {
     const codes = channels.map((channel) => (channel.kind === 'sound' ? channel.hash : channel.problem))
     return [id, problems, codes]

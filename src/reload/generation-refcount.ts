@@ -7,7 +7,7 @@ type GenerationRefcount = {
   /** Adds a reference, unless the generation is no longer counted. The returned function releases it; further calls do nothing. */
   acquire(generation: Generation): () => void
   /** Resolves when the last reference is released. */
-  unused(generation: Generation): Promise<void>
+  waitUntilUnused(generation: Generation): Promise<void>
 }
 
 type References = { count: number; readonly waiting: (() => void)[] }
@@ -36,7 +36,7 @@ export function createGenerationRefcount(): GenerationRefcount {
       return acquire(generation)
     },
     acquire,
-    unused(generation) {
+    waitUntilUnused(generation) {
       const entry = entries.get(generation)
       if (entry === undefined) return Promise.resolve()
       return new Promise((resolve) => entry.waiting.push(resolve))

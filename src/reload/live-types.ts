@@ -62,7 +62,7 @@ export type Live = {
   /** The generation that serves. A request keeps the one that it began with. */
   current(): Generation
   /** The files on disk at the latest load, live or not. Throws the problem of an invalid configuration. */
-  edited(): Generation
+  requireEdited(): Generation
   /** The channels in code of that generation. */
   ownChannels(): readonly OwnChannel[]
   /** Loads the first generation. Throws `config-missing` or `config-invalid`, but not for a module that does not load. */

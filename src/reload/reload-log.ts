@@ -107,7 +107,7 @@ export function logReload(
 ): void {
   if (reload.saved.length > 0 && !hasNews(reload)) return logSaved(log, reload)
   for (const { module, kind, fixtures, problem } of reload.modules) {
-    const facts = [listFacts(reload.tookMs, fixtures), describeRecent(reload.recent, module)].filter(
+    const facts = [formatFacts(reload.tookMs, fixtures), describeRecent(reload.recent, module)].filter(
       (fact) => fact !== '',
     )
     if (kind === 'live') log.info({}, `${module} is live (${facts.join('; ')})`)
@@ -160,7 +160,7 @@ function describeWaiting(count: number, drain: Reloaded['drain']): string {
   return ` ${waiting} ${count === 1 ? 'waits' : 'wait'}. When it is fixed, run "hookloom retry --parked".`
 }
 
-function listFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
+function formatFacts(tookMs: number, { passed, notRun }: ModuleReport['fixtures']): string {
   const facts = [`${Math.round(tookMs)} ms`]
   if (passed > 0) facts.push(`${passed} ${passed === 1 ? 'fixture' : 'fixtures'} passed`)
   if (notRun > 0) facts.push(`${notRun} not run: out of time`)

@@ -1,7 +1,7 @@
 // Makes saves live: one generation serves. When all parts of the next one are tested, it replaces the first in one assignment.
 import { join } from 'node:path'
 import { createAssembler } from './assemble.ts'
-import { type Candidate, isAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
+import { type Candidate, isSameAsServing, buildCandidate, listRetryableModules } from './candidate.ts'
 import { createGenerationRefcount } from './generation-refcount.ts'
 import type { Live, LiveOptions, LiveStatus, ReloadListener, ReloadReport, SwapListener } from './live-types.ts'
 import { compareRecent, mustWait, logWaiting, type RecentChanges } from './recent.ts'
@@ -87,7 +87,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     state = { kind: 'serving', serving: built, release: refcount.add(built.generation), newest: built }
     if (before.kind === 'empty') return
     const { generation } = before.serving
-    const retired = refcount.unused(generation)
+    const retired = refcount.waitUntilUnused(generation)
     before.release()
     const retryable = listRetryableModules(before.serving, built)
     logSettings(log, generation, built.generation)
@@ -130,7 +130,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     const modules = candidate?.modules ?? []
     const parked = await countParked(parkedFor, modules)
     const { serving } = requireLoaded()
-    const next = candidate !== undefined && !isAsServing(candidate, serving) ? candidate : undefined
+    const next = candidate !== undefined && !isSameAsServing(candidate, serving) ? candidate : undefined
     const mayWait = next !== undefined && serving.parts.config.hooks.transforms.hold
     const changes = mayWait ? await compare(serving, next, beforeSwapMs) : none
     const waits = mustWait(changes)
@@ -191,7 +191,7 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
 
   return {
     current,
-    edited() {
+    requireEdited() {
       const { newest } = requireLoaded()
       if (newest instanceof Problem) throw newest
       return newest.edited

@@ -5,7 +5,7 @@ import { Problem } from '../model/problem.ts'
 import { createGeneration, type Generation } from '../pipeline/generation.ts'
 import type { KeptDelivery } from '../store/records.ts'
 import type { StoreReader } from '../store/store.ts'
-import { createReached, type Reached, toFileCoverage } from '../transforms/coverage.ts'
+import { createReachedOffsets, type ReachedOffsets, toFileCoverage } from '../transforms/coverage.ts'
 import { resolveTransformsRoot } from '../transforms/root.ts'
 import type { CoveredCode, TransformRuntime } from '../transforms/runtime.ts'
 import { listCoveredShapes } from './covered-shapes.ts'
@@ -33,7 +33,7 @@ export type CoverageNotes = {
   finish(module: string, parts: CoverageParts): Promise<ModuleCoverageFields | undefined>
 }
 
-type Ran = { readonly code: CoveredCode; readonly reached: Reached }
+type Ran = { readonly code: CoveredCode; readonly reached: ReachedOffsets }
 
 export function createCoverageNotes(): CoverageNotes {
   const byFixtures = new Map<string, Ran>()
@@ -42,7 +42,7 @@ export function createCoverageNotes(): CoverageNotes {
   function note(covered: CoveredCode): void {
     if (listener !== undefined) return listener(covered)
     const known = byFixtures.get(covered.module)
-    const ran = known ?? { code: covered, reached: createReached(covered.code) }
+    const ran = known ?? { code: covered, reached: createReachedOffsets(covered.code) }
     ran.reached.add(covered.parts)
     byFixtures.set(covered.module, ran)
   }
@@ -61,8 +61,8 @@ export function createCoverageNotes(): CoverageNotes {
       listener = undefined
       const code = byFixtures.get(module)?.code ?? found[0]?.covered
       if (code === undefined) return undefined
-      const reached = byFixtures.get(module)?.reached ?? createReached(code.code)
-      const keptReached = createReached(code.code)
+      const reached = byFixtures.get(module)?.reached ?? createReachedOffsets(code.code)
+      const keptReached = createReachedOffsets(code.code)
       for (const { covered } of found) keptReached.add(covered.parts)
       const uncovered = found.filter(({ covered }) => !reached.hasAll(covered.parts)).map(({ one }) => one)
       return {

@@ -137,7 +137,7 @@ function buildFixtureDelivery(
 function readActual(decision: Decision): Actual {
   switch (decision.kind) {
     case 'accept':
-      return { decision: 'accept', actions: decision.actions.map(listFields), response: decision.response }
+      return { decision: 'accept', actions: decision.actions.map(buildComparedFields), response: decision.response }
     case 'skip':
       return { decision: 'skip', actions: [] }
     case 'park':
@@ -154,7 +154,7 @@ const defaultsOf: Readonly<Record<PlannedAction['kind'], Readonly<Record<string,
 }
 
 /** The text, the session if one was chosen, and the fields that differ from the defaults of an action. */
-function listFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
+function buildComparedFields({ kind, action, sessionKey }: PlannedAction): Record<string, JsonValue> {
   const fields: Record<string, JsonValue> = { kind }
   if (kind === 'agent' && !sessionKey.startsWith(`hook:${idPrefix}`)) fields['sessionKey'] = sessionKey
   const defaults = defaultsOf[kind]

@@ -1,6 +1,6 @@
 // Makes a request safe for a repository: secrets are removed, and everything else stays unchanged.
 import { isJsonObject, type JsonValue } from '../base/json.ts'
-import { isSecretName } from '../model/config/secrets.ts'
+import { classifySecretName } from '../model/config/secrets.ts'
 import type { Delivery } from '../model/delivery.ts'
 import { schemes } from '../pipeline/senders.ts'
 import { recogniseSender } from '../pipeline/sources.ts'
@@ -143,6 +143,6 @@ function findSourceName(headers: readonly (readonly [string, string])[]): string
 /** Decides by the key. A number under a plural key, such as a count of tokens, is not a secret. */
 function isSecret(key: string, value: JsonValue): boolean {
   if (value === null || typeof value === 'boolean' || value === '') return false
-  const named = isSecretName(key)
+  const named = classifySecretName(key)
   return named === 'yes' || (named === 'plural' && typeof value !== 'number')
 }

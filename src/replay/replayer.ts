@@ -36,7 +36,11 @@ export type Replayer = {
   /** Runs the fixtures and kept requests of a module with the files on disk, and returns which of its code ran. */
   coverage(module: string, isWanted?: () => boolean): Promise<CoverageFields>
   /** Compares two generations on the newest kept deliveries, for the log line of a reload. */
-  between(before: Generation, after: Generation, query: KeptQuery & { readonly limitMs: number }): Promise<Replay>
+  compareGenerations(
+    before: Generation,
+    after: Generation,
+    query: KeptQuery & { readonly limitMs: number },
+  ): Promise<Replay>
 }
 
 type Named = { readonly ids?: readonly string[] | undefined }
@@ -149,7 +153,7 @@ export function createReplayer(parts: {
         if (!isWanted()) throw new Problem('conflict', 'The client left before the module ran.')
         return measureModule(module, { dir, edited, createThreads, store })
       }),
-    async between(before, after, query) {
+    async compareGenerations(before, after, query) {
       // threads add 50 ms to a save, and most gateways keep no requests
       const [newest] = await store.kept({ ...query, limit: 1 })
       return newest === undefined ? emptyReplay : compare(before, after, query)

@@ -6,7 +6,7 @@ import { countSeen, type Shape } from './shape.ts'
 /** `requests`: the number of requests that the shape was learnt from. */
 type Place = { readonly indent: string; readonly requests: number }
 
-const head = (hook: string) =>
+const renderHead = (hook: string) =>
   `// What the requests of the hook ${JSON.stringify(hook)} have in common. "hookloom types" writes this file.\n`
 
 /** A declaration file with one type for each event, and their union. */
@@ -24,7 +24,7 @@ export function renderTypes(hook: string, shapes: readonly NamedShape[]): string
   const isWhole = names.length === 1 && names[0] === union
   const members = names.length === 0 ? ['unknown'] : names.filter((name) => name !== union)
   const all = isWhole || names.includes(union) ? [] : [`export type ${union} =\n  | ${members.join('\n  | ')}\n`]
-  return [head(hook), ...types, ...all].join('\n')
+  return [renderHead(hook), ...types, ...all].join('\n')
 }
 
 function renderType(shape: Shape, place: Place): string {

@@ -113,7 +113,7 @@ function findBreak({ number, at, entry, hash: given }: AuditRow, last: AuditRow 
     return `${missing === 1 ? 'the entry' : `${missing} entries`} before it ${missing === 1 ? 'is' : 'are'} missing: ${last.number} is followed by ${number}`
   }
   if (hashEntry(entry) !== given) return 'it was changed: its hash is that of another text'
-  const fields = parseFields(entry)
+  const fields = readAuditFields(entry)
   if (fields?.['number'] !== number) return 'it was moved: its text has another number'
   if (fields['at'] !== new Date(at).toISOString()) return 'its time was changed'
   const { previous } = fields
@@ -128,7 +128,7 @@ function findBreak({ number, at, entry, hash: given }: AuditRow, last: AuditRow 
     : `it has another hash of the entry before it: ${last.number} was changed, or replaced, with its hash`
 }
 
-function parseFields(entry: string): JsonObject | undefined {
+function readAuditFields(entry: string): JsonObject | undefined {
   try {
     // as: a text with this hash was written by `chainEntry`, or by somebody whose entry is then refused
     return JSON.parse(entry) as JsonObject

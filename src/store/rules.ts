@@ -15,7 +15,7 @@ export function toStoredText(text: string): string {
  * The generations and hashes that parked a delivery before, as SQL, separated by spaces. Only about fifty of the newest are kept, because each save
  * of a module may add two. `takeEnd` makes the expression of the last 4000 characters of a text.
  */
-export const failedBefore = (takeEnd: (text: string) => string): string => `CASE WHEN state = 'parked'
+export const failedBySql = (takeEnd: (text: string) => string): string => `CASE WHEN state = 'parked'
   THEN ${takeEnd(`coalesce(failed_by, '') || ' ' || generation || ' ' || coalesce(transform_hash, '')`)} ELSE failed_by END`
 
 /** Each name that deliveries wait for, as SQL that jumps from name to name in the index. */

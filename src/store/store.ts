@@ -237,7 +237,7 @@ export interface Store extends StoreReader, BudgetKeeper, AuditKeeper {
    * reports return false and write only its posts; a report with any outcome, or the end of its lease, ends it. The first reason counts.
    * Undefined, and nothing is written, if the job has ended.
    */
-  end(jobId: string, ending: Ending): Promise<'ended' | 'ending' | undefined>
+  endJob(jobId: string, ending: Ending): Promise<'ended' | 'ending' | undefined>
   /** The jobs whose messages a job reads (`gather`), oldest first: the first `limit` of them, and the number of all. */
   gathered(jobId: string, limit: number): Promise<{ readonly jobs: readonly Job[]; readonly count: number }>
   /** The running jobs that must end. */

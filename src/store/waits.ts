@@ -63,16 +63,16 @@ type WaitsQuery = {
 }
 
 const mostCounted = 1_000
-const countFirst = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${mostCounted}) first)`
-const inLane = (lane: string) => `SELECT e.id FROM jobs e WHERE e.lane = ${lane} AND e.ended_at IS NULL
+const selectCount = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${mostCounted}) first)`
+const selectRunningInLane = (lane: string) => `SELECT e.id FROM jobs e WHERE e.lane = ${lane} AND e.ended_at IS NULL
   AND e.state = 'running' LIMIT 1`
 
 const selectWaiting = (ids: string) => `SELECT j.seq, j.id, j.attempts, j.failing_since, j.run_at, j.created_at,
     j.labels, j.lane, j.budget, j.delivery_seq, j.flow, f.ring, f.key, f.settings, f.lane AS flow_lane, k.id AS key_id,
     k.state AS key_state, k.rank, k.due_at, k.line,
-    ${countFirst(`jobs e WHERE e.flow = k.id AND e.ended_at IS NULL AND e.state = 'queued' AND e.seq < j.seq`)} AS before,
-    ${countFirst('jobs e WHERE e.lane = j.lane AND e.ended_at IS NULL AND e.seq < j.seq')} AS lane_before,
-    (${inLane('coalesce(j.lane, f.lane)')}) AS lane_running,
+    ${selectCount(`jobs e WHERE e.flow = k.id AND e.ended_at IS NULL AND e.state = 'queued' AND e.seq < j.seq`)} AS before,
+    ${selectCount('jobs e WHERE e.lane = j.lane AND e.ended_at IS NULL AND e.seq < j.seq')} AS lane_before,
+    (${selectRunningInLane('coalesce(j.lane, f.lane)')}) AS lane_running,
     CASE WHEN EXISTS (SELECT 1 FROM jobs o WHERE o.lane = f.lane AND o.ended_at IS NULL) THEN 1 ELSE 0 END AS lane_used,
     (SELECT r.id FROM jobs r JOIN endings e ON e.job_seq = r.seq WHERE r.flow = k.id AND r.ended_at IS NULL
       AND r.state = 'running' LIMIT 1) AS ending_id
@@ -213,7 +213,7 @@ function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue
   let before = 0
   for (const { text } of lines) {
     const rows = `flow_keys WHERE state = 'ready' AND line = $1 AND (rank < $2 OR (rank = $2 AND id < $3))`
-    const sql = `SELECT ${countFirst(rows)} AS count`
+    const sql = `SELECT ${selectCount(rows)} AS count`
     before += Number((yield* run(sql, text, Number(job['rank']), Number(job['key_id'])))[0]?.['count'])
   }
   const since = Math.min(now, ...lines.map(({ rank, headStartMs }) => rank + headStartMs))

@@ -17,14 +17,14 @@ export type FileCoverage = {
 }
 
 /** The code that some runs reached together. */
-export type Reached = {
+export type ReachedOffsets = {
   add(parts: readonly number[]): void
   /** Whether all of these parts were reached before. */
   hasAll(parts: readonly number[]): boolean
   has(offset: number): boolean
 }
 
-export function createReached(code: string): Reached {
+export function createReachedOffsets(code: string): ReachedOffsets {
   const reached = new Uint8Array(code.length)
   return {
     add(parts) {
@@ -57,7 +57,7 @@ const longestText = 80
 /** Files of packages are left out. */
 export function toFileCoverage(
   { code, map }: { readonly code: string; readonly map: string },
-  { fixtures, kept }: { readonly fixtures: Reached; readonly kept: Reached },
+  { fixtures, kept }: { readonly fixtures: ReachedOffsets; readonly kept: ReachedOffsets },
 ): FileCoverage[] {
   const parsed = new SourceMap(JSON.parse(map))
   const { sources, sourcesContent } = parsed.payload
@@ -71,8 +71,8 @@ export function toFileCoverage(
       (some) => new Set(some.map(({ line }) => line)).size,
     )
     if (lines === undefined || incomplete === undefined || lines === 0) return []
-    const listed = (state: State) => listPlaces(own, state, texts)
-    return { file, lines, covered: lines - incomplete, unreached: listed('none'), onlyKept: listed('kept') }
+    const listByState = (state: State) => listPlaces(own, state, texts)
+    return { file, lines, covered: lines - incomplete, unreached: listByState('none'), onlyKept: listByState('kept') }
   })
 }
 

@@ -8,7 +8,7 @@ import { type Bundle, buildModule, type ModuleFile } from './modules/build.ts'
 import type { Evaluated } from './modules/evaluate.ts'
 import type { BuildInput } from './read.ts'
 import { toFileLabel } from './root.ts'
-import { describeThrown } from './modules/thrown.ts'
+import { buildThrownReport } from './modules/thrown.ts'
 import { isUnchanged } from './modules/resolution-snapshot.ts'
 
 /** The default export of a module, not yet checked, and the facts for messages. */
@@ -87,7 +87,7 @@ async function evaluate(bundle: Bundle): Promise<Definition | Problem> {
   }
   const { label, locate } = evaluated
   const describe = (thrown: unknown) => {
-    const { what, at } = describeThrown(thrown, locate)
+    const { what, at } = buildThrownReport(thrown, locate)
     return `${what}${at}`
   }
   try {

@@ -89,7 +89,7 @@ async function compareAccepting(store: Store): Promise<Record<'accept' | 'hot', 
       const startedAt = performance.now()
       await Promise.all(jobs.map((job) => store.append(toDelivery(job))))
       times[kind].push(performance.now() - startedAt)
-      for (const { id } of jobs) await store.end(id, { state: 'cancelled', reason: 'It was measured.' })
+      for (const { id } of jobs) await store.endJob(id, { state: 'cancelled', reason: 'It was measured.' })
     }
   }
   const [plain, flow, hot] = kinds.map((kind) => toQuantile(times[kind], 0.5))

@@ -604,7 +604,7 @@ export function describeFlow(stage: () => Stage): void {
       await add(flowJob({ key: 'c' }, { lane: 'busy' }))
       expect(await due()).toEqual([])
       const [next, newest] = await add(flowJob({ key: 'a' }), flowJob({ key: 'b', onNew: 'replace' }))
-      await store.end(sure(ended), { state: 'cancelled', reason: 'no' })
+      await store.endJob(sure(ended), { state: 'cancelled', reason: 'no' })
       await store.requeue(sure(dead))
       expect((await due()).toSorted()).toEqual([next, newest, dead].toSorted())
       expect(await states([ended, replaced])).toEqual(['cancelled', 'superseded'])
@@ -616,7 +616,7 @@ export function describeFlow(stage: () => Stage): void {
       const [first] = await claim()
       await store.report(sure(first), { outcome: { kind: 'retry', afterMs: 60_000, error: 'busy' } })
       expect(await due()).toEqual([])
-      await store.end(sure(a), { state: 'cancelled', reason: 'no' })
+      await store.endJob(sure(a), { state: 'cancelled', reason: 'no' })
       expect(await due()).toEqual([b])
     })
 

@@ -55,9 +55,9 @@ export function describeHolds(stage: () => Stage): void {
     test('a queued job ends at once with its reason, and the next job of its lane runs', async () => {
       const { store, jobs, due } = await someJobs()
       expect(
-        await store.end(jobs[0].id, { state: 'superseded', reason: 'A newer one came.', endedBy: jobs[1].id }),
+        await store.endJob(jobs[0].id, { state: 'superseded', reason: 'A newer one came.', endedBy: jobs[1].id }),
       ).toBe('ended')
-      expect(await store.end(jobs[0].id, cancelled)).toBeUndefined()
+      expect(await store.endJob(jobs[0].id, cancelled)).toBeUndefined()
       expect(await store.job(jobs[0].id)).toMatchObject({
         state: 'superseded',
         lastError: 'A newer one came.',
@@ -72,8 +72,8 @@ export function describeHolds(stage: () => Stage): void {
       const { store, jobs, due } = await someJobs()
       const held = await claimOne(store)
       expect(await store.endings()).toEqual([])
-      expect(await store.end(held.id, cancelled)).toBe('ending')
-      expect(await store.end(held.id, { ...cancelled, reason: 'Another reason.' })).toBe('ending')
+      expect(await store.endJob(held.id, cancelled)).toBe('ending')
+      expect(await store.endJob(held.id, { ...cancelled, reason: 'Another reason.' })).toBe('ending')
       expect(await store.endings()).toEqual([{ id: held.id, fence: held.fence }])
       const post = { part: 0, channel: 'slack', to: 'C1', nonce: 'n', text: 'x', state: 'sent', at: 1 } as const
       const step = { name: 'run', state: 'done', at: 1, result: 'late' } as const
@@ -92,7 +92,7 @@ export function describeHolds(stage: () => Stage): void {
     test('a job that must end is not started again when its lease expires', async () => {
       const { store, clock, jobs, due } = await someJobs()
       const held = await claimOne(store)
-      await store.end(held.id, cancelled)
+      await store.endJob(held.id, cancelled)
       clock.advance(60_000)
       expect(await due()).toEqual([jobs[1].id, jobs[2].id, 'beat'])
       expect((await store.job(held.id))?.state).toBe('cancelled')

@@ -136,7 +136,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
   })
 
   const changes: readonly (readonly [name: string, change: (store: Store, given: Waiting) => Promise<unknown>])[] = [
-    ['ends a job', (store, { waiting }) => store.end(waiting.id, { state: 'cancelled', reason: 'x' })],
+    ['ends a job', (store, { waiting }) => store.endJob(waiting.id, { state: 'cancelled', reason: 'x' })],
     ['drops a delivery', (store, { waiting }) => store.drop(waiting.deliveryId ?? '')],
     ['raises a budget', (store, { account }) => store.raiseBudget(account, { ...noSpending, turns: 1 })],
     ['wakes the jobs of budgets', (store) => store.wakeBudgets()],
@@ -193,7 +193,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
       expect((await claim(one)).map(({ id }) => id)).toEqual([newer])
       if (outcome.kind !== 'dead') return
       // an operator runs it again: what replaced it then does not end it now
-      await one.end(newer, { state: 'cancelled', reason: 'x' })
+      await one.endJob(newer, { state: 'cancelled', reason: 'x' })
       await one.report({ id: newer, fence: (await one.endings())[0]?.fence ?? 0 }, { outcome: { kind: 'release' } })
       expect(await one.requeue(running.id)).toBe(true)
       expect((await claim(one)).map(({ id }) => id)).toEqual([running.id])

@@ -49,7 +49,7 @@ export function describeReads(stage: () => Stage): void {
       expect([seen.size, (await progressOf(job.id))?.state]).toEqual([3, 'running'])
       await store.report(held, { outcome: { kind: 'done' } })
       expect((await progressOf(job.id))?.state).toBe('done')
-      await store.end(other.id, { state: 'cancelled', reason: 'Enough.' })
+      await store.endJob(other.id, { state: 'cancelled', reason: 'Enough.' })
       expect((await progressOf(other.id))?.state).toBe('cancelled')
     })
 

@@ -39,7 +39,7 @@ const files = {
 const mappings = [{ id: 'x', match: { path: 'x' }, transform: { module: 'x.ts' }, deliver: false }]
 
 describe('hookloom test --coverage', () => {
-  test('test --coverage shows, in the author’s files, the branches that nothing reaches and those that only kept requests reach', async () => {
+  test('coverage shows, in the author’s files, the branches that nothing reaches and those that only kept requests reach', async () => {
     const { dir, url, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
     const to = { url, token: hookToken }
     await post(to, 'x', { kind: 'usual' })

@@ -631,7 +631,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
     const work = any(unfinished)
     if (work === undefined) return
     await takeBack(work)
-    const answer = await pick(stores).end(work.id, { state: 'cancelled', reason: 'An operator ended it.' })
+    const answer = await pick(stores).endJob(work.id, { state: 'cancelled', reason: 'An operator ended it.' })
     expect(answer).toBe(work.state === 'running' ? 'ending' : 'ended')
     endEarly(work, 'cancelled')
   }

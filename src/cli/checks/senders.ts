@@ -21,7 +21,7 @@ export async function checkSenders(dir: string, config: Config): Promise<CheckFi
     if (place.kind !== 'url' && !existsSync(place.file)) return []
     const reader = await openReader(place)
     try {
-      return describeSenders(await listSenders(reader), Date.now())
+      return buildSenderFindings(await listSenders(reader), Date.now())
     } finally {
       await reader.close()
     }
@@ -31,7 +31,7 @@ export async function checkSenders(dir: string, config: Config): Promise<CheckFi
   }
 }
 
-function describeSenders(senders: readonly SenderFields[], now: number): CheckFinding[] {
+function buildSenderFindings(senders: readonly SenderFields[], now: number): CheckFinding[] {
   const name = 'senders'
   if (senders.length === 0) return [{ name, ok: true, detail: 'no request was accepted yet' }]
   const shown = senders.slice(-shownSenders)

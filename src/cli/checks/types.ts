@@ -48,7 +48,7 @@ export function checkTypes({ dir, root, modules }: CheckedModules, orOwn = false
     ...ts.getPreEmitDiagnostics(program).filter(({ file: at }) => at === undefined || isOwn(root, at.fileName)),
   ]
   const errors = found.filter(({ category }) => category === ts.DiagnosticCategory.Error)
-  return { modules: names.length, errors: errors.map((error) => describe(ts, error, dir)) }
+  return { modules: names.length, errors: errors.map((error) => describeTypeError(ts, error, dir)) }
 }
 
 /** "No inputs were found in config file": the modules are given instead. */
@@ -59,7 +59,7 @@ function isOwn(root: string, file: string): boolean {
   return !path.startsWith('..') && !isAbsolute(path) && !path.split(sep).includes('node_modules')
 }
 
-function describe(
+function describeTypeError(
   ts: typeof TypeScript,
   { file, start, code, messageText }: TypeScript.Diagnostic,
   dir: string,

@@ -35,7 +35,7 @@ export async function consent(
 ): Promise<void> {
   const client = await findClient(context.dir, flags)
   const tools = createTools()
-  const given = await withPasted(context.stdin, flags.browser === false, (pasted) =>
+  const given = await withPastedLine(context.stdin, flags.browser === false, (pasted) =>
     askConsent({
       client,
       account,
@@ -103,7 +103,7 @@ function show(context: Context, url: string, opens: boolean): void {
 }
 
 /** Reads one line of standard input while `work` runs, if `isAsked`. */
-async function withPasted<T>(
+async function withPastedLine<T>(
   stdin: Readable,
   isAsked: boolean,
   work: (pasted: Promise<string>) => Promise<T>,

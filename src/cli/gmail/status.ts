@@ -29,7 +29,7 @@ export async function status(context: Context): Promise<number> {
   const problems = [
     ...new Set([...(consent === undefined ? [] : [consent.message]), ...(isRunning ? known.problems : [])]),
   ]
-  if (context.json) context.printJson(listStatusFields({ gmail, state, problems, known }))
+  if (context.json) context.printJson(buildStatusFields({ gmail, state, problems, known }))
   else context.print(renderStatus({ gmail, state, problems, known }))
   if (state === 'reauth-required') return exitCodes.denied
   return state === 'watching' || state === 'starting' ? exitCodes.ok : exitCodes.unavailable
@@ -52,7 +52,7 @@ function findConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefin
   }
 }
 
-function listStatusFields({ gmail: { account, mode }, state, problems, known }: StatusReport): object {
+function buildStatusFields({ gmail: { account, mode }, state, problems, known }: StatusReport): object {
   const moment = (at: number | undefined) => (at === undefined ? null : toIsoTime(at))
   return {
     account,

@@ -81,7 +81,7 @@ export function keepSecretValue(
   { secrets, notes }: Tools,
 ): Variable | undefined {
   const need = (asked?: string): Variable => {
-    const variable = isTheirs ? secrets.ask(name) : secrets.need(name)
+    const variable = isTheirs ? secrets.ask(name) : secrets.requireVariable(name)
     const from = asked === undefined ? 'is not in the file' : `reads ${asked}, which the file does not bring along`
     if (variable.name !== asked) notes.add(path, `${from}. Put its value into .env as ${variable.name}.`)
     return variable
@@ -94,7 +94,7 @@ export function keepSecretValue(
     let missing: string | undefined
     const whole = given.replaceAll(/\$\$\{|\$\{([A-Z_][A-Z0-9_]*)\}/g, (_, asked?: string) => {
       if (asked === undefined) return '${'
-      const brought = secrets.brought(asked)
+      const brought = secrets.readTheirs(asked)
       if (brought === undefined) missing ??= asked
       return brought ?? ''
     })
@@ -103,6 +103,6 @@ export function keepSecretValue(
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { source, id } = value
   if (source !== 'env' || typeof id !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return need()
-  const brought = secrets.brought(id)
+  const brought = secrets.readTheirs(id)
   return brought === undefined ? need(id) : secrets.keep(name, brought)
 }

@@ -62,7 +62,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
     await writeFileAtomic(join(dir, envFile), renderEnvText(envText, secrets.added()), privateMode)
     const what: FileResult['what'] = envText === undefined ? 'created' : 'changed'
     return [
-      await createMissingFile(dir, configFile, render(basename(file), settled.config), privateMode),
+      await createMissingFile(dir, configFile, renderConfig(basename(file), settled.config), privateMode),
       { file: envFile, what },
       await createMissingFile(dir, schemaFile, renderConfigSchema()),
       ...copied,
@@ -95,7 +95,7 @@ function readSource(file: string): Source {
     const next = 'Convert it to JSON first, for example with: yq -o=json hooks.yaml > hooks.json'
     throw new Problem('usage-invalid', `${name} is YAML, and --from reads JSON and JSON5. ${next}`)
   }
-  const value = parse(text, name)
+  const value = parseSource(text, name)
   if (Array.isArray(value) && value.length > 0 && value.every(isHook)) return { kind: 'webhook', hooks: value }
   const sections = ['hooks', 'agents', 'channels', 'models', 'gateway']
   if (isJsonObject(value) && sections.some((key) => isJsonObject(value[key]))) return { kind: 'openclaw', root: value }
@@ -108,7 +108,7 @@ function isHook(value: unknown): value is JsonObject {
   return isJsonObject(value) && typeof value['id'] === 'string'
 }
 
-function parse(text: string, name: string): unknown {
+function parseSource(text: string, name: string): unknown {
   try {
     return JSON5.parse<unknown>(text.replace(/^\uFEFF/, ''))
   } catch (error) {
@@ -125,7 +125,7 @@ function readTheirs(file: string, { env }: JsonObject): Env {
   return { ...Object.fromEntries(texts), ...readEnv(readConfigText(dirname(file), envFile)) }
 }
 
-function render(file: string, { server, gateway, hooks, ...rest }: Settled['config']): string {
+function renderConfig(file: string, { server, gateway, hooks, ...rest }: Settled['config']): string {
   const text = JSON.stringify({ $schema: `./${schemaFile}`, server, gateway, hooks, ...rest }, undefined, 2)
   return `// Made from ${toPrintableLine(file)} by "hookloom init --from". Comments and trailing commas are welcome.
 // \${NAME} reads the environment, or .env beside this file. "hookloom check" checks all of it.

@@ -84,7 +84,7 @@ export type Secrets = {
   /** Moves a value into `.env`. If the name is used for another value, a number is appended. */
   keep(name: string, value: string): Variable
   /** Makes sure that a variable is set: from the environment, `.env` or the variables of the file, or else with a placeholder. */
-  need(name: string): Variable
+  requireVariable(name: string): Variable
   /** Sets a placeholder if the variable has no value here or in the environment. */
   ask(name: string): Variable
   /** The variable, or a new random token under its name. */
@@ -92,7 +92,7 @@ export type Secrets = {
   /** Whether a variable has a value without a placeholder. */
   has(name: string): boolean
   /** The value of a variable that the file defines. */
-  brought(name: string): string | undefined
+  readTheirs(name: string): string | undefined
   /** The variables to add to `.env`. */
   added(): readonly { readonly name: string; readonly value: string; readonly isPlaceholder: boolean }[]
 }
@@ -109,7 +109,7 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
     variables.set(name, variable)
     return variable
   }
-  const brought = (name: string): string | undefined => (Object.hasOwn(theirs, name) ? theirs[name] : undefined)
+  const readTheirs = (name: string): string | undefined => (Object.hasOwn(theirs, name) ? theirs[name] : undefined)
   const add = (name: string, value: string, isPlaceholder: boolean): Variable => {
     for (let count = 1; ; count += 1) {
       const free = count === 1 ? name : `${name}_${count}`
@@ -119,20 +119,20 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
     }
   }
   const keep = (name: string, value: string): Variable => add(name, value, false)
-  const need = (name: string): Variable => {
+  const requireVariable = (name: string): Variable => {
     if (read(name) === undefined) {
-      const value = brought(name)
+      const value = readTheirs(name)
       added.set(name, { value: value ?? generatePlaceholder(), isPlaceholder: value === undefined })
     }
     return refer(name)
   }
   return {
     keep,
-    need,
+    requireVariable: requireVariable,
     ask: (name) => add(name, generatePlaceholder(), true),
     make: (name) => (read(name) === undefined ? keep(name, generateToken()) : refer(name)),
-    has: (name) => read(name) !== undefined || brought(name) !== undefined,
-    brought,
+    has: (name) => read(name) !== undefined || readTheirs(name) !== undefined,
+    readTheirs,
     added: () => [...added].map(([name, entry]) => ({ name, ...entry })),
   }
 }

@@ -143,7 +143,7 @@ function openModels(file: Section, defaults: Section, tools: Tools): Models {
     const row = Object.hasOwn(known, provider) ? known[provider] : undefined
     if (row === undefined) return false
     const { key, ...rest } = row
-    providers[provider] = { ...rest, ...(key === undefined ? {} : { apiKey: tools.secrets.need(key) }) }
+    providers[provider] = { ...rest, ...(key === undefined ? {} : { apiKey: tools.secrets.requireVariable(key) }) }
     return true
   }
   const aliases: Record<string, string> = {}

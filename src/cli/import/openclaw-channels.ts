@@ -99,7 +99,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
     const [theirs, ours, variable] = secret
     const isTheirs = plain.some(([key, own]) => own === 'baseUrl' && section.has(key))
     const kept = keepSecret(section, theirs, { name: variable, isTheirs }, tools)
-    channel[ours] = kept ?? (isTheirs ? secrets.ask(variable) : secrets.need(variable))
+    channel[ours] = kept ?? (isTheirs ? secrets.ask(variable) : secrets.requireVariable(variable))
   }
   for (const [theirs, ours] of plain) {
     const value = carryKeys(section, [theirs])[theirs]

@@ -35,7 +35,7 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   noteUnusedKeys(notes, gateway)
   const settings = convertHooks(hooks, tools)
   const known = { channels: Object.keys(channels), agents: agents.ids, allowed: settings.allowed }
-  const mappings = takeList(hooks, 'mappings').flatMap((entry, index) => {
+  const mappings = readList(hooks, 'mappings').flatMap((entry, index) => {
     const mapping = convertMapping(openSection(['hooks', 'mappings', index], entry), tools, known)
     return mapping ?? []
   })
@@ -57,14 +57,14 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   }
 }
 
-function takeList(section: Section, key: string): readonly JsonValue[] {
+function readList(section: Section, key: string): readonly JsonValue[] {
   const value = section.take(key)
   return Array.isArray(value) ? value : []
 }
 
 /** The models that hooks name, so that their providers are imported too. */
 function listModels(hooks: Section): string[] {
-  const mappings = takeList(hooks, 'mappings')
+  const mappings = readList(hooks, 'mappings')
   const gmail = hooks.take('gmail')
   const named = [...mappings, gmail ?? null].map((entry) => (isJsonObject(entry) ? entry['model'] : undefined))
   return named.filter((model) => typeof model === 'string')
@@ -93,7 +93,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
     ...(texts.length === 0 ? {} : { allowedSessionKeyPrefixes: texts }),
     ...(allowed === undefined ? {} : { allowedAgentIds: allowed }),
   }
-  const presets = takeList(section, 'presets').flatMap((name, index) => {
+  const presets = readList(section, 'presets').flatMap((name, index) => {
     if (name !== 'gmail') {
       notes.add(
         ['hooks', 'presets', index],
@@ -144,12 +144,12 @@ const templateKeys = ['name', 'sessionKey', 'messageTemplate', 'textTemplate']
 function convertMapping(section: Section, tools: Tools, known: Known): DraftMapping | undefined {
   const { notes } = tools
   const { path } = section
-  const drop = (at: ConfigPath, rest: string): undefined => {
+  const leaveOut = (at: ConfigPath, rest: string): undefined => {
     notes.add(at, `${rest} The mapping is not taken over.`)
     return undefined
   }
   const match = convertMatch(section.open('match'))
-  if (typeof match === 'string') return drop([...path, 'match'], match)
+  if (typeof match === 'string') return leaveOut([...path, 'match'], match)
   const mapping: Fields = { ...carryKeys(section, ['id']), match, ...carryKeys(section, plainKeys) }
   for (const key of templateKeys) {
     const text = section.take(key)
@@ -157,7 +157,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
     const template = unescapeText(convertTemplate(text))
     const fault = findTemplateFault(template)
     if (fault === undefined) mapping[key] = template
-    else if (key === 'sessionKey') return drop([...path, key], `: ${fault}`)
+    else if (key === 'sessionKey') return leaveOut([...path, key], `: ${fault}`)
     else notes.add([...path, key], `: ${fault} A transform can make this text.`)
   }
   if (section.has('transform')) {
@@ -169,7 +169,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   const { agentId } = mapping
   if (typeof agentId === 'string' && !known.agents.listed.includes(agentId.trim())) {
     if (!isAgentAllowed(known.agents.default, known.allowed)) {
-      return drop([...path, 'agentId'], 'is not in agents.list, and hooks.allowedAgentIds bars the default agent.')
+      return leaveOut([...path, 'agentId'], 'is not in agents.list, and hooks.allowedAgentIds bars the default agent.')
     }
     delete mapping['agentId']
     notes.add([...path, 'agentId'], 'is not in agents.list: the default agent runs it, as in OpenClaw.')
@@ -209,16 +209,19 @@ function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, kn
   }
   const names: Record<string, string> = { imsg: 'imessage', teams: 'msteams' }
   const name = typeof channel === 'string' ? (names[channel.trim()] ?? channel.trim()) : 'last'
-  const silence = (key: string, rest: string) => {
+  const turnOffReplies = (key: string, rest: string) => {
     for (const part of ['channel', 'to']) delete mapping[part]
     mapping['deliver'] = false
     notes.add([...path, key], `${rest} Its replies are not delivered.`)
   }
   if (name !== 'last' && !known.channels.includes(name) && mapping['deliver'] !== false) {
-    return silence('channel', 'is a channel that is not configured here. Configure it, or write it in hooks/channels.')
+    return turnOffReplies(
+      'channel',
+      'is a channel that is not configured here. Configure it, or write it in hooks/channels.',
+    )
   }
   if (typeof to === 'string' && to.includes('{{')) {
-    return silence('to', 'is a template, and a recipient is literal here. A transform can compute it.')
+    return turnOffReplies('to', 'is a template, and a recipient is literal here. A transform can compute it.')
   }
   if (channel !== undefined) mapping['channel'] = name
 }

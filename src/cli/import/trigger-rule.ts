@@ -28,13 +28,13 @@ const withToken: Branch = { ...always, needsToken: true }
  * The mappings of a rule: one for each way in which it is true. Undefined: a part of it has no counterpart, and the notes name the part. No
  * part of a rule is left out, unless the hook token replaces it.
  */
-export function parseRule(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
+export function convertRule(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
   if (rule === undefined || rule === null) return [always]
   const [kind = '', ...more] = isJsonObject(rule) ? Object.keys(rule) : []
   const value = isJsonObject(rule) && more.length === 0 ? rule[kind] : undefined
   const path = [...at, kind]
   if ((kind === 'and' || kind === 'or') && Array.isArray(value)) {
-    const parts = value.map((part, index) => parseRule(part, [...path, index], tools))
+    const parts = value.map((part, index) => convertRule(part, [...path, index], tools))
     const sound = parts.filter((part) => part !== undefined)
     if (sound.length < parts.length) return undefined
     const branches = kind === 'or' ? mergeValues(sound.flat()) : joinAll(sound)
@@ -50,7 +50,7 @@ export function parseRule(rule: JsonValue | undefined, at: ConfigPath, tools: To
         )
   }
   if (kind === 'match' && isJsonObject(value)) {
-    const branch = parseMatchRule(value, path, tools)
+    const branch = convertMatchRule(value, path, tools)
     return branch && [branch]
   }
   const what = kind === 'not' ? 'has no counterpart in a mapping' : 'is not a known rule'
@@ -123,14 +123,14 @@ const useToken = 'The hook token is asked for instead: send it as "Authorization
 /** Not every key is a secret: `x-event-key` is the name of an event. */
 const secretName = /token|secret|passw|api[-_]?key|(?:^|[-_.])auth(?:$|[-_.]|orization)/i
 
-function parseMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {
+function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {
   const { notes } = tools
   const type = String(match['type'])
   const parameter = isJsonObject(match['parameter']) ? match['parameter'] : {}
   const [source, name] = [String(parameter['source']), String(parameter['name'] ?? '')]
   const hash = /^payload-(?:hash|hmac)-(sha1|sha256|sha512)$/.exec(type)?.[1]
   if (hash !== undefined)
-    return parseSignatureRule(match['secret'], { source, header: name.toLowerCase(), hash }, path, tools)
+    return convertSignatureRule(match['secret'], { source, header: name.toLowerCase(), hash }, path, tools)
   if (type === 'ip-whitelist') {
     notes.add(path, 'is for the proxy here: let only these addresses through there.')
     return always
@@ -196,7 +196,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
 }
 
 /** The signature of the raw body. webhook compares it in hexadecimal, with or without the prefix `sha256=`. */
-function parseSignatureRule(
+function convertSignatureRule(
   secret: JsonValue | undefined,
   { source, header, hash }: { source: string; header: string; hash: string },
   path: ConfigPath,

@@ -6,7 +6,7 @@ import type { ConfigPath } from '../../model/config/issue.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
-import { type Branch, keepParsed, parseRule } from './trigger-rule.ts'
+import { type Branch, keepParsed, convertRule } from './trigger-rule.ts'
 
 /** Every hook gets a name: its place in the notes. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
@@ -50,7 +50,7 @@ function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
   const path: ConfigPath = [id]
   const section = openSection(path, hook)
   for (const key of ['id', ...ignored]) section.take(key)
-  const branches = parseRule(section.take('trigger-rule'), [...path, 'trigger-rule'], tools)
+  const branches = convertRule(section.take('trigger-rule'), [...path, 'trigger-rule'], tools)
   const messageTemplate = buildMessage(section, tools)
   const methods = section.take('http-methods')
   if (Array.isArray(methods) && methods.some((method) => method !== 'POST')) {

@@ -2,9 +2,9 @@
 import { type Command, Option } from 'commander'
 import type { AuditOptions } from '../audit.ts'
 import type { TokenOptions } from '../token.ts'
-import { type Act, jsonOption, limitOption, parseSince, parseWhole, renderExamples } from '../terminal/usage.ts'
+import { type InContext, jsonOption, limitOption, parseSince, parseWhole, renderExamples } from '../terminal/usage.ts'
 
-export function addAccessCommands(program: Command, act: Act): void {
+export function addAccessCommands(program: Command, inContext: InContext): void {
   program
     .command('audit')
     .summary('show who changed what, or check that nobody changed the log')
@@ -29,7 +29,7 @@ export function addAccessCommands(program: Command, act: Act): void {
       'after',
       renderExamples('hookloom audit', 'hookloom audit --since 7d --json', 'hookloom audit --verify'),
     )
-    .action(act(async (context, options: AuditOptions) => (await import('../audit.ts')).audit(context, options)))
+    .action(inContext(async (context, options: AuditOptions) => (await import('../audit.ts')).audit(context, options)))
   const token = program
     .command('token')
     .summary('make, list or revoke tokens with few rights')
@@ -58,7 +58,7 @@ export function addAccessCommands(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, name: string, options: TokenOptions) =>
+      inContext(async (context, name: string, options: TokenOptions) =>
         (await import('../token.ts')).tokenNew(context, name, options),
       ),
     )
@@ -70,7 +70,7 @@ export function addAccessCommands(program: Command, act: Act): void {
     )
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom token list'))
-    .action(act(async (context) => (await import('../token.ts')).tokenList(context)))
+    .action(inContext(async (context) => (await import('../token.ts')).tokenList(context)))
   token
     .command('revoke')
     .summary('end a token')
@@ -78,5 +78,5 @@ export function addAccessCommands(program: Command, act: Act): void {
     .argument('<name>', 'name of the token, as "hookloom token list" shows it')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom token revoke ci'))
-    .action(act(async (context, name: string) => (await import('../token.ts')).tokenRevoke(context, name)))
+    .action(inContext(async (context, name: string) => (await import('../token.ts')).tokenRevoke(context, name)))
 }

@@ -1,8 +1,8 @@
 // The commands for agents that write hooks: their options and their help.
 import type { Command } from 'commander'
-import { type Act, renderExamples } from '../terminal/usage.ts'
+import { type InContext, renderExamples } from '../terminal/usage.ts'
 
-export function addAgentCommands(program: Command, act: Act): void {
+export function addAgentCommands(program: Command, inContext: InContext): void {
   program
     .command('mcp')
     .summary('serve tools for an agent that writes hooks')
@@ -12,12 +12,14 @@ export function addAgentCommands(program: Command, act: Act): void {
     )
     .option('--write', 'also serve the tools that change something')
     .addHelpText('after', renderExamples('hookloom mcp', 'hookloom mcp --write --config-dir /etc/hookloom'))
-    .action(act(async (context, options: { write?: boolean }) => (await import('../mcp.ts')).mcp(context, options)))
+    .action(
+      inContext(async (context, options: { write?: boolean }) => (await import('../mcp.ts')).mcp(context, options)),
+    )
 
   program
     .command('skill')
     .summary('print the guide for an agent that writes hooks')
     .description('Prints the guide for an agent that writes hooks, with a shell or with the tools of "hookloom mcp".')
     .addHelpText('after', renderExamples('hookloom skill', 'hookloom skill > .claude/skills/hookloom/SKILL.md'))
-    .action(act(async (context) => (await import('../skill.ts')).skill(context)))
+    .action(inContext(async (context) => (await import('../skill.ts')).skill(context)))
 }

@@ -2,7 +2,15 @@
 import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { ServiceKind } from '../add-service.ts'
-import { type Act, collect, idArgument, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
+import {
+  type InContext,
+  collect,
+  idArgument,
+  jsonOption,
+  parseWhole,
+  parseWord,
+  renderExamples,
+} from '../terminal/usage.ts'
 import { addAgentCommands } from './agents.ts'
 import { addReplaying } from './replaying.ts'
 import { addShapes } from './shapes.ts'
@@ -15,15 +23,15 @@ type SendFlags = { file?: string; header?: string[]; wait?: number }
 const headerOption = () =>
   new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
 
-export function addAuthoringCommands(program: Command, act: Act): void {
-  addCreating(program, act)
-  addTrying(program, act)
-  addShapes(program, act)
-  addAgentCommands(program, act)
+export function addAuthoringCommands(program: Command, inContext: InContext): void {
+  addCreating(program, inContext)
+  addTrying(program, inContext)
+  addShapes(program, inContext)
+  addAgentCommands(program, inContext)
 }
 
 /** The commands that write files. */
-function addCreating(program: Command, act: Act): void {
+function addCreating(program: Command, inContext: InContext): void {
   const add = program
     .commandsGroup('Write and try mappings:')
     .command('add')
@@ -38,7 +46,7 @@ function addCreating(program: Command, act: Act): void {
     .option('--secret-env <NAME>', 'the variable of the secret (default: <NAME>_WEBHOOK_SECRET)')
     .addHelpText('after', renderExamples('hookloom add preset github'))
     .action(
-      act(async (context, name: string, options: { secretEnv?: string }) => {
+      inContext(async (context, name: string, options: { secretEnv?: string }) => {
         const { addPreset } = await import('../add.ts')
         return addPreset(context, { name, secretEnv: options.secretEnv })
       }),
@@ -50,7 +58,7 @@ function addCreating(program: Command, act: Act): void {
     .description('Copies a bundled transform and its fixtures into the transforms folder, and prints its mapping.')
     .argument('<name>', 'name of the transform')
     .addHelpText('after', renderExamples('hookloom add transform github-pull-request'))
-    .action(act(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name })))
+    .action(inContext(async (context, name: string) => (await import('../add.ts')).addTransform(context, { name })))
 
   add
     .command('service')
@@ -67,7 +75,7 @@ function addCreating(program: Command, act: Act): void {
     )
     .addHelpText('after', renderExamples('hookloom add service --kind systemd', 'hookloom add service --kind compose'))
     .action(
-      act(async (context, options: { kind: ServiceKind }) =>
+      inContext(async (context, options: { kind: ServiceKind }) =>
         (await import('../add-service.ts')).addService(context, options),
       ),
     )
@@ -89,7 +97,7 @@ function addCreating(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, name: string, options: { from?: string; event?: string }) => {
+      inContext(async (context, name: string, options: { from?: string; event?: string }) => {
         const { createTransform } = await import('../new.ts')
         return createTransform(context, { name, from: options.from, event: options.event })
       }),
@@ -105,7 +113,7 @@ function addCreating(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom capture 01a1fb45-0fdd-7713-8f98-02441594b06c --name opened'))
     .action(
-      act(async (context, id: string, options: { name?: string; module?: string }) => {
+      inContext(async (context, id: string, options: { name?: string; module?: string }) => {
         const { capture } = await import('../capture.ts')
         return capture(context, { id, name: options.name, module: options.module })
       }),
@@ -113,7 +121,7 @@ function addCreating(program: Command, act: Act): void {
 }
 
 /** The commands that run something. */
-function addTrying(program: Command, act: Act): void {
+function addTrying(program: Command, inContext: InContext): void {
   program
     .command('run')
     .summary('show what a payload would become, without effects')
@@ -125,13 +133,13 @@ function addTrying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom run github payload.json --header "x-github-event: push"'))
     .action(
-      act(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
+      inContext(async (context, hook: string, file: string, options: { header?: string[]; event?: string }) => {
         const { run } = await import('../run.ts')
         return run(context, { hook, file, headers: options.header ?? [], event: options.event })
       }),
     )
 
-  addReplaying(program, act)
+  addReplaying(program, inContext)
 
   program
     .command('publish')
@@ -144,7 +152,7 @@ function addTrying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom publish', 'hookloom publish pull-requests'))
     .action(
-      act(async (context, mappingId: string | undefined) =>
+      inContext(async (context, mappingId: string | undefined) =>
         (await import('../publish.ts')).publish(context, { mappingId }),
       ),
     )
@@ -179,7 +187,7 @@ function addTrying(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, hook: string, what: string | undefined, { file, header = [], wait }: SendFlags) =>
+      inContext(async (context, hook: string, what: string | undefined, { file, header = [], wait }: SendFlags) =>
         (await import('../send.ts')).send(context, { hook, what, file, headers: header, wait }),
       ),
     )
@@ -198,7 +206,7 @@ function addTrying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom wait 01a1fb45-0ff5-7758-aed7-b1b0c25eeb26 --timeout 120'))
     .action(
-      act(async (context, runId: string, options: { timeout: number }) =>
+      inContext(async (context, runId: string, options: { timeout: number }) =>
         (await import('../wait.ts')).wait(context, runId, options),
       ),
     )
@@ -225,7 +233,7 @@ function addTrying(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
+      inContext(async (context, options: { explain?: string; mapping?: string; arm?: string }) => {
         const { arm, explainProofs } = await import('../verify.ts')
         if (options.arm !== undefined) return arm(context, { mappingId: options.arm })
         if (options.explain !== undefined) {
@@ -256,14 +264,16 @@ function addTrying(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, modules: string[], options: { watch?: boolean; update?: boolean; coverage?: boolean }) => {
-        const { test } = await import('../test.ts')
-        return test(context, {
-          modules,
-          watch: options.watch === true,
-          update: options.update === true,
-          coverage: options.coverage === true,
-        })
-      }),
+      inContext(
+        async (context, modules: string[], options: { watch?: boolean; update?: boolean; coverage?: boolean }) => {
+          const { test } = await import('../test.ts')
+          return test(context, {
+            modules,
+            watch: options.watch === true,
+            update: options.update === true,
+            coverage: options.coverage === true,
+          })
+        },
+      ),
     )
 }

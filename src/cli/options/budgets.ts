@@ -1,16 +1,16 @@
 // The options and the help of `hookloom budget` and `hookloom state`.
 import type { Command } from 'commander'
 import type { RaiseOptions } from '../budget.ts'
-import { type Act, jsonOption, renderExamples } from '../terminal/usage.ts'
+import { type InContext, jsonOption, renderExamples } from '../terminal/usage.ts'
 
-export function addBudgetCommands(program: Command, act: Act): void {
+export function addBudgetCommands(program: Command, inContext: InContext): void {
   const budget = program
     .command('budget')
     .summary('list the budgets, or add to one')
     .description('Lists the budgets: what is spent, reserved and left, and when each one resets.')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom budget', 'hookloom budget raise daily --usd 10'))
-    .action(act(async (context) => (await import('../budget.ts')).budget(context)))
+    .action(inContext(async (context) => (await import('../budget.ts')).budget(context)))
   budget
     .command('raise')
     .summary('add to a budget until its period ends')
@@ -22,13 +22,13 @@ export function addBudgetCommands(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom budget raise daily --usd 10'))
     .action(
-      act(async (context, name: string, options: RaiseOptions) =>
+      inContext(async (context, name: string, options: RaiseOptions) =>
         (await import('../budget.ts')).raiseBudget(context, { name, ...options }),
       ),
     )
 }
 
-export function addStateCommands(program: Command, act: Act): void {
+export function addStateCommands(program: Command, inContext: InContext): void {
   const state = program
     .command('state')
     .summary('show what transforms remember')
@@ -43,7 +43,7 @@ export function addStateCommands(program: Command, act: Act): void {
       renderExamples('hookloom state', 'hookloom state issue.ts', 'hookloom state drop issue.ts issue:4711'),
     )
     .action(
-      act(async (context, module: string | undefined, key: string | undefined) =>
+      inContext(async (context, module: string | undefined, key: string | undefined) =>
         (await import('../state.ts')).state(context, { module, key }),
       ),
     )
@@ -56,7 +56,7 @@ export function addStateCommands(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom state drop issue.ts issue:4711', 'hookloom state drop issue.ts'))
     .action(
-      act(async (context, module: string, key: string | undefined) =>
+      inContext(async (context, module: string, key: string | undefined) =>
         (await import('../state.ts')).dropModuleState(context, { module, key }),
       ),
     )

@@ -2,21 +2,21 @@
 import { type Command, Option } from 'commander'
 import { gmailModes, minRenewMinutes } from '../../model/config/gmail-modes.ts'
 import type { GmailFlags } from '../gmail/flags.ts'
-import { type Act, collect, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
+import { type InContext, collect, jsonOption, parseWhole, parseWord, renderExamples } from '../terminal/usage.ts'
 
 const accountOption = () => new Option('--account <address>', 'the mailbox (default: hooks.gmail.account)')
 const credentialsOption = () =>
   new Option('--credentials <file>', 'the OAuth client of type "Desktop app", as downloaded from Google')
 const noBrowserOption = () => new Option('--no-browser', 'print the address of the consent page instead of opening it')
 
-export function addGmailCommands(program: Command, act: Act): void {
+export function addGmailCommands(program: Command, inContext: InContext): void {
   const gmail = program
     .commandsGroup('Other:')
     .command('gmail')
     .summary('watch a Gmail mailbox')
     .description('Watches a Gmail mailbox. Its new mails go to the gmail hook.')
 
-  addGmailSetup(gmail, act)
+  addGmailSetup(gmail, inContext)
 
   gmail
     .command('run')
@@ -26,7 +26,7 @@ export function addGmailCommands(program: Command, act: Act): void {
         '(HOOKLOOM_SKIP_GMAIL=1).',
     )
     .addHelpText('after', renderExamples('hookloom gmail run'))
-    .action(act(async (context) => (await import('../gmail/run.ts')).run(context)))
+    .action(inContext(async (context) => (await import('../gmail/run.ts')).run(context)))
 
   gmail
     .command('status')
@@ -34,7 +34,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .description('Shows whether the mailbox is watched, and what does not work.')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom gmail status'))
-    .action(act(async (context) => (await import('../gmail/status.ts')).status(context)))
+    .action(inContext(async (context) => (await import('../gmail/status.ts')).status(context)))
 
   gmail
     .command('sync')
@@ -42,7 +42,7 @@ export function addGmailCommands(program: Command, act: Act): void {
     .description('Fetches the new mails once, and posts them to the gateway.')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom gmail sync'))
-    .action(act(async (context) => (await import('../gmail/sync.ts')).sync(context)))
+    .action(inContext(async (context) => (await import('../gmail/sync.ts')).sync(context)))
 
   gmail
     .command('stop')
@@ -50,10 +50,10 @@ export function addGmailCommands(program: Command, act: Act): void {
     .description('Ends the notifications that Google sends for the mailbox.')
     .addOption(new Option('--dry-run', 'print the request, and send nothing'))
     .addHelpText('after', renderExamples('hookloom gmail stop'))
-    .action(act(async (context, flags: GmailFlags) => (await import('../gmail/stop.ts')).stop(context, flags)))
+    .action(inContext(async (context, flags: GmailFlags) => (await import('../gmail/stop.ts')).stop(context, flags)))
 }
 
-function addGmailSetup(gmail: Command, act: Act): void {
+function addGmailSetup(gmail: Command, inContext: InContext): void {
   gmail
     .command('auth')
     .summary('ask the owner of the mailbox for consent')
@@ -63,7 +63,7 @@ function addGmailSetup(gmail: Command, act: Act): void {
     .addOption(credentialsOption())
     .addOption(noBrowserOption())
     .addHelpText('after', renderExamples('hookloom gmail auth --account desk@example.org --credentials client.json'))
-    .action(act(async (context, flags: GmailFlags) => (await import('../gmail/auth.ts')).auth(context, flags)))
+    .action(inContext(async (context, flags: GmailFlags) => (await import('../gmail/auth.ts')).auth(context, flags)))
 
   gmail
     .command('setup')
@@ -104,7 +104,7 @@ function addGmailSetup(gmail: Command, act: Act): void {
         'hookloom gmail setup --account desk@example.org --mode poll --credentials client.json',
       ),
     )
-    .action(act(async (context, flags: GmailFlags) => (await import('../gmail/setup.ts')).setup(context, flags)))
+    .action(inContext(async (context, flags: GmailFlags) => (await import('../gmail/setup.ts')).setup(context, flags)))
 }
 
 function modeOption(): Option {

@@ -2,9 +2,9 @@
 import { type Command, Option } from 'commander'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { ListOptions } from '../list.ts'
-import { type Act, jsonOption, limitOption, parseSince, parseWord, renderExamples } from '../terminal/usage.ts'
+import { type InContext, jsonOption, limitOption, parseSince, parseWord, renderExamples } from '../terminal/usage.ts'
 
-export function addList(program: Command, act: Act): void {
+export function addList(program: Command, inContext: InContext): void {
   program
     .commandsGroup('See and repeat what came in:')
     .command('list')
@@ -60,5 +60,5 @@ export function addList(program: Command, act: Act): void {
         'hookloom list --refused',
       ),
     )
-    .action(act(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options)))
+    .action(inContext(async (context, options: ListOptions) => (await import('../list.ts')).list(context, options)))
 }

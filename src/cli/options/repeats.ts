@@ -3,7 +3,7 @@ import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import type { Target } from '../gateway/gateway.ts'
 import type { RecoverOptions } from '../recover.ts'
-import { type Act, exampleId, idArgument, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
+import { type InContext, exampleId, idArgument, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
 
 type TargetOptions = {
   readonly dead?: boolean
@@ -44,7 +44,7 @@ function readTarget(id: string | undefined, options: TargetOptions, kinds: strin
 
 const kept = '--parked for all parked deliveries, or --refused for all refused requests that are kept'
 
-export function addRepeats(program: Command, act: Act): void {
+export function addRepeats(program: Command, inContext: InContext): void {
   addTarget(
     program
       .command('retry')
@@ -68,7 +68,7 @@ export function addRepeats(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, id: string | undefined, options: TargetOptions) => {
+      inContext(async (context, id: string | undefined, options: TargetOptions) => {
         const kinds = `the id of a delivery or a run, --dead for all runs that failed for good, ${kept}`
         return (await import('../retry.ts')).retry(context, readTarget(id, options, kinds))
       }),
@@ -89,7 +89,7 @@ export function addRepeats(program: Command, act: Act): void {
       renderExamples(`hookloom drop ${exampleId}`, 'hookloom drop --parked --hook github', 'hookloom drop --refused'),
     )
     .action(
-      act(async (context, id: string | undefined, options: TargetOptions) =>
+      inContext(async (context, id: string | undefined, options: TargetOptions) =>
         (await import('../drop.ts')).drop(context, readTarget(id, options, `the id of a delivery, ${kept}`)),
       ),
     )
@@ -112,7 +112,7 @@ export function addRepeats(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom recover', 'hookloom recover github --since 3d --dry-run'))
     .action(
-      act(async (context, name: string | undefined, options: RecoverOptions) =>
+      inContext(async (context, name: string | undefined, options: RecoverOptions) =>
         (await import('../recover.ts')).recover(context, name, options),
       ),
     )

@@ -5,7 +5,7 @@ import type { ReplayClass } from '../../model/api/replay.ts'
 import type { RecordOptions } from '../record.ts'
 import type { ReplayOptions } from '../replay.ts'
 import {
-  type Act,
+  type InContext,
   collect,
   exampleId,
   jsonOption,
@@ -15,7 +15,7 @@ import {
   renderExamples,
 } from '../terminal/usage.ts'
 
-export function addReplaying(program: Command, act: Act): void {
+export function addReplaying(program: Command, inContext: InContext): void {
   program
     .command('shadow')
     .summary('show how the next version of a transform differs on live requests')
@@ -27,7 +27,7 @@ export function addReplaying(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom shadow', 'hookloom shadow pull-requests'))
     .action(
-      act(async (context, mappingId: string | undefined) =>
+      inContext(async (context, mappingId: string | undefined) =>
         (await import('../shadow.ts')).shadow(context, { mappingId }),
       ),
     )
@@ -59,7 +59,7 @@ export function addReplaying(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, template: string, options: { match?: string[]; last: number; hook?: string }) => {
+      inContext(async (context, template: string, options: { match?: string[]; last: number; hook?: string }) => {
         const { tryTemplate } = await import('../try.ts')
         return tryTemplate(context, { ...options, template, match: options.match ?? [] })
       }),
@@ -110,7 +110,9 @@ export function addReplaying(program: Command, act: Act): void {
         'hookloom replay --recording requests.jsonl --config-dir base --from head --format markdown --fail-on now-parks,now-refused',
       ),
     )
-    .action(act(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)))
+    .action(
+      inContext(async (context, options: ReplayOptions) => (await import('../replay.ts')).replay(context, options)),
+    )
 
   program
     .command('bisect')
@@ -122,7 +124,7 @@ export function addReplaying(program: Command, act: Act): void {
     .argument('<id>', 'delivery id, a unique prefix of one, or "last"')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples(`hookloom bisect ${exampleId}`))
-    .action(act(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
+    .action(inContext(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
 
   program
     .command('record')
@@ -142,7 +144,9 @@ export function addReplaying(program: Command, act: Act): void {
       new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
     )
     .addHelpText('after', renderExamples('hookloom record --last 500 > requests.jsonl'))
-    .action(act(async (context, options: RecordOptions) => (await import('../record.ts')).record(context, options)))
+    .action(
+      inContext(async (context, options: RecordOptions) => (await import('../record.ts')).record(context, options)),
+    )
 }
 
 const changes = ['changed', 'now skipped', 'now refused', 'now parks', 'now works', 'another mapping'] as const

@@ -1,14 +1,14 @@
 // The commands that make a config directory, run a gateway on it and check it: their options and their help.
 import { type Command, Option } from 'commander'
 import type { Ports } from '../gateway/serve.ts'
-import { type Act, jsonOption, parseWhole, renderExamples } from '../terminal/usage.ts'
+import { type InContext, jsonOption, parseWhole, renderExamples } from '../terminal/usage.ts'
 
 const portOption = () =>
   new Option('--port <n>', 'port of the hooks, instead of server.port').argParser(parseWhole(0, 65_535))
 const adminPortOption = () =>
   new Option('--admin-port <n>', 'port of the admin API, instead of server.adminPort').argParser(parseWhole(0, 65_535))
 
-export function addServingCommands(program: Command, act: Act): void {
+export function addServingCommands(program: Command, inContext: InContext): void {
   program
     .commandsGroup('Set up and run:')
     .command('init')
@@ -27,7 +27,9 @@ export function addServingCommands(program: Command, act: Act): void {
         'hookloom init --from /etc/webhook/hooks.json',
       ),
     )
-    .action(act(async (context, options: { from?: string }) => (await import('../init.ts')).init(context, options)))
+    .action(
+      inContext(async (context, options: { from?: string }) => (await import('../init.ts')).init(context, options)),
+    )
 
   program
     .command('dev')
@@ -39,7 +41,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .addOption(portOption())
     .addOption(adminPortOption())
     .addHelpText('after', renderExamples('hookloom dev', 'hookloom dev --port 9000'))
-    .action(act(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports)))
+    .action(inContext(async (context, ports: Ports) => (await import('../dev.ts')).dev(context, ports)))
 
   program
     .command('start')
@@ -51,7 +53,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .addOption(portOption())
     .addOption(adminPortOption())
     .addHelpText('after', renderExamples('hookloom start --config-dir /etc/hookloom', 'hookloom start --port 9000'))
-    .action(act(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports)))
+    .action(inContext(async (context, ports: Ports) => (await import('../start.ts')).start(context, ports)))
 
   program
     .command('open')
@@ -63,7 +65,9 @@ export function addServingCommands(program: Command, act: Act): void {
     .option('--no-browser', 'only print the link')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom open', 'hookloom open --no-browser'))
-    .action(act(async (context, options: { browser: boolean }) => (await import('../open.ts')).open(context, options)))
+    .action(
+      inContext(async (context, options: { browser: boolean }) => (await import('../open.ts')).open(context, options)),
+    )
 
   program
     .command('check')
@@ -72,7 +76,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .option('--types', 'also report type errors of transforms, with the TypeScript that is installed')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom check', 'hookloom check --types'))
-    .action(act(async (context, options) => (await import('../check.ts')).check(context, options)))
+    .action(inContext(async (context, options) => (await import('../check.ts')).check(context, options)))
 
   program
     .command('doctor')
@@ -84,7 +88,7 @@ export function addServingCommands(program: Command, act: Act): void {
     .option('--ask', 'ask each model of an agent for one word, which costs a few tokens')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom doctor', 'hookloom doctor --ask'))
-    .action(act(async (context, options) => (await import('../doctor.ts')).doctor(context, options)))
+    .action(inContext(async (context, options) => (await import('../doctor.ts')).doctor(context, options)))
 
   program
     .command('alert')
@@ -96,12 +100,14 @@ export function addServingCommands(program: Command, act: Act): void {
     .option('--test', 'send a test alert')
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom alert --test'))
-    .action(act(async (context, options: { test?: boolean }) => (await import('../alert.ts')).alert(context, options)))
+    .action(
+      inContext(async (context, options: { test?: boolean }) => (await import('../alert.ts')).alert(context, options)),
+    )
 
   program
     .command('schema')
     .summary('print the JSON Schema of hookloom.jsonc')
     .description('Prints the JSON Schema of hookloom.jsonc, for editors and other tools.')
     .addHelpText('after', renderExamples('hookloom schema > hookloom.schema.json'))
-    .action(act(async (context) => (await import('../schema.ts')).schema(context)))
+    .action(inContext(async (context) => (await import('../schema.ts')).schema(context)))
 }

@@ -1,8 +1,8 @@
 // The commands about the payloads that came in: their options and their help.
 import { type Command, Option } from 'commander'
-import { type Act, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
+import { type InContext, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
 
-export function addShapes(program: Command, act: Act): void {
+export function addShapes(program: Command, inContext: InContext): void {
   program
     .command('types')
     .summary('write the types of payloads, learnt from requests')
@@ -15,7 +15,7 @@ export function addShapes(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom types', 'hookloom types github --zod'))
     .action(
-      act(async (context, hook: string | undefined, { zod = false }: { zod?: boolean }) =>
+      inContext(async (context, hook: string | undefined, { zod = false }: { zod?: boolean }) =>
         (await import('../types.ts')).types(context, { hook, zod }),
       ),
     )
@@ -34,7 +34,7 @@ export function addShapes(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom shapes', 'hookloom shapes github --since 7d'))
     .action(
-      act(async (context, hook: string | undefined, { since }: { since?: number }) =>
+      inContext(async (context, hook: string | undefined, { since }: { since?: number }) =>
         (await import('../shapes.ts')).shapes(context, { hook, since }),
       ),
     )

@@ -8,7 +8,7 @@ import { addRepeats } from './repeats.ts'
 import type { EventsOptions } from '../events.ts'
 import type { PauseOptions } from '../pause.ts'
 import {
-  type Act,
+  type InContext,
   exampleId,
   idArgument,
   jsonOption,
@@ -26,12 +26,12 @@ const beforeMomentOption = (field: string) =>
     parseMoment,
   )
 
-export function addStoredCommands(program: Command, act: Act): void {
-  addDeliveries(program, act)
-  addStore(program, act)
-  addBudgetCommands(program, act)
-  addStateCommands(program, act)
-  addAccessCommands(program, act)
+export function addStoredCommands(program: Command, inContext: InContext): void {
+  addDeliveries(program, inContext)
+  addStore(program, inContext)
+  addBudgetCommands(program, inContext)
+  addStateCommands(program, inContext)
+  addAccessCommands(program, inContext)
 
   program
     .command('events')
@@ -41,7 +41,9 @@ export function addStoredCommands(program: Command, act: Act): void {
     .addOption(beforeMomentOption('at'))
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom events', 'hookloom events --before 2026-01-02T03:04:05.678Z'))
-    .action(act(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options)))
+    .action(
+      inContext(async (context, options: EventsOptions) => (await import('../events.ts')).events(context, options)),
+    )
 
   program
     .command('sessions')
@@ -53,13 +55,13 @@ export function addStoredCommands(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom sessions', 'hookloom sessions hook:inbox'))
     .action(
-      act(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
+      inContext(async (context, key: string | undefined, options: { limit: number; before?: number }) =>
         (await import('../sessions.ts')).sessions(context, { key, limit: options.limit, before: options.before }),
       ),
     )
 }
 
-function addStore(program: Command, act: Act): void {
+function addStore(program: Command, inContext: InContext): void {
   program
     .commandsGroup('Other:')
     .command('store')
@@ -81,12 +83,14 @@ function addStore(program: Command, act: Act): void {
       renderExamples("hookloom store copy --to '${DATABASE_URL}'", 'hookloom store copy --to state/copy.db'),
     )
     .action(
-      act(async (context, options: { to: string }) => (await import('../store-copy.ts')).storeCopy(context, options)),
+      inContext(async (context, options: { to: string }) =>
+        (await import('../store-copy.ts')).storeCopy(context, options),
+      ),
     )
 }
 
-function addDeliveries(program: Command, act: Act): void {
-  addList(program, act)
+function addDeliveries(program: Command, inContext: InContext): void {
+  addList(program, inContext)
   program
     .command('show')
     .summary('show one delivery with its trace, jobs and steps')
@@ -97,7 +101,7 @@ function addDeliveries(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples(`hookloom show ${exampleId}`, `hookloom show --diff ${exampleId} last`))
     .action(
-      act(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
+      inContext(async (context, id: string, other: string | undefined, { diff }: { diff?: boolean }) => {
         if ((diff === true) !== (other !== undefined)) {
           throw new Problem('usage-invalid', 'show takes one id, or two ids with --diff.')
         }
@@ -106,11 +110,11 @@ function addDeliveries(program: Command, act: Act): void {
       }),
     )
 
-  addRepeats(program, act)
-  addPauses(program, act)
+  addRepeats(program, inContext)
+  addPauses(program, inContext)
 }
 
-function addPauses(program: Command, act: Act): void {
+function addPauses(program: Command, inContext: InContext): void {
   program
     .command('pause')
     .summary('accept requests, and let their runs wait')
@@ -130,7 +134,7 @@ function addPauses(program: Command, act: Act): void {
       ),
     )
     .action(
-      act(async (context, what: string | undefined, options: PauseOptions) =>
+      inContext(async (context, what: string | undefined, options: PauseOptions) =>
         (await import('../pause.ts')).pause(context, what, options),
       ),
     )
@@ -144,7 +148,7 @@ function addPauses(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples('hookloom resume github', 'hookloom resume agent:ops'))
     .action(
-      act(async (context, what: string, options: { reason?: string }) =>
+      inContext(async (context, what: string, options: { reason?: string }) =>
         (await import('../pause.ts')).resume(context, what, options),
       ),
     )
@@ -160,7 +164,7 @@ function addPauses(program: Command, act: Act): void {
     .addOption(jsonOption())
     .addHelpText('after', renderExamples(`hookloom cancel ${exampleId}`, 'hookloom cancel hook:pr:17'))
     .action(
-      act(async (context, given: string, options: { reason?: string }) =>
+      inContext(async (context, given: string, options: { reason?: string }) =>
         (await import('../cancel.ts')).cancel(context, given, options),
       ),
     )

@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import type { Context } from './context.ts'
 
 /** Adapts the function of a command to commander, with the context as first argument. The exit code is kept. */
-export type Act = <Given extends unknown[]>(
+export type InContext = <Given extends unknown[]>(
   work: (context: Context, ...given: Given) => Promise<number>,
 ) => (this: Command, ...given: Given) => Promise<void>
 

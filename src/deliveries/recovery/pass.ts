@@ -148,7 +148,7 @@ export async function recoverSource(
       headers: { 'content-type': 'application/json', ...headers },
       body: Buffer.from('{}'),
     }
-    const key = findRecoveredKey(named, where())
+    const key = findRecoveredKey(named, readPlace())
     return key !== undefined && id !== '' && (await parts.store.answered(key)) !== undefined
   }
 
@@ -164,7 +164,7 @@ export async function recoverSource(
     try {
       const receivedAt = parts.clock()
       const sentAt = outbox.hasTimes ? Math.min(receivedAt, missing.place - aheadMs) : undefined
-      return buildRecovered(request, where(), { id: parts.newId(), receivedAt, sentAt })
+      return buildRecovered(request, readPlace(), { id: parts.newId(), receivedAt, sentAt })
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       counts.refused += 1
@@ -205,7 +205,7 @@ export async function recoverSource(
     return appended
   }
 
-  function where() {
+  function readPlace() {
     return { generation: parts.generation(), path: source.path, mapping: source.mapping }
   }
 }

@@ -2,7 +2,7 @@
 // the URL can copy names and user agents from the documentation of the sender. A stranger has neither its network nor a number that the sender puts into
 // each request, such as the id of the webhook.
 import { hash } from 'node:crypto'
-import { isInternalAddress, parseClient, toNetwork } from '../network.ts'
+import { isInternalAddress, readClientAddress, toNetwork } from '../network.ts'
 
 type Headers = Readonly<Record<string, string>>
 
@@ -35,7 +35,7 @@ const localNetwork = 'local'
  * name forwarded the request, so its address is the same for all senders.
  */
 export function findSenderNetwork(client: string, { isForwarded }: { isForwarded: boolean }): string | undefined {
-  const address = parseClient(client)
+  const address = readClientAddress(client)
   if (address === undefined) return undefined
   return isForwarded || isInternalAddress(address) ? localNetwork : toNetwork(client)
 }

@@ -26,12 +26,12 @@ const mostNetworks = 100
 
 export type SenderNotes = {
   /** Notes a request that was accepted. `mappingId`: absent if it repeated an accepted one. */
-  accepted(
+  noteAccepted(
     delivery: Delivery,
     request: { readonly client: string; readonly hook: Hook; readonly mappingId?: string | undefined },
   ): void
   /** Notes a refusal, if its request resembles a sender that was accepted before. `headers`: of the request. */
-  refused(refusal: RefusalRecord, headers: Headers, generation: Generation): void
+  noteRefused(refusal: RefusalRecord, headers: Headers, generation: Generation): void
   /** Adds the notes to the records. What cannot be written is written the next time. `downs`: when the gateway did not listen. */
   write(downs: readonly Period[]): Promise<void>
 }
@@ -153,7 +153,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   }
 
   return {
-    accepted(delivery, { client, hook, mappingId }) {
+    noteAccepted(delivery, { client, hook, mappingId }) {
       const { path, verifiedBy, sender } = delivery
       const source = verifiedBy ?? (sender?.shownBy === 'headers' ? sender.facts.source : '')
       const label = toHookLabel(hook, path)
@@ -164,7 +164,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
       const ring = mappingId === undefined ? undefined : parts.ringOf(mappingId)
       if (ring !== undefined) note(seenByMapping, ring, delivery, client)
     },
-    refused(refusal, headers, live) {
+    noteRefused(refusal, headers, live) {
       const { code, requestId, trace } = refusal
       if (gatewayFaults.has(code)) return
       const found: { record: SenderRecord; tie: Resemblance } | undefined = findRefusedSender(refusal, headers, live)

@@ -23,7 +23,7 @@ const mostRecords = 1_000
 const forgottenAfterMs = 90 * 86_400_000
 const watchCursor = 'senders/watch'
 
-export type SenderWatch = Pick<SenderNotes, 'accepted' | 'refused'> & {
+export type SenderWatch = Pick<SenderNotes, 'noteAccepted' | 'noteRefused'> & {
   /** Adds the notes to the records in the store and judges all records. It runs once a minute by itself. Never rejects. */
   look(): Promise<void>
   /** Returns a function that writes the notes and ends the watch. */
@@ -149,8 +149,8 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   }
 
   return {
-    accepted: notes.accepted,
-    refused: notes.refused,
+    noteAccepted: notes.noteAccepted,
+    noteRefused: notes.noteRefused,
     look,
     start() {
       void read().catch(() => undefined)

@@ -6,7 +6,7 @@ import type { ApiParts } from './parts.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Guards } from '../operator.ts'
 import type { TestAlertFields } from '../../model/api/operations.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 type AlertParts = Pick<ApiParts, 'store'> & {
   /** Queues a test alert. Resolves to the id of its job. */
@@ -18,9 +18,11 @@ const waitMs = 20_000
 const lookEveryMs = 200
 
 export function addAlertRoutes(router: Router, guards: Guards, { store, testAlert }: AlertParts): void {
-  router.post('/api/alerts/test', guards.operate, async (ctx) => reply(ctx, await readTest(store, await testAlert())))
+  router.post('/api/alerts/test', guards.operate, async (ctx) =>
+    answerJson(ctx, await readTest(store, await testAlert())),
+  )
   router.get('/api/alerts/test/:id', guards.read, async (ctx) =>
-    reply(ctx, await readTest(store, ctx.params['id'] ?? '')),
+    answerJson(ctx, await readTest(store, ctx.params['id'] ?? '')),
   )
 }
 
@@ -31,7 +33,7 @@ async function readTest(store: AlertParts['store'], jobId: string): Promise<Test
     const ended = readEnd(job)
     if (ended?.state === 'failed' && job.state === 'queued') {
       // an alert is tried again for hours, and a test that arrives then would only confuse
-      await store.end(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
+      await store.endJob(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
     }
     if (ended !== undefined) return { jobId, ...ended }
     if (performance.now() - startedAt > waitMs) return { jobId, state: 'running', detail: '' }

@@ -5,7 +5,7 @@ import type { AttentionFields, AttentionGroup } from '../../model/api/operations
 import { isStranger } from '../refusals.ts'
 import type { ApiParts } from './parts.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 import { findPlace } from './rows.ts'
 
 /** The maximum number of deliveries and dead jobs that are read for one answer. */
@@ -28,7 +28,7 @@ export type Case = Pick<AttentionGroup, 'kind' | 'title' | 'place' | 'code'> & {
 }
 
 export function addAttentionRoute(router: Router, guards: Guards, parts: AttentionParts): void {
-  router.get('/api/attention', guards.read, async (ctx) => reply(ctx, groupCases(await readCases(parts))))
+  router.get('/api/attention', guards.read, async (ctx) => answerJson(ctx, groupCases(await readCases(parts))))
 }
 
 /** Deliveries and refusals that need a person, in no order. */
@@ -51,11 +51,13 @@ export async function readCases({ store, refusals, clock }: AttentionParts): Pro
       const { deliveryId: id, createdAt: at, lastError = '', planned } = job
       const hook = 'origin' in planned ? planned.origin.hook : planned.kind
       // a heartbeat has no delivery, so there is nothing to show
-      return id === undefined ? [] : [{ kind: 'dead', id, at, hook, ...describeError(lastError) }]
+      return id === undefined ? [] : [{ kind: 'dead', id, at, hook, ...buildErrorCase(lastError) }]
     }),
     ...newest.flatMap(({ deliveryId: id, receivedAt: at, hook, jobs }): Case[] => {
       const failing = jobs.find(isFailing)
-      return failing === undefined ? [] : [{ kind: 'failing', id, at, hook, ...describeError(failing.lastError ?? '') }]
+      return failing === undefined
+        ? []
+        : [{ kind: 'failing', id, at, hook, ...buildErrorCase(failing.lastError ?? '') }]
     }),
     ...refusals.list().flatMap((refusal): Case[] => {
       const { requestId: id, receivedAt: at, path, error, code, trace } = refusal
@@ -67,7 +69,7 @@ export async function readCases({ store, refusals, clock }: AttentionParts): Pro
 }
 
 /** Errors that differ only in a number, such as a recipient, have one cause. The three digits of a status are kept. */
-function describeError(error: string): Pick<Case, 'title' | 'place' | 'code' | 'cause'> {
+function buildErrorCase(error: string): Pick<Case, 'title' | 'place' | 'code' | 'cause'> {
   const title = readFirstLine(error)
   const cause = title.replaceAll(/\d+/g, (digits) => (digits.length === 3 ? digits : '#'))
   return { title, place: null, code: null, cause }

@@ -8,7 +8,7 @@ import { readAuditEntry } from '../audit.ts'
 import type { ApiParts } from './parts.ts'
 import { readLimit, readMoment, readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 const maxBytes = 10_000
 
@@ -23,12 +23,12 @@ export function addAuditRoutes(router: Router, guards: Guards, { store }: Pick<A
     const rows = (await store.auditLog({ limit, before, since: readMoment(ctx, 'since') })).toReversed()
     const entries = rows.map(readAuditEntry)
     const page: AuditPage = { entries, next: rows.length < limit ? null : (rows.at(-1)?.number ?? null) }
-    reply(ctx, page)
+    answerJson(ctx, page)
   })
   // the entry of this call is its only effect
   router.post('/api/writes', guards.admin, async (ctx) => {
     const { success } = WrittenFile.safeParse(tryParseJson((await readRequestText(ctx, maxBytes)) ?? ''))
     if (!success) throw new Problem('usage-invalid', 'The body must have "what" and "tool".')
-    reply(ctx, {})
+    answerJson(ctx, {})
   })
 }

@@ -35,7 +35,7 @@ import { type Case, readCases } from './attention.ts'
 import type { ApiParts } from './parts.ts'
 import { readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 type Draft = { readonly mappingId?: string | undefined; readonly template: string }
 export type AdminBench = {
@@ -99,29 +99,29 @@ export const TemplateBody = DraftFields.extend({ hook: z.string().min(1).max(512
 /** `operator` lets only the operator through. */
 export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts): void {
   const { bench } = parts
-  router.get('/api/hooks', guards.read, async (ctx) => reply(ctx, await readHooks(parts)))
+  router.get('/api/hooks', guards.read, async (ctx) => answerJson(ctx, await readHooks(parts)))
   router.get('/api/samples', guards.read, async (ctx) => {
     const hook = readParameter(ctx, 'hook')
     if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
-    reply(ctx, { samples: await bench.samples(hook) })
+    answerJson(ctx, { samples: await bench.samples(hook) })
   })
   router.post('/api/try', guards.operate, async (ctx) => {
     const body = await readBody(parts, ctx, AnyTryBody)
     if ('last' in body) {
       const { draft, last: limit, ...filter } = body
-      return reply(ctx, await bench.tryKept(draft, { ...filter, limit }))
+      return answerJson(ctx, await bench.tryKept(draft, { ...filter, limit }))
     }
     const { draft, ...request } = body
     const isConnected = () => !ctx.res.destroyed
-    reply(ctx, await bench.try(request, draft, isConnected))
+    answerJson(ctx, await bench.try(request, draft, isConnected))
   })
   router.post('/api/send', guards.admin, async (ctx) =>
-    reply(ctx, await send(parts, await readBody(parts, ctx, TypedBody))),
+    answerJson(ctx, await send(parts, await readBody(parts, ctx, TypedBody))),
   )
   router.post('/api/fixtures', guards.admin, async (ctx) => {
     const { name, module, ...request } = await readBody(parts, ctx, FixtureBody)
     const { file, module: made, removed, decision, note } = await bench.capture(request, { name, module })
-    reply(ctx, { file, module: made, removed, decision, note })
+    answerJson(ctx, { file, module: made, removed, decision, note })
   })
   router.post('/api/mappings', guards.admin, async (ctx) => {
     const template = await readBody(parts, ctx, TemplateBody)
@@ -129,7 +129,7 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
       throw new Problem('conflict', 'Only a gateway of "hookloom dev" changes its configuration. Copy the mapping.')
     }
     bench.checkDraft(template.hook, template)
-    reply(ctx, await bench.saveTemplate(template))
+    answerJson(ctx, await bench.saveTemplate(template))
   })
 }
 

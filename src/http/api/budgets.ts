@@ -8,19 +8,19 @@ import { findNearest } from '../../base/text.ts'
 import type { ApiParts } from './parts.ts'
 import { readParameter, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 type BudgetParts = Pick<ApiParts, 'store' | 'generation' | 'clock' | 'lookForJobs'>
 
 export function addBudgetRoutes(router: Router, guards: Guards, parts: BudgetParts): void {
   const { store, generation, clock } = parts
   const read = () => readBudgets(store, generation().config, clock())
-  router.get('/api/budgets', guards.read, async (ctx) => reply(ctx, { budgets: await read() }))
+  router.get('/api/budgets', guards.read, async (ctx) => answerJson(ctx, { budgets: await read() }))
   router.post('/api/budgets/:name/raise', guards.operate, async (ctx) => {
     const name = ctx.params['name'] ?? ''
     await raise(parts, ctx, name)
     parts.lookForJobs()
-    reply(ctx, { budget: (await read()).find((budget) => budget.name === name) })
+    answerJson(ctx, { budget: (await read()).find((budget) => budget.name === name) })
   })
 }
 

@@ -35,7 +35,7 @@ export type Call = {
 }
 
 const { object, string, number } = z
-const list = answers.list
+const list = answers.readonlyList
 const limit = { limit: 'The number of rows: 100, at most 500.' }
 const older = { ...limit, before: '`next` of the answer before, for older rows.' }
 const since = { since: 'Only what came then or later, in ISO 8601.' }

@@ -58,8 +58,8 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
     },
     requeue: (id) => noteIfWritten(store.requeue(id), id),
     drop: (id) => noteIfWritten(store.drop(id), id),
-    async end(id, ending) {
-      const ended = await store.end(id, ending)
+    async endJob(id, ending) {
+      const ended = await store.endJob(id, ending)
       if (ended !== undefined) touch(id)
       return ended
     },

@@ -16,7 +16,7 @@ import { toPendingSettlement, toDeliveryRow, toWaitingAnswer } from '../../deliv
 import { listDeliveries } from './delivery-list.ts'
 import { readRequestText, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 import { readJobWaits, toSourceName } from './rows.ts'
 import type { JobFields, MadeBy, RequestFields, RetryFields, ShownDelivery } from '../../model/api/answers.ts'
 
@@ -24,17 +24,17 @@ type DeliveryParts = Pick<ApiParts, 'store' | 'generation' | 'dir' | 'rerunner' 
 
 export function addDeliveryRoutes(router: Router, guards: Guards, parts: DeliveryParts): void {
   const { store } = parts
-  router.get('/api/deliveries', guards.read, async (ctx) => reply(ctx, await listDeliveries(parts, ctx)))
+  router.get('/api/deliveries', guards.read, async (ctx) => answerJson(ctx, await listDeliveries(parts, ctx)))
   router.get('/api/deliveries/:id', guards.read, async (ctx) =>
-    reply(ctx, await readShownDelivery(parts, await findDelivery(store, ctx))),
+    answerJson(ctx, await readShownDelivery(parts, await findDelivery(store, ctx))),
   )
   router.get('/api/deliveries/:id/request', guards.read, async (ctx) => {
     const record = await findDelivery(store, ctx)
-    reply(ctx, toRequestFields(await findRequest(store, record)))
+    answerJson(ctx, toRequestFields(await findRequest(store, record)))
   })
   router.post('/api/deliveries/:id/retry', guards.operate, async (ctx) => {
     const heartbeat = await findHeartbeat(store, ctx)
-    reply(
+    answerJson(
       ctx,
       heartbeat === undefined
         ? await retryDelivery(parts, await findDelivery(store, ctx))
@@ -49,13 +49,13 @@ export function addDeliveryRoutes(router: Router, guards: Guards, parts: Deliver
         `The delivery ${deliveryId} cannot be dropped: its state is ${state}. It must be pending or parked, or have a queued or dead run.`,
       )
     }
-    reply(ctx, { deliveryId, state: 'dropped' })
+    answerJson(ctx, { deliveryId, state: 'dropped' })
   })
   router.post('/api/deliveries/:id/again', guards.operate, async (ctx) => {
     const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
     const body = await readEditedBody(ctx, parts.generation())
-    reply(ctx, await sendAgain(parts, body === undefined ? request : { ...request, body }))
+    answerJson(ctx, await sendAgain(parts, body === undefined ? request : { ...request, body }))
   })
 }
 

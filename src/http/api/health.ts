@@ -7,7 +7,7 @@ import { describeDifference, toIsoTime } from '../../deliveries/records.ts'
 import { listSenders } from '../../deliveries/senders/list.ts'
 import { findLineInFile } from './deliveries.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 import type { Slots } from '../../model/runner.ts'
 import type { ProblemFields, HealthFields, SlotFields } from '../../model/api/health.ts'
 
@@ -17,8 +17,8 @@ const shownLanes = 20
 type HealthParts = Pick<ApiParts, 'store' | 'generation' | 'status' | 'dir' | 'hooksUrl' | 'minutes' | 'slots'>
 
 export function addHealthRoutes(router: Router, guards: Guards, parts: HealthParts): void {
-  router.get('/api/health', guards.read, async (ctx) => reply(ctx, await readHealth(parts)))
-  router.get('/api/senders', guards.read, async (ctx) => reply(ctx, { senders: await listSenders(parts.store) }))
+  router.get('/api/health', guards.read, async (ctx) => answerJson(ctx, await readHealth(parts)))
+  router.get('/api/senders', guards.read, async (ctx) => answerJson(ctx, { senders: await listSenders(parts.store) }))
 }
 
 async function readHealth(parts: HealthParts): Promise<HealthFields> {

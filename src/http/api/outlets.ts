@@ -16,7 +16,7 @@ import { Problem } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import type { Guards } from '../operator.ts'
 import type { ApiParts } from './parts.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 /** The number of newest deliveries whose runs are read. */
 const mostRead = 200
@@ -28,11 +28,11 @@ export function addOutletRoutes(router: Router, guards: Guards, { store, generat
   router.get('/api/outlets', guards.read, async (ctx) => {
     const records = await store.deliveries({ limit: mostRead })
     const answer: OutletsFields = { read: records.length, outlets: listOutlets(records, generation().config) }
-    reply(ctx, answer)
+    answerJson(ctx, answer)
   })
   router.post('/api/doctor', guards.admin, async (ctx) => {
     examining ??= runDoctor(dir).finally(() => (examining = undefined))
-    reply(ctx, { findings: await examining })
+    answerJson(ctx, { findings: await examining })
   })
 }
 

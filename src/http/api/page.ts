@@ -13,7 +13,7 @@ import type { Auditor } from '../audit.ts'
 import { nameKey, type PageKeys } from './page-keys.ts'
 import { readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 /** The content security policy: no other origin, nothing inline, no frame around the page, and no text that becomes markup. */
 const policy = [
@@ -46,7 +46,7 @@ export function addPageRoutes(router: Router, guards: Guards, { keys, auditor }:
   }
   router.post('/api/page/code', guards.adminToken, (ctx) => {
     const { text, until } = keys.issueCode()
-    reply(ctx, { code: text, until: toIsoTime(until) })
+    answerJson(ctx, { code: text, until: toIsoTime(until) })
   })
   router.post('/api/page/key', (ctx) => {
     const given = readToken(ctx.req.rawHeaders)
@@ -59,14 +59,14 @@ export function addPageRoutes(router: Router, guards: Guards, { keys, auditor }:
     }
     const by = { kind: 'code', name: 'hookloom open' } as const
     auditor.note({ by, act: 'page.key', target: nameKey(issued.text), outcome: 'done' })
-    reply(ctx, { key: issued.text, until: toIsoTime(issued.until) })
+    answerJson(ctx, { key: issued.text, until: toIsoTime(issued.until) })
   })
   router.post('/api/page/proof', async (ctx) => {
     const asked = ProofQuestion.safeParse(tryParseJson((await readRequestText(ctx, maxQuestionBytes)) ?? ''))
     if (!asked.success) {
       throw new Problem('usage-invalid', 'The body must be {"key": "<32 hex digits>", "challenge": "<64 hex digits>"}.')
     }
-    reply(ctx, { proof: keys.prove(Buffer.from(asked.data.key, 'hex'), asked.data.challenge) })
+    answerJson(ctx, { proof: keys.prove(Buffer.from(asked.data.key, 'hex'), asked.data.challenge) })
   })
 }
 

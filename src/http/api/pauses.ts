@@ -19,7 +19,7 @@ import type { ApiParts } from './parts.ts'
 import { findPauseTarget, isFromRequest, nameLabel, type PauseTarget } from './pause-targets.ts'
 import { readRequestText, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 export type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'lookForJobs' | 'clock'> & {
   readonly log: Log
@@ -44,19 +44,19 @@ const resumed = ['pause', 'turns', 'provider'] as const satisfies readonly Hold[
 const hourMs = 3_600_000
 
 export function addPauseRoutes(router: Router, guards: Guards, parts: PauseParts): void {
-  router.get('/api/pauses', guards.read, async (ctx) => reply(ctx, { pauses: await listPauses(parts) }))
+  router.get('/api/pauses', guards.read, async (ctx) => answerJson(ctx, { pauses: await listPauses(parts) }))
   router.post('/api/pauses', guards.operate, async (ctx) =>
-    reply(ctx, await pause(parts, await readBody(ctx, AskedPause))),
+    answerJson(ctx, await pause(parts, await readBody(ctx, AskedPause))),
   )
   router.post('/api/resume', guards.operate, async (ctx) =>
-    reply(ctx, await resume(parts, await readBody(ctx, AskedChange))),
+    answerJson(ctx, await resume(parts, await readBody(ctx, AskedChange))),
   )
   router.post('/api/cancel', guards.operate, async (ctx) =>
-    reply(ctx, await cancel(parts, await readBody(ctx, AskedChange))),
+    answerJson(ctx, await cancel(parts, await readBody(ctx, AskedChange))),
   )
   router.delete('/api/runs/:id', guards.operate, async (ctx: RouteContext) => {
     const change = await readBody(ctx, AskedChange.omit({ what: true }), '{}')
-    reply(ctx, await cancel(parts, { ...change, what: ctx.params['id'] ?? '' }))
+    answerJson(ctx, await cancel(parts, { ...change, what: ctx.params['id'] ?? '' }))
   })
 }
 
@@ -126,7 +126,7 @@ async function cancel(parts: PauseParts, asked: AskedChange): Promise<CancelledF
   const jobs = await findCancelled(parts, what)
   const runs: { runId: string; state: 'cancelled' | 'ending' }[] = []
   for (const { id } of jobs) {
-    const ended = await store.end(id, ending)
+    const ended = await store.endJob(id, ending)
     if (ended !== undefined) runs.push({ runId: id, state: ended === 'ended' ? 'cancelled' : 'ending' })
   }
   if (runs.length === 0) {

@@ -5,7 +5,7 @@ import type { Recovery, RecoverReport } from '../../deliveries/recovery/recovery
 import { Problem, toProblem } from '../../model/problem.ts'
 import { readMoment, readParameter } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 /** A request ends after this time, while the pass continues. */
 const waitMs = 20_000
@@ -21,11 +21,11 @@ export function addRecoverRoutes(router: Router, guards: Guards, { recovery }: {
       throw new Problem('usage-invalid', 'dryRun must be true, if it is given.')
     const name = readParameter(ctx, 'name')
     asked = begin(recovery.run({ name, since: readMoment(ctx, 'since'), isDryRun: dryRun === 'true' }))
-    reply(ctx, await answer(asked))
+    answerJson(ctx, await answer(asked))
   })
   router.get('/api/recover', guards.read, async (ctx) => {
     if (asked === undefined) throw new Problem('not-found', 'Nothing was asked for since this gateway started.')
-    reply(ctx, await answer(asked))
+    answerJson(ctx, await answer(asked))
   })
 }
 

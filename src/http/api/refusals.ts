@@ -7,7 +7,7 @@ import { toRefusalFields, type Refusal, toRefusedRequest } from '../refusals.ts'
 import type { ApiParts } from './parts.ts'
 import { readMoment, readParameter, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
 
@@ -19,7 +19,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   const { refusals, refused, generation } = parts
   router.get('/api/refusals', guards.read, async (ctx) => {
     const listed = merge(listRemembered(), await refused.list(mostListed))
-    reply(ctx, { refusals: listed.map((refusal) => toRefusalFields(refusal, generation())) })
+    answerJson(ctx, { refusals: listed.map((refusal) => toRefusalFields(refusal, generation())) })
   })
   router.get('/api/refusals/:id', guards.read, async (ctx) => {
     const { id } = ctx.params
@@ -31,13 +31,13 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
     }
     // only a request that development remembers: a kept request is never shown
     const request = toRefusedRequest(refusals.request(refusal.requestId))
-    reply(ctx, { refusal: toRefusalFields(refusal, generation()), request })
+    answerJson(ctx, { refusal: toRefusalFields(refusal, generation()), request })
   })
   router.post('/api/refusals/retry', guards.operate, async (ctx) => {
     const isDry = readParameter(ctx, 'dryRun') !== undefined
-    reply(ctx, await refused.retry(readQuery(ctx), { isDry }))
+    answerJson(ctx, await refused.retry(readQuery(ctx), { isDry }))
   })
-  router.post('/api/refusals/drop', guards.operate, async (ctx) => reply(ctx, await refused.drop(readQuery(ctx))))
+  router.post('/api/refusals/drop', guards.operate, async (ctx) => answerJson(ctx, await refused.drop(readQuery(ctx))))
 
   /** Read before the store, because a request that waits now may be in the store a moment later. */
   function listRemembered(): Refusal[] {

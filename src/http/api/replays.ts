@@ -11,7 +11,7 @@ import type { Store } from '../../store/store.ts'
 import { findDelivery, findRequest } from './deliveries.ts'
 import { readParameter, readRequestText } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import type { CoverageFields } from '../../model/api/shapes.ts'
 
@@ -57,28 +57,28 @@ export function addReplayRoutes(
     const isConnected = () => !ctx.res.destroyed
     const ids = readIds(ctx, mostReplayed)
     const query = ids.length === 0 ? readKeptQuery(ctx.query) : { limit: ids.length, ids }
-    reply(ctx, await replayer.replay(query, isConnected))
+    answerJson(ctx, await replayer.replay(query, isConnected))
   })
   router.post('/api/fixtures/update', guards.admin, async (ctx) => {
     const { module } = await readFixtureOptions(ctx)
     if (module === undefined) throw new Problem('usage-invalid', 'The body must be {"module": "<module>"}.')
-    reply(ctx, await replayer.updateFixtures(module))
+    answerJson(ctx, await replayer.updateFixtures(module))
   })
   router.post('/api/coverage', guards.operate, async (ctx) => {
     const module = readParameter(ctx, 'module')
     if (module === undefined) throw new Problem('usage-invalid', 'module must be a module that a mapping names.')
-    reply(ctx, await replayer.coverage(module, () => !ctx.res.destroyed))
+    answerJson(ctx, await replayer.coverage(module, () => !ctx.res.destroyed))
   })
-  router.get('/api/shadows', guards.read, (ctx) => reply(ctx, { shadows: replayer.shadows() }))
-  router.post('/api/publish', guards.admin, async (ctx) => reply(ctx, await replayer.publish()))
+  router.get('/api/shadows', guards.read, (ctx) => answerJson(ctx, { shadows: replayer.shadows() }))
+  router.post('/api/publish', guards.admin, async (ctx) => answerJson(ctx, await replayer.publish()))
   router.post('/api/deliveries/:id/capture', guards.admin, async (ctx) => {
     const options = await readFixtureOptions(ctx)
     const record = await findDelivery(store, ctx)
     const request = await findRequest(store, record)
-    reply(ctx, await replayer.capture({ record, request }, options))
+    answerJson(ctx, await replayer.capture({ record, request }, options))
   })
   router.post('/api/replay/live', guards.operate, async (ctx) =>
-    reply(ctx, { outcomes: await replayer.decideLive(readIds(ctx, mostIds)) }),
+    answerJson(ctx, { outcomes: await replayer.decideLive(readIds(ctx, mostIds)) }),
   )
 }
 

@@ -7,7 +7,7 @@ import type { ApiParts } from './parts.ts'
 import { toEventFields, toJobFields, toIsoTime, toSessionFields, toSessionHead } from '../../deliveries/records.ts'
 import { readLimit, readMoment, readParameter, type RouteContext } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 import { readJobWaits } from './rows.ts'
 import type { RunFields } from '../../model/api/answers.ts'
 import type { EventPage, SessionPage, SessionRow, ShownSession } from '../../model/api/sessions.ts'
@@ -25,13 +25,13 @@ export function addSessionRoutes(router: Router, guards: Guards, parts: SessionP
   router.get('/api/sessions', guards.read, async (ctx) => {
     const { rows, next } = await readPage(ctx, store.sessions, ({ updatedAt }) => updatedAt)
     const page: SessionPage = { sessions: await Promise.all(rows.map(readRow)), next }
-    reply(ctx, page)
+    answerJson(ctx, page)
   })
-  router.get('/api/sessions/:key', guards.read, async (ctx) => reply(ctx, await readSession(parts, ctx)))
+  router.get('/api/sessions/:key', guards.read, async (ctx) => answerJson(ctx, await readSession(parts, ctx)))
   router.get('/api/events', guards.read, async (ctx) => {
     const { rows, next } = await readPage(ctx, store.events, ({ at }) => at)
     const page: EventPage = { events: rows.map(toEventFields), next }
-    reply(ctx, page)
+    answerJson(ctx, page)
   })
   router.get('/api/runs/:id', guards.read, async (ctx) => {
     const job = await store.job(ctx.params['id'] ?? '')
@@ -40,7 +40,7 @@ export function addSessionRoutes(router: Router, guards: Guards, parts: SessionP
         'not-found',
         'No run has this id. "hookloom list" shows the deliveries, "hookloom show" their runs.',
       )
-    reply(ctx, await readRunFields(parts, job))
+    answerJson(ctx, await readRunFields(parts, job))
   })
 }
 

@@ -5,7 +5,7 @@ import { Problem } from '../../model/problem.ts'
 import type { Guards } from '../operator.ts'
 import type { AdminBench } from './bench.ts'
 import { readMoment, readParameter } from './query.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 export function addShapeRoutes(
   router: Router,
@@ -14,11 +14,11 @@ export function addShapeRoutes(
 ): void {
   router.get('/api/shapes', guards.read, async (ctx) => {
     const hook = readParameter(ctx, 'hook')
-    reply(ctx, { shapes: await bench.shapes({ hook, since: readMoment(ctx, 'since') }) })
+    answerJson(ctx, { shapes: await bench.shapes({ hook, since: readMoment(ctx, 'since') }) })
   })
   router.get('/api/paths', guards.read, async (ctx) => {
     const hook = readParameter(ctx, 'hook')
     if (hook === undefined) throw new Problem('usage-invalid', 'hook must be the name of a hook.')
-    reply(ctx, await bench.paths({ hook: normalizeHookName(hook), mappingId: readParameter(ctx, 'mappingId') }))
+    answerJson(ctx, await bench.paths({ hook: normalizeHookName(hook), mappingId: readParameter(ctx, 'mappingId') }))
   })
 }

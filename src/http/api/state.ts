@@ -6,7 +6,7 @@ import { Problem } from '../../model/problem.ts'
 import type { ApiParts } from './parts.ts'
 import { readParameter } from './query.ts'
 import type { Guards } from '../operator.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 export function addStateRoutes(
   router: Router,
@@ -19,7 +19,7 @@ export function addStateRoutes(
       const value: unknown = JSON.parse(json)
       return { module, key, value, setAt: toIsoTime(setAt), until: toIsoTime(until) }
     })
-    reply(ctx, { state: shown })
+    answerJson(ctx, { state: shown })
   })
   router.post('/api/state/drop', guards.operate, async (ctx) => {
     const [module, key] = [readParameter(ctx, 'module'), readParameter(ctx, 'key')]
@@ -29,6 +29,6 @@ export function addStateRoutes(
     for (const value of values) {
       if ((key === undefined || value.key === key) && (await dropState(store, value))) dropped += 1
     }
-    reply(ctx, { dropped })
+    answerJson(ctx, { dropped })
   })
 }

@@ -12,7 +12,7 @@ import type { Guards } from '../operator.ts'
 import type { StoredTokens } from '../stored-tokens.ts'
 import type { ApiParts } from './parts.ts'
 import { readRequestText, type RouteContext } from './query.ts'
-import { reply } from './reply.ts'
+import { answerJson } from './answer.ts'
 
 export type TokenParts = Pick<ApiParts, 'generation' | 'clock'> & { readonly tokens: StoredTokens; readonly log: Log }
 
@@ -25,7 +25,7 @@ const maxBytes = 65_536
 
 export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts): void {
   const { tokens, log } = parts
-  router.get('/api/tokens', guards.read, async (ctx) => reply(ctx, { tokens: await list(parts) }))
+  router.get('/api/tokens', guards.read, async (ctx) => answerJson(ctx, { tokens: await list(parts) }))
   // a key of the page must not make a token that outlives it
   router.post('/api/tokens', guards.adminToken, async (ctx) => {
     const { name, may, expiresAt } = await readNewToken(ctx, parts)
@@ -35,7 +35,7 @@ export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts
       expiresAt: expiresAt === undefined ? undefined : Date.parse(expiresAt),
     })
     log.info({ token: name, may }, `the token "${name}" was made`)
-    reply(ctx, { token, ...(await find(parts, name)) })
+    answerJson(ctx, { token, ...(await find(parts, name)) })
   })
   router.post('/api/tokens/:name/revoke', guards.admin, async (ctx: RouteContext) => {
     const name = ctx.params['name'] ?? ''
@@ -45,7 +45,7 @@ export function addTokenRoutes(router: Router, guards: Guards, parts: TokenParts
     }
     await tokens.revoke(name)
     log.info({ token: name }, `the token "${name}" was revoked`)
-    reply(ctx, { name })
+    answerJson(ctx, { name })
   })
 }
 

@@ -107,7 +107,7 @@ async function runTurn(
   }
   // the next turn of the session must not start while a child of this one still works in the same folder
   const times = { outer: lease.signal, ms, endingMs, waitsAfterAbort: lease.mustEnd }
-  const over = context.turnBegan({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
+  const over = context.trackTurn({ jobId: job.id, since: request.deadline - ms, until: request.deadline })
   const ended = await withDeadline(times, async (limit) => {
     let asked = await ask(whole, first, limit)
     for (const shown of smaller) {

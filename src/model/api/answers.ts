@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { jobStates } from './job-states.ts'
 
 /** A list that nobody changes. */
-export function list<Item extends z.ZodType>(item: Item) {
+export function readonlyList<Item extends z.ZodType>(item: Item) {
   return z.array(item).readonly()
 }
 
@@ -56,7 +56,7 @@ export const DeliveryRow = DeliverySummary.extend({
     .describe('The name of the source for people, such as "GitHub"; null for an unknown sender.'),
   code: z.string().nullable().describe('The code of its problem.'),
   place: z.string().nullable().describe('`<file>:<line>` of its problem.'),
-  became: list(
+  became: readonlyList(
     z.object({
       kind: z.string(),
       sessionKey: z.string(),
@@ -80,7 +80,7 @@ export type DeliveryRow = z.infer<typeof DeliveryRow>
 
 /** `searchedTo`: a search ended there, because it took long; it continues with `next`. Null: it looked at everything, or found enough. */
 export const DeliveryPage = z.object({
-  deliveries: list(DeliveryRow),
+  deliveries: readonlyList(DeliveryRow),
   next: z.string().nullable().describe('`before` of the page of older rows; null if there is none.'),
   searchedTo: z
     .string()
@@ -124,7 +124,7 @@ type PostFields = z.infer<typeof PostFields>
 
 /** Only for a run whose mapping has `verdicts`. */
 export const VerdictFields = z.object({
-  verdicts: list(z.string()).describe('The verdicts that the run can give. The first means success.'),
+  verdicts: readonlyList(z.string()).describe('The verdicts that the run can give. The first means success.'),
   verdict: z.string().nullable().describe('Null if the run gave none, or has not ended.'),
   verdictForm: z.enum(['structured-output', 'tool-call', 'last-line']).nullable(),
   verdictRepaired: z.boolean().describe('True if the agent was asked a second time.'),
@@ -146,11 +146,11 @@ export const JobFields = VerdictFields.partial().extend({
     .string()
     .optional()
     .describe('Why a queued run waits, such as "waits until 14:03:10Z for a quiet period". Missing in other states.'),
-  failures: list(z.object({ at: z.string(), error: z.string() })).describe(
+  failures: readonlyList(z.object({ at: z.string(), error: z.string() })).describe(
     'The newest failed attempts, in order: at most 12.',
   ),
-  steps: list(StepFields),
-  posts: list(PostFields),
+  steps: readonlyList(StepFields),
+  posts: readonlyList(PostFields),
 })
 export type JobFields = z.infer<typeof JobFields>
 
@@ -164,7 +164,7 @@ export type RunFields = z.infer<typeof RunFields>
 export const DeliveryFields = DeliverySummary.extend({
   generation: z.string(),
   node: z.string().nullable().describe('The gateway that took it.'),
-  actions: list(AnyObject),
+  actions: readonlyList(AnyObject),
 })
 export type DeliveryFields = z.infer<typeof DeliveryFields>
 
@@ -179,10 +179,10 @@ export const ShownFields = DeliveryFields.extend({
       contentType: z.string().optional(),
     })
     .describe('The answer that the sender received.'),
-  jobs: list(JobFields),
+  jobs: readonlyList(JobFields),
   problem: Fault.nullable(),
-  trace: list(TriedMapping),
-  log: list(z.string()),
+  trace: readonlyList(TriedMapping),
+  log: readonlyList(z.string()),
 })
 export type ShownFields = z.infer<typeof ShownFields>
 
@@ -217,7 +217,9 @@ export const ShownDelivery = ShownFields.extend({
     .nullable(),
   madeBy: MadeBy.nullable(),
   isRequestKept: z.boolean(),
-  tasks: list(JobFields).describe('What reports the ends of its first ten runs: commit statuses and callbacks.'),
+  tasks: readonlyList(JobFields).describe(
+    'What reports the ends of its first ten runs: commit statuses and callbacks.',
+  ),
 })
 export type ShownDelivery = z.infer<typeof ShownDelivery>
 
@@ -248,7 +250,7 @@ export const RefusalFields = z.object({
   status: z.number(),
   code: z.string(),
   error: z.string(),
-  trace: list(TriedMapping),
+  trace: readonlyList(TriedMapping),
   signature: z
     .object({
       why: z.string().describe('What the headers look like.'),
@@ -271,7 +273,7 @@ export const StatusFields = z.object({
   lastReloadAt: z.string().nullable(),
   lastSave: z
     .object({
-      files: list(z.string()),
+      files: readonlyList(z.string()),
       at: z.string(),
     })
     .nullable()
@@ -284,6 +286,6 @@ export type StatusFields = z.infer<typeof StatusFields>
 export const RetryFields = z.object({
   deliveryId: z.string().nullable(),
   state: z.string(),
-  jobs: list(z.string()),
+  jobs: readonlyList(z.string()),
 })
 export type RetryFields = z.infer<typeof RetryFields>

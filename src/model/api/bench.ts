@@ -1,6 +1,6 @@
 // The answers of the admin API about hooks and their bench. Times are ISO 8601.
 import { z } from 'zod'
-import { AnyObject, list } from './answers.ts'
+import { AnyObject, readonlyList } from './answers.ts'
 
 /** One mapping of a hook, in the order in which they are tried. */
 const HookMapping = z.object({
@@ -25,7 +25,9 @@ const HookMapping = z.object({
     .nullable()
     .describe('`file`: absolute. `problem`: why the module does not load. `shadow`: how its shadow differs, in words.'),
   isEditable: z.boolean().describe('Whether `POST /api/mappings` can change its template.'),
-  warnings: list(z.string()).describe('Each names a path of its templates and conditions that no known request has.'),
+  warnings: readonlyList(z.string()).describe(
+    'Each names a path of its templates and conditions that no known request has.',
+  ),
 })
 type HookMapping = z.infer<typeof HookMapping>
 
@@ -43,9 +45,9 @@ export const HookFields = z.object({
   isBuiltIn: z.boolean(),
   proof: z.object({
     token: z.boolean(),
-    schemes: list(z.string()),
+    schemes: readonlyList(z.string()),
   }),
-  mappings: list(HookMapping),
+  mappings: readonlyList(HookMapping),
   lastHour: HookCounts,
   lastFailure: z
     .object({
@@ -63,7 +65,7 @@ export type HookFields = z.infer<typeof HookFields>
 export const HooksFields = z.object({
   hooksUrl: z.string().nullable(),
   canEdit: z.boolean(),
-  hooks: list(HookFields),
+  hooks: readonlyList(HookFields),
 })
 export type HooksFields = z.infer<typeof HooksFields>
 
@@ -91,16 +93,16 @@ export const TriedFields = z.object({
   decision: z.enum(['accept', 'skip', 'park', 'refuse']),
   why: z.string().nullable().describe('The reason for a skip.'),
   mappingId: z.string().nullable(),
-  trace: list(
+  trace: readonlyList(
     z.object({
       mappingId: z.string(),
       matched: z.boolean(),
       why: z.string(),
     }),
   ),
-  log: list(z.string()),
+  log: readonlyList(z.string()),
   count: z.number().describe('The number of actions. `actions` has the first of them.'),
-  actions: list(
+  actions: readonlyList(
     z.object({
       fields: AnyObject,
       prompt: z.string().nullable(),
@@ -128,7 +130,7 @@ export type TriedFields = z.infer<typeof TriedFields>
 
 /** The results of an unsaved template and unsaved conditions on kept requests, the newest first. */
 export const TriedDraft = z.object({
-  tried: list(
+  tried: readonlyList(
     z.object({
       deliveryId: z.string(),
       receivedAt: z.string(),
@@ -143,7 +145,7 @@ export const TriedDraft = z.object({
       problem: z.string().nullable(),
     }),
   ),
-  empty: list(z.object({ path: z.string(), count: z.number(), near: z.string().nullable() })).describe(
+  empty: readonlyList(z.object({ path: z.string(), count: z.number(), near: z.string().nullable() })).describe(
     'Paths of the template that are missing or empty in matching requests. `near`: a similar path that a request has.',
   ),
 })

@@ -1,6 +1,6 @@
 // The answer of GET /api/health. Times are ISO 8601.
 import { z } from 'zod'
-import { JobState, list, State } from './answers.ts'
+import { JobState, readonlyList, State } from './answers.ts'
 
 /** One minute of the last hour. `latencyMs`: from the complete body until the delivery is stored. */
 export const MinuteFields = z.object({
@@ -41,7 +41,7 @@ export const SlotFields = z.object({
   used: z.number(),
   most: z.number().describe('`agents.defaults.maxConcurrent`.'),
   fullSince: z.string().nullable().describe('Null while a slot is free.'),
-  turns: list(
+  turns: readonlyList(
     z.object({
       jobId: z.string(),
       since: z.string(),
@@ -67,7 +67,7 @@ export type OutletFields = z.infer<typeof OutletFields>
 /** `read`: the number of newest deliveries that were read. */
 export const OutletsFields = z.object({
   read: z.number(),
-  outlets: list(OutletFields),
+  outlets: readonlyList(OutletFields),
 })
 export type OutletsFields = z.infer<typeof OutletsFields>
 
@@ -83,10 +83,10 @@ export const HealthFields = z.object({
   generation: z.string(),
   degraded: z.boolean(),
   held: z.boolean(),
-  problems: list(ProblemFields),
+  problems: readonlyList(ProblemFields),
   lastReloadAt: z.string().nullable(),
   lastGoodAt: z.string().nullable(),
-  nodes: list(
+  nodes: readonlyList(
     z.object({
       id: z.string(),
       version: z.string(),
@@ -113,7 +113,7 @@ export const HealthFields = z.object({
   jobs: z.record(JobState, z.number()),
   dueSince: z.string().nullable().describe('When the job that has been due for longest became due.'),
   slots: SlotFields,
-  lanes: list(
+  lanes: readonlyList(
     z.object({
       lane: z.string(),
       jobs: z.number(),
@@ -121,6 +121,6 @@ export const HealthFields = z.object({
       running: z.boolean(),
     }),
   ),
-  minutes: list(MinuteFields).describe('The last 60 minutes at most, since the start of the gateway.'),
+  minutes: readonlyList(MinuteFields).describe('The last 60 minutes at most, since the start of the gateway.'),
 })
 export type HealthFields = z.infer<typeof HealthFields>

@@ -1,6 +1,6 @@
 // The answers of the admin API about what an operator controls: pauses, budgets, senders and tokens. Times are ISO 8601.
 import { z } from 'zod'
-import { list } from './answers.ts'
+import { readonlyList } from './answers.ts'
 
 /** What keeps runs back. `what`: such as `mapping:github` or `all`. `by`: null if the gateway did it. */
 export const PauseFields = z.object({
@@ -57,7 +57,7 @@ export const SenderFields = z.object({
     .string()
     .nullable()
     .describe('Since when nothing came, if the operator was told; null if the sender is not silent.'),
-  refused: list(
+  refused: readonlyList(
     z.object({
       code: z.string(),
       status: z.number(),
@@ -77,16 +77,16 @@ export const AttentionGroup = z.object({
   title: z.string().describe('The error of the newest one.'),
   code: z.string().nullable(),
   place: z.string().nullable().describe('`<file>:<line>`.'),
-  hooks: list(z.string()),
+  hooks: readonlyList(z.string()),
   count: z.number(),
   since: z.string(),
-  ids: list(z.string()),
+  ids: readonlyList(z.string()),
 })
 export type AttentionGroup = z.infer<typeof AttentionGroup>
 
 export const AttentionFields = z.object({
   count: z.number(),
-  groups: list(AttentionGroup),
+  groups: readonlyList(AttentionGroup),
 })
 export type AttentionFields = z.infer<typeof AttentionFields>
 
@@ -94,7 +94,7 @@ export type AttentionFields = z.infer<typeof AttentionFields>
 export const TokenFields = z.object({
   name: z.string(),
   from: z.enum(['configuration', 'store']),
-  may: list(z.string()).describe('Such as `send:deploy`, `runs` or `read`.'),
+  may: readonlyList(z.string()).describe('Such as `send:deploy`, `runs` or `read`.'),
   createdAt: z.string().nullable().describe('Null for one of the configuration.'),
   expiresAt: z.string().nullable().describe('Null: it never expires.'),
   expired: z.boolean(),
@@ -114,13 +114,13 @@ export const RetriedRefused = z.object({
   ran: count,
   repeated: count,
   stillRefused: count,
-  reasons: list(z.object({ reason: z.string(), count })),
+  reasons: readonlyList(z.object({ reason: z.string(), count })),
   next: z.number().optional().describe(nextOfPart),
 })
 export const DroppedRefused = z.object({ dropped: count, next: z.number().optional().describe(nextOfPart) })
 
 export const CancelledFields = z.object({
-  runs: list(z.object({ runId: z.string(), state: z.enum(['cancelled', 'ending']) })),
+  runs: readonlyList(z.object({ runId: z.string(), state: z.enum(['cancelled', 'ending']) })),
 })
 
 export type CancelledFields = z.infer<typeof CancelledFields>
@@ -136,7 +136,7 @@ export type TestAlertFields = z.infer<typeof TestAlertFields>
 /** `running`: ask again with GET. */
 export const RecoverFields = z.object({
   running: z.boolean(),
-  reports: list(
+  reports: readonlyList(
     z.object({
       sender: z.string(),
       hook: z.string(),

@@ -1,6 +1,6 @@
 // The answers of the admin API about kept requests: replays, and fixtures of deliveries.
 import { z } from 'zod'
-import { list } from './answers.ts'
+import { readonlyList } from './answers.ts'
 
 /** How an edit changes the outcome of a request. */
 export const ReplayClass = z.enum([
@@ -27,7 +27,7 @@ export const ShadowFields = z.object({
   runs: z.number(),
   dropped: z.number().describe('Requests that the shadow did not run on, because it has only a tenth of the time.'),
   counts: z.partialRecord(ReplayClass, z.number()),
-  differences: list(
+  differences: readonlyList(
     z.object({
       deliveryId: z.string(),
       receivedAt: z.string(),
@@ -52,16 +52,16 @@ export type ChangeFields = z.infer<typeof ChangeFields>
 
 /** Requests that change at the same paths. The first of them is the example. */
 export const GroupFields = z.object({
-  paths: list(z.string()),
+  paths: readonlyList(z.string()),
   count: z.number(),
   percent: z.number(),
-  deliveryIds: list(z.string()).describe('The newest first.'),
+  deliveryIds: readonlyList(z.string()).describe('The newest first.'),
   example: z.object({
     deliveryId: z.string(),
     hook: z.string(),
     before: z.string().describe('Both outcomes in one line.'),
     after: z.string(),
-    changes: list(ChangeFields),
+    changes: readonlyList(ChangeFields),
   }),
 })
 export type GroupFields = z.infer<typeof GroupFields>
@@ -74,21 +74,21 @@ export const ReplayReport = z.object({
     ),
   total: z.number(),
   counts: z.record(ReplayClass, z.number()),
-  groups: list(
+  groups: readonlyList(
     GroupFields.extend({
       class: ReplayClass,
     }),
   ).describe('The groups of all classes except `same`, the largest first.'),
-  unstable: list(
+  unstable: readonlyList(
     z.object({
       path: z.string(),
       count: z.number(),
     }),
   ).describe('Paths that differ between two runs of the edit. They are not compared.'),
-  drift: list(GroupFields).describe('Differences between the records (`before`) and the live code (`after`).'),
-  tooLarge: list(z.string()).describe('Ids of deliveries whose requests were too large to keep.'),
+  drift: readonlyList(GroupFields).describe('Differences between the records (`before`) and the live code (`after`).'),
+  tooLarge: readonlyList(z.string()).describe('Ids of deliveries whose requests were too large to keep.'),
   notRun: z.number().describe('The number of deliveries that the time limit left out.'),
-  problems: list(
+  problems: readonlyList(
     z.object({
       module: z.string(),
       detail: z.string(),
@@ -98,7 +98,7 @@ export const ReplayReport = z.object({
   ).describe(
     'Modules of the edit that do not load, with the code frame of the reason. They do not go live, so the deliveries that they would park belong to no class: `notCompared` counts them.',
   ),
-  deliveries: list(
+  deliveries: readonlyList(
     z.object({
       deliveryId: z.string(),
       receivedAt: z.string(),
@@ -106,9 +106,9 @@ export const ReplayReport = z.object({
       source: z.string().nullable(),
       event: z.string().nullable(),
       class: ReplayClass,
-      paths: list(z.string()),
-      unstable: list(z.string()),
-      drift: list(z.string()),
+      paths: readonlyList(z.string()),
+      unstable: readonlyList(z.string()),
+      drift: readonlyList(z.string()),
     }),
   ).describe('The newest first.'),
 })
@@ -117,8 +117,8 @@ export type ReplayReport = z.infer<typeof ReplayReport>
 /** The fixtures of a module whose expectation was replaced, by file name, and those that still fail, with the reason. */
 export const UpdatedFixtures = z.object({
   module: z.string(),
-  updated: list(z.string()),
-  failing: list(
+  updated: readonlyList(z.string()),
+  failing: readonlyList(
     z.object({
       name: z.string(),
       why: z.string(),
@@ -132,7 +132,7 @@ export const CapturedFields = z.object({
   file: z.string().describe('Absolute.'),
   module: z.string(),
   deliveryId: z.string(),
-  removed: list(z.string()).describe('The places where secrets were removed, at most 100.'),
+  removed: readonlyList(z.string()).describe('The places where secrets were removed, at most 100.'),
   decision: z.string().describe('The expected decision of the fixture.'),
   note: z.string().nullable(),
 })

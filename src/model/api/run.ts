@@ -1,6 +1,6 @@
 // A run as the caller that started it sees it on the hook port. Times are ISO 8601.
 import { z } from 'zod'
-import { list, VerdictFields } from './answers.ts'
+import { readonlyList, VerdictFields } from './answers.ts'
 
 export const RunResource = VerdictFields.partial().extend({
   runId: z.string(),
@@ -10,10 +10,10 @@ export const RunResource = VerdictFields.partial().extend({
   reason: z.string().nullable().describe('Why it ended without a result.'),
   createdAt: z.string(),
   attempts: z.number(),
-  steps: list(z.object({ name: z.string(), state: z.string(), startedAt: z.string(), at: z.string() })).describe(
-    'The steps that are recorded.',
-  ),
-  receipts: list(
+  steps: readonlyList(
+    z.object({ name: z.string(), state: z.string(), startedAt: z.string(), at: z.string() }),
+  ).describe('The steps that are recorded.'),
+  receipts: readonlyList(
     z.object({
       step: z.string().describe('The step that sends it: one for each recipient.'),
       part: z.number(),

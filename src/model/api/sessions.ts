@@ -1,6 +1,6 @@
 // The answers of the admin API about the conversations of agents. Times are ISO 8601.
 import { z } from 'zod'
-import { list } from './answers.ts'
+import { readonlyList } from './answers.ts'
 
 export const SessionFields = z.object({
   sessionKey: z.string(),
@@ -48,13 +48,13 @@ export type EventFields = z.infer<typeof EventFields>
 
 /** `events`: the events that wait for the next turn. */
 export const ShownSession = SessionFields.extend({
-  messages: list(MessageFields),
-  events: list(EventFields),
+  messages: readonlyList(MessageFields),
+  events: readonlyList(EventFields),
 })
 export type ShownSession = z.infer<typeof ShownSession>
 
 const next = z.string().nullable().describe('`before` of the page of older rows; null if there is none.')
-export const SessionPage = z.object({ sessions: list(SessionRow), next })
+export const SessionPage = z.object({ sessions: readonlyList(SessionRow), next })
 export type SessionPage = z.infer<typeof SessionPage>
-export const EventPage = z.object({ events: list(EventFields), next })
+export const EventPage = z.object({ events: readonlyList(EventFields), next })
 export type EventPage = z.infer<typeof EventPage>

@@ -1,8 +1,8 @@
 // The answers of the admin API about the payloads of hooks. Times are ISO 8601.
 import { z } from 'zod'
-import { list } from './answers.ts'
+import { readonlyList } from './answers.ts'
 
-const Kinds = list(z.enum(['null', 'boolean', 'number', 'string', 'array', 'object']))
+const Kinds = readonlyList(z.enum(['null', 'boolean', 'number', 'string', 'array', 'object']))
 
 /** What the gateway has learnt about the payloads of one event. */
 export const ShapeFields = z.object({
@@ -16,7 +16,7 @@ export const ShapeFields = z.object({
     .string()
     .nullable()
     .describe('The id of the newest kept request of the event, of which a fixture can be made. Null: none is kept.'),
-  fields: list(
+  fields: readonlyList(
     z.object({
       path: z.string().describe('`[]`: all items. `<any>`: all values of a map.'),
       kinds: Kinds,
@@ -24,7 +24,7 @@ export const ShapeFields = z.object({
       of: z.number().describe('How many could have had it: the objects that were read one level above.'),
     }),
   ),
-  changes: list(
+  changes: readonlyList(
     z.object({
       at: z.string(),
       what: z.enum(['new-field', 'new-kind', 'gone']),
@@ -39,7 +39,7 @@ export type ShapeFields = z.infer<typeof ShapeFields>
 /** The paths that templates of a hook can read. */
 export const LearntPaths = z.object({
   requests: z.number().describe('Those that came in, with fixtures and bundled requests.'),
-  paths: list(
+  paths: readonlyList(
     z.object({
       path: z.string().describe('As a placeholder of a template has it, such as `commits[0].author.name`.'),
       kinds: Kinds,
@@ -50,11 +50,13 @@ export const LearntPaths = z.object({
 export type LearntPaths = z.infer<typeof LearntPaths>
 
 /** Code of a file of the author. `line` and `endLine` begin at 1. */
-const Places = list(z.object({ line: z.number(), endLine: z.number(), text: z.string().describe('Its beginning.') }))
+const Places = readonlyList(
+  z.object({ line: z.number(), endLine: z.number(), text: z.string().describe('Its beginning.') }),
+)
 
 /** Which code of a module its fixtures run, and which of the learnt payloads they have. */
 const ModuleCoverage = z.object({
-  files: list(
+  files: readonlyList(
     z.object({
       file: z.string().describe('Relative to the transforms directory.'),
       lines: z.number().describe('The lines with code.'),
@@ -66,7 +68,7 @@ const ModuleCoverage = z.object({
   requests: z.object({
     total: z.number().describe('The newest kept requests of the module that were run, at most 200.'),
     covered: z.number().describe('Those of them that run only code that fixtures run too.'),
-    uncovered: list(
+    uncovered: readonlyList(
       z.object({
         source: z.string().nullable(),
         event: z.string().nullable(),
@@ -75,7 +77,7 @@ const ModuleCoverage = z.object({
       }),
     ),
   }),
-  shapes: list(
+  shapes: readonlyList(
     z.object({
       hook: z.string(),
       source: z.string().nullable(),
@@ -84,7 +86,9 @@ const ModuleCoverage = z.object({
       fixtures: z.number().describe('The fixtures with this event.'),
       fields: z.number().describe('The fields of the payloads.'),
       covered: z.number().describe('Those of them that fixtures have with every kind of value.'),
-      missing: list(z.object({ path: z.string(), kinds: Kinds })).describe('The others, and the kinds: at most 50.'),
+      missing: readonlyList(z.object({ path: z.string(), kinds: Kinds })).describe(
+        'The others, and the kinds: at most 50.',
+      ),
     }),
   ).describe('The events that came in for the mappings of the module, the most frequent first.'),
 })

@@ -121,9 +121,9 @@ export const channelSections = {
       ...shared,
     })
     .superRefine(({ token, appId, privateKey }, context) => {
-      const need = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message })
-      if ((token === undefined) === (appId === undefined)) need('token', 'must be set, or appId: exactly one of them')
-      if (appId !== undefined && privateKey === undefined) need('privateKey', 'must be the private key of the App')
+      const report = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message })
+      if ((token === undefined) === (appId === undefined)) report('token', 'must be set, or appId: exactly one of them')
+      if (appId !== undefined && privateKey === undefined) report('privateKey', 'must be the private key of the App')
     })
     .optional()
     .describe('Comments on GitHub, by a token or a GitHub App. `to`: <owner>/<repository>#<number>.'),

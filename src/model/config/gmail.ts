@@ -111,12 +111,12 @@ export const GmailConfig = z
   })
   .superRefine(({ account, mode, project, push: { endpoint, serviceAccount } }, context) => {
     if (account === undefined || mode === 'poll') return
-    const need = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
-    if (project === undefined) need(['project'], `must name the Google Cloud project in mode ${mode}.`)
+    const report = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message })
+    if (project === undefined) report(['project'], `must name the Google Cloud project in mode ${mode}.`)
     if (mode !== 'push') return
-    if (endpoint === undefined) need(['push', 'endpoint'], 'must be the public URL of the receiver in mode push.')
+    if (endpoint === undefined) report(['push', 'endpoint'], 'must be the public URL of the receiver in mode push.')
     if (serviceAccount === undefined) {
-      need(['push', 'serviceAccount'], 'must name the service account that signs, in mode push.')
+      report(['push', 'serviceAccount'], 'must name the service account that signs, in mode push.')
     }
   })
 export type GmailConfig = z.infer<typeof GmailConfig>

@@ -35,12 +35,13 @@ const GitHubRecover = z
     turnOn,
   })
   .superRefine(({ repository, organization, appId, hookId, token: own, privateKey }, context) => {
-    const need = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message })
+    const report = (key: string, message: string) => context.addIssue({ code: 'custom', path: [key], message })
     const owners = [repository, organization, appId].filter((owner) => owner !== undefined)
-    if (owners.length !== 1) need('repository', 'must be set, or organization, or appId: exactly one of them')
-    if (appId !== undefined && privateKey === undefined) need('privateKey', 'must be the private key of the GitHub App')
-    if (appId === undefined && hookId === undefined) need('hookId', 'must be the id of the webhook')
-    if (appId === undefined && own === undefined) need('token', 'must be a token that may read webhooks')
+    if (owners.length !== 1) report('repository', 'must be set, or organization, or appId: exactly one of them')
+    if (appId !== undefined && privateKey === undefined)
+      report('privateKey', 'must be the private key of the GitHub App')
+    if (appId === undefined && hookId === undefined) report('hookId', 'must be the id of the webhook')
+    if (appId === undefined && own === undefined) report('token', 'must be a token that may read webhooks')
   })
 export type GitHubRecover = z.infer<typeof GitHubRecover>
 

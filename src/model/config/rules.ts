@@ -15,7 +15,7 @@ import {
   isPlainSessionKey,
   isSessionKeyAllowed,
 } from './permission.ts'
-import { decodeSecret, whyGuessable } from './secret-length.ts'
+import { decodeSecret, explainTooShort } from './secret-length.ts'
 import { findAdminRight } from './tokens.ts'
 import type { SecretEncoding } from './verify.ts'
 
@@ -182,7 +182,7 @@ function findSecretIssues({ hooks, gateway, tokens, channels }: Config): ConfigI
   ]
   return chosen.flatMap(([at, secret, encoding]) => {
     const bytes = secret && decodeSecret(secret, encoding, 'whsec_')
-    const why = bytes && whyGuessable(bytes.length, encoding && { encoding })
+    const why = bytes && explainTooShort(bytes.length, encoding && { encoding })
     return why ? [toIssue(at, why)] : []
   })
 }

@@ -12,7 +12,7 @@ const secretKeys: ReadonlySet<string> = new Set(['api', 'private', 'access', 'se
  * Whether a value is a secret, by the last word of its key: `access_token`, `clientSecret` and `api-key` are secrets, `token_type` is not.
  * A plural such as `tokens` may also name a count.
  */
-export function isSecretName(key: string): 'yes' | 'plural' | 'no' {
+export function classifySecretName(key: string): 'yes' | 'plural' | 'no' {
   const words = key
     .replace(/([a-z\d])([A-Z])/g, '$1 $2')
     .toLowerCase()
@@ -60,7 +60,7 @@ function findSecretsAt(path: readonly string[], text: string): string[] {
   // headers of a model's API: each may be its key
   if (path.at(-2) === 'headers') return [text, text.replace(/^\w+ +/, '')]
   // `user:password`, `whsec_…`: the part after it is a secret too
-  return isSecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
+  return classifySecretName(name) === 'no' ? [] : [text, text.replace(/^[^:]*:|^whsec_/, '')]
 }
 
 /** The header that a condition of a mapping compares. */

@@ -50,11 +50,11 @@ export type TokensConfig = Readonly<Record<string, TokenConfig>>
 
 /** Whether rights allow a request to this hook. Names are compared as they are matched: exactly and undecoded. */
 export function maySend(rights: readonly string[], hook: string): boolean {
-  return rights.some((right) => right.startsWith(sendPrefix) && fits(hook, right.slice(sendPrefix.length)))
+  return rights.some((right) => right.startsWith(sendPrefix) && matchesPattern(hook, right.slice(sendPrefix.length)))
 }
 
 /** `*` matches any text, slashes included. The match takes one pass, because an attacker chooses the name. */
-function fits(name: string, pattern: string): boolean {
+function matchesPattern(name: string, pattern: string): boolean {
   const [first = '', ...rest] = pattern.split('*')
   const last = rest.pop()
   if (last === undefined) return name === first

@@ -1,12 +1,12 @@
 // Models, agents and their tools. Facts are from the senders' public documentation.
-import { agent, all, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
 
 export const agentsSenders: readonly Sender[] = [
   {
     source: 'cursor',
     label: 'Cursor',
     docs: 'https://cursor.com/docs/cloud-agent/api/webhooks',
-    marks: [agent(/^Cursor-Agent-Webhook\//)],
+    marks: [userAgent(/^Cursor-Agent-Webhook\//)],
     event: [header('x-webhook-event'), body('event')],
     deliveryId: [header('x-webhook-id')],
     scheme: {

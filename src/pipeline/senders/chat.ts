@@ -1,5 +1,5 @@
 // Chats and calls. Facts are from the senders' public documentation.
-import { agent, all, body, header, key, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, key, sent, type Sender } from './sender.ts'
 
 export const chatSenders: readonly Sender[] = [
   {
@@ -63,7 +63,7 @@ export const chatSenders: readonly Sender[] = [
     source: 'meta',
     label: 'Meta (Facebook, Instagram, WhatsApp)',
     docs: 'https://developers.facebook.com/docs/graph-api/webhooks/getting-started',
-    marks: [agent(/^facebookexternalua\b/)],
+    marks: [userAgent(/^facebookexternalua\b/)],
     event: [body('object')],
     scheme: {
       kind: 'hmac',

@@ -1,12 +1,12 @@
 // Clouds. Facts are from the senders' public documentation.
-import { agent, all, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
 
 export const cloudSenders: readonly Sender[] = [
   {
     source: 'aws-sns',
     label: 'Amazon SNS',
     docs: 'https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html',
-    marks: [sent('x-amz-sns-message-type'), agent(/^Amazon Simple Notification Service Agent\b/)],
+    marks: [sent('x-amz-sns-message-type'), userAgent(/^Amazon Simple Notification Service Agent\b/)],
     event: [header('x-amz-sns-message-type'), body('Type')],
     deliveryId: [header('x-amz-sns-message-id'), body('MessageId')],
     scheme: {
@@ -27,7 +27,11 @@ export const cloudSenders: readonly Sender[] = [
     source: 'google-pubsub',
     label: 'Google Pub/Sub',
     docs: 'https://cloud.google.com/pubsub/docs/authenticate-push-subscriptions',
-    marks: [sent('x-goog-pubsub-message-id'), sent('x-goog-pubsub-subscription-name'), agent(/^CloudPubSub-Google\b/)],
+    marks: [
+      sent('x-goog-pubsub-message-id'),
+      sent('x-goog-pubsub-subscription-name'),
+      userAgent(/^CloudPubSub-Google\b/),
+    ],
     event: [body('message.attributes.eventType')],
     deliveryId: [header('x-goog-pubsub-message-id'), body('message.messageId')],
     scheme: {

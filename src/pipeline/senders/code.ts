@@ -1,5 +1,5 @@
 // Forges and builds. Facts are from the senders' public documentation.
-import { agent, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, body, header, sent, type Sender } from './sender.ts'
 
 export const codeSenders: readonly Sender[] = [
   {
@@ -45,7 +45,7 @@ export const codeSenders: readonly Sender[] = [
     source: 'github',
     label: 'GitHub',
     docs: 'https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries',
-    marks: [sent('x-github-event'), sent('x-github-delivery'), agent(/^GitHub-Hookshot\//)],
+    marks: [sent('x-github-event'), sent('x-github-delivery'), userAgent(/^GitHub-Hookshot\//)],
     event: [header('x-github-event')],
     deliveryId: [header('x-github-delivery')],
     scheme: {
@@ -59,7 +59,7 @@ export const codeSenders: readonly Sender[] = [
     source: 'gitlab',
     label: 'GitLab',
     docs: 'https://docs.gitlab.com/user/project/integrations/webhooks/',
-    marks: [sent('x-gitlab-event'), sent('x-gitlab-webhook-uuid'), agent(/^GitLab\//)],
+    marks: [sent('x-gitlab-event'), sent('x-gitlab-webhook-uuid'), userAgent(/^GitLab\//)],
     event: [header('x-gitlab-event'), body('object_kind')],
     deliveryId: [header('idempotency-key'), header('webhook-id')],
     schemes: [
@@ -93,7 +93,7 @@ export const codeSenders: readonly Sender[] = [
     source: 'bitbucket',
     label: 'Bitbucket',
     docs: 'https://support.atlassian.com/bitbucket-cloud/docs/manage-webhooks/',
-    marks: [sent('x-hook-uuid', 'x-event-key'), agent(/^Bitbucket-Webhooks\//)],
+    marks: [sent('x-hook-uuid', 'x-event-key'), userAgent(/^Bitbucket-Webhooks\//)],
     event: [header('x-event-key')],
     deliveryId: [header('x-request-uuid')],
     scheme: {

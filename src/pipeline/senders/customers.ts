@@ -1,12 +1,12 @@
 // Customers and their accounts. Facts are from the senders' public documentation.
-import { agent, all, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
 
 export const customersSenders: readonly Sender[] = [
   {
     source: 'hubspot',
     label: 'HubSpot',
     docs: 'https://developers.hubspot.com/docs/apps/legacy-apps/authentication/validating-requests',
-    marks: [sent('x-hubspot-signature-v3'), sent('x-hubspot-signature'), agent(/^HubSpot Connect\b/)],
+    marks: [sent('x-hubspot-signature-v3'), sent('x-hubspot-signature'), userAgent(/^HubSpot Connect\b/)],
     schemes: [
       {
         id: 'hubspot-v3',
@@ -138,7 +138,7 @@ export const customersSenders: readonly Sender[] = [
     source: 'pipedrive',
     label: 'Pipedrive',
     docs: 'https://pipedrive.readme.io/docs/guide-for-webhooks-v2',
-    marks: [agent(/^Pipedrive Webhooks\b/)],
+    marks: [userAgent(/^Pipedrive Webhooks\b/)],
     event: [body('event'), all(body('meta.action'), body('meta.entity'))],
     scheme: {
       kind: 'basic',

@@ -1,12 +1,12 @@
 // Payments and accounts. Facts are from the senders' public documentation.
-import { agent, all, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
 
 export const moneySenders: readonly Sender[] = [
   {
     source: 'stripe',
     label: 'Stripe',
     docs: 'https://docs.stripe.com/webhooks/signature',
-    marks: [sent('stripe-signature'), agent(/^Stripe\//)],
+    marks: [sent('stripe-signature'), userAgent(/^Stripe\//)],
     event: [body('type')],
     deliveryId: [body('id')],
     scheme: {
@@ -57,7 +57,7 @@ export const moneySenders: readonly Sender[] = [
     source: 'paddle',
     label: 'Paddle',
     docs: 'https://developer.paddle.com/webhooks/signature-verification',
-    marks: [sent('paddle-signature'), agent(/^Paddle\b/)],
+    marks: [sent('paddle-signature'), userAgent(/^Paddle\b/)],
     event: [body('event_type'), body('alert_name')],
     deliveryId: [body('notification_id'), body('event_id'), body('alert_id')],
     scheme: {
@@ -215,7 +215,7 @@ export const moneySenders: readonly Sender[] = [
     source: 'gocardless',
     label: 'GoCardless',
     docs: 'https://developer.gocardless.com/api-reference/#appendix-webhooks',
-    marks: [agent(/^gocardless-webhook-service\//)],
+    marks: [userAgent(/^gocardless-webhook-service\//)],
     scheme: {
       kind: 'hmac',
       header: 'webhook-signature',

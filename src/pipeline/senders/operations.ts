@@ -1,5 +1,5 @@
 // Errors, alerts and incidents. Facts are from the senders' public documentation.
-import { agent, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, body, header, sent, type Sender } from './sender.ts'
 
 export const operationsSenders: readonly Sender[] = [
   {
@@ -33,7 +33,7 @@ export const operationsSenders: readonly Sender[] = [
     source: 'grafana',
     label: 'Grafana',
     docs: 'https://grafana.com/docs/grafana/latest/alerting/configure-notifications/manage-contact-points/integrations/webhook-notifier/',
-    marks: [sent('x-grafana-alerting-signature'), agent(/^Grafana\b/)],
+    marks: [sent('x-grafana-alerting-signature'), userAgent(/^Grafana\b/)],
     event: [body('status')],
     scheme: {
       kind: 'hmac',
@@ -57,7 +57,7 @@ export const operationsSenders: readonly Sender[] = [
     source: 'alertmanager',
     label: 'Alertmanager',
     docs: 'https://prometheus.io/docs/alerting/latest/configuration/#webhook_config',
-    marks: [agent(/^Alertmanager\//)],
+    marks: [userAgent(/^Alertmanager\//)],
     event: [body('status')],
     scheme: {
       kind: 'token',

@@ -23,7 +23,7 @@ type SchemesOfSender =
 export type Sender = SenderFacts & SchemesOfSender
 
 export const sent = (header: string, beside?: string): Mark => (beside === undefined ? { header } : { header, beside })
-export const agent = (like: RegExp): Mark => ({ header: 'user-agent', like })
+export const userAgent = (like: RegExp): Mark => ({ header: 'user-agent', like })
 export const header = (name: string): Fact => ({ in: 'header', name })
 export const body = (path: string): Fact => ({ in: 'body', path: parsePath(path) })
 export const key = (like: RegExp): Fact => ({ in: 'key', like })

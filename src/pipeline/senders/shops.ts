@@ -1,12 +1,12 @@
 // Shops. Facts are from the senders' public documentation.
-import { agent, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, body, header, sent, type Sender } from './sender.ts'
 
 export const shopsSenders: readonly Sender[] = [
   {
     source: 'shopify',
     label: 'Shopify',
     docs: 'https://shopify.dev/docs/apps/build/webhooks/verify-deliveries',
-    marks: [sent('x-shopify-topic'), sent('x-shopify-hmac-sha256'), agent(/^Shopify-Captain-Hook\b/)],
+    marks: [sent('x-shopify-topic'), sent('x-shopify-hmac-sha256'), userAgent(/^Shopify-Captain-Hook\b/)],
     event: [header('x-shopify-topic')],
     deliveryId: [header('x-shopify-webhook-id')],
     scheme: {

@@ -1,5 +1,5 @@
 // Planning, documents, tables, calendars and models. Facts are from the senders' public documentation.
-import { agent, all, body, header, sent, type Sender } from './sender.ts'
+import { userAgent, all, body, header, sent, type Sender } from './sender.ts'
 
 export const workSenders: readonly Sender[] = [
   {
@@ -53,7 +53,7 @@ export const workSenders: readonly Sender[] = [
     source: 'basecamp',
     label: 'Basecamp',
     // https://github.com/basecamp/bc3-api/blob/master/sections/webhooks.md
-    marks: [agent(/^Basecamp3 Webhook/)],
+    marks: [userAgent(/^Basecamp3 Webhook/)],
     event: [body('kind')],
     deliveryId: [body('id')],
   },

@@ -3,14 +3,14 @@ import { verify } from 'node:crypto'
 import {
   findTimeFault,
   mismatch,
-  missingHeader,
+  refuseMissingHeader,
   requireSetting,
   type Proof,
   type ProofTools,
   proven,
-  provenWithId,
+  acceptProof,
   readHeader,
-  refused,
+  refuseProof,
 } from './proof.ts'
 import {
   readSignatures,
@@ -45,11 +45,11 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
     isClaimed: (headers) => readSignatures(readHeader(headers, scheme.header) ?? '', scheme.syntax).length > 0,
     verify(request, at = now()) {
       const signatures = readSignatures(read(request, scheme.header), scheme.syntax)
-      if (signatures.length === 0) return missingHeader(`${scheme.header} with a signature`)
-      if (read(request, timestamp.name) === '') return missingHeader(timestamp.name)
-      if (idHeader !== undefined && read(request, idHeader) === '') return missingHeader(idHeader)
+      if (signatures.length === 0) return refuseMissingHeader(`${scheme.header} with a signature`)
+      if (read(request, timestamp.name) === '') return refuseMissingHeader(timestamp.name)
+      if (idHeader !== undefined && read(request, idHeader) === '') return refuseMissingHeader(idHeader)
       const late = findTimeFault(read(request, timestamp.name), { unit: timestamp.unit, now: at, toleranceSeconds })
-      if (late !== undefined) return refused(late)
+      if (late !== undefined) return refuseProof(late)
       const pieces = readSignedPieces(request) ?? []
       const signed = Buffer.concat(pieces.map((piece) => Buffer.from(piece)))
       const isValid = signatures.some((text) => {
@@ -60,8 +60,8 @@ export function createAsymmetricProof(scheme: AsymmetricScheme, { settings, now 
         return verify(scheme.kind === 'ed25519' ? null : 'sha256', signed, key, signature)
       })
       if (!isValid) return mismatch
-      if (scheme.textIsId === true) return provenWithId(toTextId(pieces))
-      return idHeader === undefined ? proven : provenWithId(read(request, idHeader))
+      if (scheme.textIsId === true) return acceptProof(toTextId(pieces))
+      return idHeader === undefined ? proven : acceptProof(read(request, idHeader))
     },
     explain(request) {
       const pieces = readSignedPieces(request)

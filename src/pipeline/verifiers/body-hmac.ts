@@ -10,8 +10,8 @@ import {
   type Proof,
   type ProofTools,
   proven,
-  provenWithId,
-  refused,
+  acceptProof,
+  refuseProof,
   isDigest,
 } from './proof.ts'
 import { createKeyring, parseSecretKey } from './keys.ts'
@@ -37,12 +37,12 @@ function createMailgunProof(scheme: BodyHmacScheme, { settings, secrets, now }: 
       const [timestamp, token] = [readField(proof, 'timestamp'), readField(proof, 'token')]
       const signature = readField(proof, 'signature')
       if (timestamp === '' || token === '' || signature === '')
-        return refused('The body has no complete "signature" object.')
+        return refuseProof('The body has no complete "signature" object.')
       // exactly ten digits: if one could move into the token, an old proof would get a new delivery id
       const time = timestamp.length === 10 ? timestamp : ''
       const late = findTimeFault(time, { unit: 's', now: at, toleranceSeconds })
-      if (late !== undefined) return refused(late)
-      return isSigned(keys(), timestamp + token, signature, 'hex') ? provenWithId(token) : mismatch
+      if (late !== undefined) return refuseProof(late)
+      return isSigned(keys(), timestamp + token, signature, 'hex') ? acceptProof(token) : mismatch
     },
   }
 }
@@ -63,7 +63,7 @@ function createAdyenProof({ settings, secrets }: ProofTools): Proof {
       const body = readJsonBody(request.rawBody)
       const items =
         isJsonObject(body) && Object.hasOwn(body, 'notificationItems') ? body['notificationItems'] : undefined
-      if (!Array.isArray(items) || items.length === 0) return refused('The body has no "notificationItems".')
+      if (!Array.isArray(items) || items.length === 0) return refuseProof('The body has no "notificationItems".')
       return items.every(isItem) ? proven : mismatch
     },
   }

@@ -8,7 +8,7 @@ import {
   type Proof,
   type ProofTools,
   proven,
-  refused,
+  refuseProof,
 } from './proof.ts'
 import type { ClientStateScheme } from './scheme.ts'
 
@@ -20,13 +20,13 @@ export function createClientStateProof(scheme: ClientStateScheme, { secrets }: P
     isClaimed: () => true,
     verify(request) {
       const body = readJsonBody(request.rawBody)
-      if (!isJsonObject(body)) return refused('The body is not a JSON object.')
+      if (!isJsonObject(body)) return refuseProof('The body is not a JSON object.')
       const list = scheme.list === undefined ? [body] : Object.hasOwn(body, scheme.list) ? body[scheme.list] : undefined
-      if (!Array.isArray(list) || list.length === 0) return refused(`The body has no list "${scheme.list ?? ''}".`)
+      if (!Array.isArray(list) || list.length === 0) return refuseProof(`The body has no list "${scheme.list ?? ''}".`)
       // every item: one genuine notification must not carry forged ones
       return list.every((item) => isSecret(readField(item, scheme.field)))
         ? proven
-        : refused(`The field "${scheme.field}" is missing or wrong.`)
+        : refuseProof(`The field "${scheme.field}" is missing or wrong.`)
     },
   }
 }

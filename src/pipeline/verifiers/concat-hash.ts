@@ -4,13 +4,13 @@ import type { VerifyRequest } from '../../model/verifier.ts'
 import {
   isDigest,
   mismatch,
-  missingHeader,
+  refuseMissingHeader,
   requirePublicUrl,
   type Proof,
   type ProofTools,
   proven,
   readHeader,
-  refused,
+  refuseProof,
 } from './proof.ts'
 import type { ConcatHashScheme } from './scheme.ts'
 import { compileSignedText, readCoverage, describeSignedText, collectSignedPieces } from './signed.ts'
@@ -27,9 +27,9 @@ export function createConcatHashProof(scheme: ConcatHashScheme, { settings, secr
     isClaimed: (headers) => Object.hasOwn(headers, scheme.header),
     verify(request) {
       const signature = readHeader(request.headers, scheme.header)
-      if (signature === undefined) return missingHeader(scheme.header)
+      if (signature === undefined) return refuseMissingHeader(scheme.header)
       const version = readHeader(request.headers, scheme.versionHeader) ?? scheme.version
-      if (version !== scheme.version) return refused('The signature has another version.')
+      if (version !== scheme.version) return refuseProof('The signature has another version.')
       const pieces = readSignedPieces(request)
       const isValid = secrets().some((secret) => {
         const hash = createHash('sha256').update(secret)

@@ -6,7 +6,7 @@ import { toPrintableLine } from '../../base/text.ts'
 import type { DefinedVerifier, Verified, Verifier, VerifyRequest } from '../../model/verifier.ts'
 import type { VerifySettings } from '../../model/config/verify.ts'
 import { readSecrets } from './keys.ts'
-import { coversNothing, readHeader, refused } from './proof.ts'
+import { coversNothing, readHeader, refuseProof } from './proof.ts'
 
 /** The same limit as for a fetch of the built-in schemes: the sender waits for the result. */
 const longestMs = 5_000
@@ -34,7 +34,7 @@ export function createDefinedVerifier(
       answered = await within(longestMs, answering())
     } catch (thrown) {
       // for example, a comparison throws for a signature of the wrong length: the proof is invalid
-      return refused(`The verifier "${scheme}" threw ${describeThrown(thrown)}.`)
+      return refuseProof(`The verifier "${scheme}" threw ${describeThrown(thrown)}.`)
     }
     if (answered === undefined)
       return gatewayFault(`The verifier "${scheme}" did not answer within ${longestMs / 1000} s.`)

@@ -6,14 +6,14 @@ import {
   findTimeFault,
   toSettingProblem,
   mismatch,
-  missingHeader,
+  refuseMissingHeader,
   requirePublicUrl,
   type Proof,
   type ProofTools,
   proven,
-  provenWithId,
+  acceptProof,
   readHeader,
-  refused,
+  refuseProof,
   isDigest,
 } from './proof.ts'
 import {
@@ -33,7 +33,7 @@ import { toPortVariants, toPublicUrl } from './url.ts'
 
 const openingBrace = 0x7b
 
-const noForm = refused('The body is not a form of at most 1,000 fields, and the URL does not have its hash.')
+const noForm = refuseProof('The body is not a form of at most 1,000 fields, and the URL does not have its hash.')
 
 /** Throws `config-invalid` if a required setting is missing. */
 export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: ProofTools): Proof {
@@ -78,10 +78,10 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
       time = readEntries(readHeader(request.headers, names.header) ?? '', syntax, timestamp.name)[0] ?? ''
     }
     if (time === '' && timestamp !== undefined && timestamp.in !== 'body') {
-      return refused(`The signed time is missing: ${timestamp.in} ${names.time || timestamp.name}.`)
+      return refuseProof(`The signed time is missing: ${timestamp.in} ${names.time || timestamp.name}.`)
     }
     const id = names.id === undefined ? '' : readHeader(request.headers, names.id)
-    if (names.id !== undefined && (id === undefined || id === '')) return missingHeader(names.id)
+    if (names.id !== undefined && (id === undefined || id === '')) return refuseMissingHeader(names.id)
     const values = { request, timestamp: time, id: id ?? '', url: toPublicUrl(publicUrl, request.url) }
     if (!signsForm) return values
     const form = toFormText(request, values.url)
@@ -111,19 +111,19 @@ export function createHmacProof(scheme: HmacScheme, { settings, secrets, now }: 
     isClaimed: (headers) => readPresentedSignatures(headers, chooseHeaderNames(headers).header).length > 0,
     verify(request, at = now()) {
       const live = keys()
-      if (live.length === 0) return refused('The sender has not sent its secret yet.')
-      if (signsWords && request.rawBody[0] !== openingBrace) return refused('The body is not a JSON object.')
+      if (live.length === 0) return refuseProof('The sender has not sent its secret yet.')
+      if (signsWords && request.rawBody[0] !== openingBrace) return refuseProof('The body is not a JSON object.')
       const presented = readPresentedSignatures(request.headers, chooseHeaderNames(request.headers).header)
-      if (presented.length === 0) return missingHeader(`${scheme.header} with a signature`)
+      if (presented.length === 0) return refuseMissingHeader(`${scheme.header} with a signature`)
       const values = readSignedParts(request)
       if ('ok' in values) return values
       const early = timestamp?.in === 'body' ? undefined : findStampFault(values.timestamp, at)
-      if (early !== undefined) return refused(early)
+      if (early !== undefined) return refuseProof(early)
       if (!live.some((key) => isSigned(values, presented, key))) return mismatch
       const late = timestamp?.in === 'body' ? findStampFault(readBodyTimestamp(request, timestamp.path), at) : undefined
-      if (late !== undefined) return refused(late)
-      if (scheme.textIsId === true) return provenWithId(toTextId(collectSignedPieces(parts, values) ?? []))
-      return scheme.idHeader === undefined ? proven : provenWithId(values.id)
+      if (late !== undefined) return refuseProof(late)
+      if (scheme.textIsId === true) return acceptProof(toTextId(collectSignedPieces(parts, values) ?? []))
+      return scheme.idHeader === undefined ? proven : acceptProof(values.id)
     },
     explain(request) {
       const values = readSignedParts(request)

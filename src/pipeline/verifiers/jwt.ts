@@ -7,13 +7,13 @@ import {
   isDigest,
   toSettingProblem,
   mismatch,
-  missingHeader,
+  refuseMissingHeader,
   requireSetting,
   type Proof,
   type ProofTools,
   proven,
   readHeader,
-  refused,
+  refuseProof,
 } from './proof.ts'
 import { createKeySet } from './jwks.ts'
 import type { JwtScheme } from './scheme.ts'
@@ -54,19 +54,19 @@ export function createJwtProof(scheme: JwtScheme, { settings, secrets, fetch, no
     isClaimed: (headers) => readToken(headers) !== undefined,
     async verify(request, at = now()) {
       const token = readToken(request.headers)
-      if (token === undefined) return missingHeader(`${scheme.header} with a token`)
+      if (token === undefined) return refuseMissingHeader(`${scheme.header} with a token`)
       const header = readTokenHeader(token)
-      if (header === undefined) return refused('The token is not a valid JWT.')
+      if (header === undefined) return refuseProof('The token is not a valid JWT.')
       // the token must not choose its algorithm: `none`, or HS256 with the public key as the secret
-      if (header.alg !== scheme.algorithm) return refused(`The token is not signed with ${scheme.algorithm}.`)
+      if (header.alg !== scheme.algorithm) return refuseProof(`The token is not signed with ${scheme.algorithm}.`)
       const found = findKey === undefined ? undefined : await findKey(header.kid)
       if (found?.ok === false) return found
       const payload = await verifyToken(token, found === undefined ? live : [found.key], scheme)
       if (payload === undefined) return mismatch
       const claims = readClaims(payload)
-      if (claims === undefined) return refused('The token is not a valid JWT.')
+      if (claims === undefined) return refuseProof('The token is not a valid JWT.')
       const wrong = findClaimFault(claims, request, at)
-      return wrong === undefined ? proven : refused(wrong)
+      return wrong === undefined ? proven : refuseProof(wrong)
     },
   }
 

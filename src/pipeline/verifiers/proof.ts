@@ -26,16 +26,16 @@ export const coversNothing: Coverage = { id: false, body: false }
 export const proven: Verified = { ok: true }
 
 /** The result of a valid proof that covers this delivery id. */
-export function provenWithId(id: string): Verified {
+export function acceptProof(id: string): Verified {
   return { ok: true, id }
 }
 
-export function refused(reason: string): Verified {
+export function refuseProof(reason: string): Verified {
   return { ok: false, fault: 'sender', reason }
 }
 
 /** The result for a well-formed signature under another key or of other bytes. */
-export const mismatch = refused(
+export const mismatch = refuseProof(
   'No signature matches: the sender uses another secret, or the body was changed on the way.',
 )
 
@@ -44,8 +44,8 @@ export function readHeader(headers: RequestHead['headers'], name: string): strin
   return Object.hasOwn(headers, name) ? headers[name] : undefined
 }
 
-export function missingHeader(header: string): Verified {
-  return refused(`The header ${header} is missing.`)
+export function refuseMissingHeader(header: string): Verified {
+  return refuseProof(`The header ${header} is missing.`)
 }
 
 /** The value of a setting that the scheme requires. Throws `config-invalid` with its name and its meaning. */
@@ -79,13 +79,13 @@ export function findTimeFault(
   text: string,
   { unit, now, toleranceSeconds }: { unit: TimestampUnit; now: number; toleranceSeconds: number | undefined },
 ): string | undefined {
-  const time = parseTimestamp(text, unit)
+  const time = readTimestamp(text, unit)
   if (time === undefined) return 'The signed time is not in the format of the scheme.'
   return toleranceSeconds === undefined ? undefined : findClockFault(time, now, toleranceSeconds)
 }
 
 /** The time of a text in milliseconds since the epoch. Undefined if the whole text is not a time, such as `1614265330abc`. */
-function parseTimestamp(text: string, unit: TimestampUnit): number | undefined {
+function readTimestamp(text: string, unit: TimestampUnit): number | undefined {
   if (unit === 's') return /^\d{1,11}$/.test(text) ? Number(text) * 1000 : undefined
   if (unit === 'ms') return /^\d{1,14}$/.test(text) ? Number(text) : undefined
   if (!/^\d{4}-\d{2}-\d{2}T[\d:.]{5,20}(?:Z|[+-]\d{2}:?\d{2})?$/i.test(text)) return undefined

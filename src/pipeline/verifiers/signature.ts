@@ -99,7 +99,7 @@ function findTime(headers: Headers): TimeHeader | undefined {
  * What the operator can do so that a hook verifies this signature. `hook`: its name. `mapping`: the id of a mapping that takes its requests
  * and verifies nothing.
  */
-export function describeSignature(
+export function buildSignatureHint(
   signature: Signature,
   { hook, mapping }: { readonly hook: string; readonly mapping: string | undefined },
 ): SignatureHint {

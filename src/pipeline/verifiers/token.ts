@@ -3,13 +3,13 @@ import {
   createSecretSet,
   coversNothing,
   toSettingProblem,
-  missingHeader,
+  refuseMissingHeader,
   requireSetting,
   type Proof,
   type ProofTools,
   proven,
   readHeader,
-  refused,
+  refuseProof,
 } from './proof.ts'
 import type { BasicScheme, TokenScheme } from './scheme.ts'
 
@@ -25,12 +25,12 @@ export function createTokenProof(scheme: TokenScheme, { settings, secrets }: Pro
     isClaimed: (headers) => Object.hasOwn(headers, header),
     verify({ headers }) {
       const value = readHeader(headers, header)
-      if (value === undefined || value === '') return missingHeader(header)
+      if (value === undefined || value === '') return refuseMissingHeader(header)
       const bare = header === 'authorization' ? value.replace(/^bearer +/i, '') : value
       // the whole value counts too: some senders let their users write the whole header
       return isSecret(bare) || (bare !== value && isSecret(value))
         ? proven
-        : refused(`The secret in ${header} is wrong.`)
+        : refuseProof(`The secret in ${header} is wrong.`)
     },
   }
 }
@@ -50,9 +50,9 @@ export function createBasicProof(_scheme: BasicScheme, { settings, secrets }: Pr
     isClaimed: (headers) => /^basic /i.test(readHeader(headers, header) ?? ''),
     verify({ headers }) {
       const found = /^basic +([\w+/=-]+)$/i.exec(readHeader(headers, header) ?? '')
-      if (found === null) return missingHeader(`${header} with Basic`)
+      if (found === null) return refuseMissingHeader(`${header} with Basic`)
       const given = Buffer.from(found[1] ?? '', 'base64').toString()
-      return isSecret(given) ? proven : refused('The user or the password is wrong.')
+      return isSecret(given) ? proven : refuseProof('The user or the password is wrong.')
     },
   }
 }

@@ -7,13 +7,13 @@ import {
   readJsonBody,
   findTimeFault,
   mismatch,
-  missingHeader,
+  refuseMissingHeader,
   requireSetting,
   type Proof,
   type ProofTools,
-  provenWithId,
+  acceptProof,
   readHeader,
-  refused,
+  refuseProof,
 } from './proof.ts'
 import { paypalCertificate, snsCertificate, markUseful } from './pinned-fetch.ts'
 import type { X509Scheme } from './scheme.ts'
@@ -44,15 +44,15 @@ function createSnsProof(scheme: X509Scheme, { settings, fetch, now }: ProofTools
     async verify(request, at = now()) {
       const body = readJsonBody(request.rawBody)
       const fields = snsFields.get(readField(body, 'Type'))
-      if (fields === undefined) return refused('The body is not an SNS message.')
+      if (fields === undefined) return refuseProof('The body is not an SNS message.')
       // each field is signed as two lines, its name and its value: with a line break, a part of one field could pass for another field
       if (fields.some((name) => name !== 'Message' && readField(body, name).includes('\n')))
-        return refused('A field of the message has more than one line.')
-      if (readField(body, 'TopicArn') !== topic) return refused('The message belongs to another topic.')
+        return refuseProof('A field of the message has more than one line.')
+      if (readField(body, 'TopicArn') !== topic) return refuseProof('The message belongs to another topic.')
       const late = findTimeFault(readField(body, 'Timestamp'), { unit: 'iso8601', now: at, toleranceSeconds })
-      if (late !== undefined) return refused(late)
+      if (late !== undefined) return refuseProof(late)
       const version = readField(body, 'SignatureVersion')
-      if (version !== '1' && version !== '2') return refused('The signature has an unknown version.')
+      if (version !== '1' && version !== '2') return refuseProof('The signature has an unknown version.')
       const signed = fields
         .map((name) => [name, readField(body, name)])
         .filter(([name, value]) => name !== 'Subject' || value !== '')
@@ -86,11 +86,11 @@ function createPaypalProof(scheme: X509Scheme, { settings, fetch, now }: ProofTo
     async verify(request, at = now()) {
       const [id = '', time = '', certificateUrl = '', signature = ''] = names.map((name) => read(request, name))
       const absent = names.find((name) => read(request, name) === '')
-      if (absent !== undefined) return missingHeader(absent)
+      if (absent !== undefined) return refuseMissingHeader(absent)
       const algorithm = read(request, 'paypal-auth-algo')
-      if (algorithm !== 'SHA256withRSA') return refused('paypal-auth-algo is not SHA256withRSA.')
+      if (algorithm !== 'SHA256withRSA') return refuseProof('paypal-auth-algo is not SHA256withRSA.')
       const late = findTimeFault(time, { unit: 'iso8601', now: at, toleranceSeconds })
-      if (late !== undefined) return refused(late)
+      if (late !== undefined) return refuseProof(late)
       const signed = `${id}|${time}|${webhookId}|${crc32(request.rawBody)}`
       return checkSignature(fetch, { certificateUrl, rule: paypalCertificate, hash: 'sha256', signed, signature, id })
     },
@@ -115,11 +115,11 @@ async function checkSignature(fetch: PinnedFetch, claim: Claim): Promise<Verifie
   const fetched = await fetch(claim.certificateUrl, claim.rule)
   if (!fetched.ok) return fetched
   const key = readCertificateKey(fetched.body)
-  if (key === undefined) return refused('The certificate cannot be read.')
+  if (key === undefined) return refuseProof('The certificate cannot be read.')
   const isValid = verify(claim.hash, Buffer.from(claim.signed), key, Buffer.from(claim.signature, 'base64'))
   if (!isValid) return mismatch
   markUseful(fetched)
-  return provenWithId(claim.id)
+  return acceptProof(claim.id)
 }
 
 /** PayPal sends a chain, and signs with the first certificate. It is trusted because of the host that it came from. */

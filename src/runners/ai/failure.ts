@@ -180,13 +180,13 @@ function findStatus({ statusCode }: CallError, error: ProviderError): number | u
   // Google answers a wrong key with 400
   if (error.details?.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
   if (statusCode !== undefined && statusCode >= 300 && statusCode !== 500) return statusCode
-  const meant = [error.code, error.status, error.type].flatMap((word) => parseStatusWord(word) ?? [])[0]
+  const meant = [error.code, error.status, error.type].flatMap((word) => readStatusWord(word) ?? [])[0]
   // the AI SDK also uses 500 for an error inside a stream without a status; a real 500 is never caused by the request
   if (statusCode === 500) return meant === 429 || meant === 529 ? meant : 500
   return meant ?? (error.message === undefined ? undefined : 500)
 }
 
-function parseStatusWord(word: string | number | undefined): number | undefined {
+function readStatusWord(word: string | number | undefined): number | undefined {
   const number = Number(word)
   if (number >= 400 && number <= 599) return number
   return typeof word === 'string' && Object.hasOwn(statusOf, word) ? statusOf[word] : undefined

@@ -41,7 +41,7 @@ export function createPrintedReader({ id, output, text, session, failure, usage 
   const readFailures = failure.map((field) => createFieldReader(field, `runners.${id}`))
   const readUsage = usage === undefined ? () => undefined : createUsageReader(usage)
   return (printed) => {
-    const events = output === 'json' ? parseDocument(printed) : parseLines(printed)
+    const events = output === 'json' ? readDocument(printed) : readLines(printed)
     if (events === undefined) return undefined
     const spoken = readText(events)
     const session = readSession(events)
@@ -55,14 +55,14 @@ export function createPrintedReader({ id, output, text, session, failure, usage 
 }
 
 /** One document; an array of objects is a list of events. */
-function parseDocument(printed: string): JsonObject[] | undefined {
+function readDocument(printed: string): JsonObject[] | undefined {
   const document = tryParseJson(printed)
   const events = (Array.isArray(document) ? document : [document]).filter(isJsonObject)
   return events.length === 0 ? undefined : events
 }
 
 /** One object on each line; other lines, such as warnings, are ignored. */
-function parseLines(printed: string): JsonObject[] | undefined {
+function readLines(printed: string): JsonObject[] | undefined {
   const events = printed.split('\n').map(tryParseJson).filter(isJsonObject)
   return events.length === 0 ? undefined : events
 }

@@ -13,7 +13,7 @@ import {
 } from '../budgets.ts'
 import { toAccount } from '../rows.ts'
 import { lockFlows } from './flow.ts'
-import { endAsAsked, leaveLane, reopenFlows, returnToFlow } from './holds.ts'
+import { endAsAskedSql, leaveLane, reopenFlows, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
 
 export const budgetsSchema = `
@@ -93,7 +93,7 @@ export async function reserve(query: Query, { job: { id, fence }, reservations, 
     const countPolling = `SELECT count(*) AS count FROM jobs WHERE budget = $1 AND state = 'queued' AND run_at <= ${now} + $2::bigint`
     const [found] = await query(countPolling, budget, pollingWithinMs)
     const { kind, reason, afterMs } = toWait(shortage, { now: Number(job['now']), polling: Number(found?.['count']) })
-    if (kind === 'waits') await hold(query, seq, { afterMs, reason, budget, now })
+    if (kind === 'waits') await queueAgain(query, seq, { afterMs, reason, budget, now })
     return { kind, reason, budget }
   }
   await query('UPDATE jobs SET budget = NULL, last_error = NULL WHERE seq = $1 AND budget IS NOT NULL', seq)
@@ -119,9 +119,9 @@ function toValues({ nanos, tokens, turns }: Spending) {
 
 type Hold = { readonly afterMs: number; readonly reason: string; readonly budget: string; readonly now: string }
 
-async function hold(query: Query, seq: number, { afterMs, reason, budget, now }: Hold): Promise<void> {
+async function queueAgain(query: Query, seq: number, { afterMs, reason, budget, now }: Hold): Promise<void> {
   const [ending] = await query('SELECT 1 AS one FROM endings WHERE job_seq = $1', seq)
-  if (ending !== undefined) return void (await query(endAsAsked(now, 'j.seq = $1'), seq))
+  if (ending !== undefined) return void (await query(endAsAskedSql(now, 'j.seq = $1'), seq))
   await query(
     `UPDATE jobs SET state = 'queued', queued_again = 1, fence = 0, locked_until = NULL, last_error = $2, run_at = ${now} + $3::bigint,
       budget = $4, ${leaveLane} WHERE seq = $1`,
@@ -140,7 +140,7 @@ const addRaise = `INSERT INTO accounts AS a (name, starts_at, raised_nanos, rais
   ON CONFLICT (name, starts_at) DO UPDATE SET raised_nanos = a.raised_nanos + excluded.raised_nanos,
     raised_tokens = a.raised_tokens + excluded.raised_tokens, raised_turns = a.raised_turns + excluded.raised_turns`
 /** A job that another gateway has locked is about to leave the queue, or was just held: the next settlement finds it. */
-const wake = (now: string) => `UPDATE jobs SET run_at = ${now}, budget = NULL, last_error = NULL WHERE seq IN
+const makeWaitingDue = (now: string) => `UPDATE jobs SET run_at = ${now}, budget = NULL, last_error = NULL WHERE seq IN
   (SELECT seq FROM jobs WHERE budget = $1 AND state = 'queued' ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING flow, run_at`
 
 type Settlement = {
@@ -164,7 +164,7 @@ export async function settleSpending(query: Query, { id, settled, now }: Settlem
     const end = 'DELETE FROM reservations WHERE name = $1 AND job_id = $2 RETURNING name'
     if ((await query(end, name, id)).length === 0) continue
     await query(addSpending, name, startsAt, ...toValues(used))
-    await reopenFlows(query, await query(wake(now), name, wokenBySettling))
+    await reopenFlows(query, await query(makeWaitingDue(now), name, wokenBySettling))
   }
 }
 
@@ -174,7 +174,7 @@ export async function raiseBudget(
 ): Promise<void> {
   await lockFlows(query, waitsForBudget, [name])
   await query(addRaise, name, startsAt, ...toValues(by))
-  await reopenFlows(query, await query(wake(now), name, Number.MAX_SAFE_INTEGER))
+  await reopenFlows(query, await query(makeWaitingDue(now), name, Number.MAX_SAFE_INTEGER))
 }
 
 export async function wakeBudgets(query: Query, now: string): Promise<boolean> {

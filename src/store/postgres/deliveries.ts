@@ -14,7 +14,7 @@ import {
   insertCancel,
 } from './append.ts'
 import type { Row } from '../rows.ts'
-import { failedBefore } from '../rules.ts'
+import { failedBySql } from '../rules.ts'
 import { reviewed } from '../flow-script.ts'
 import { lockFlows } from './flow.ts'
 import { reviewFlows } from './holds.ts'
@@ -104,7 +104,7 @@ async function restoreCursors(query: Query, moves: readonly CursorMove[]): Promi
 
 const settleDelivery = (
   now: string,
-) => `UPDATE deliveries SET failed_by = ${failedBefore((text) => `right(${text}, 4000)`)}, state = $2, mapping_id = $3, generation = $4,
+) => `UPDATE deliveries SET failed_by = ${failedBySql((text) => `right(${text}, 4000)`)}, state = $2, mapping_id = $3, generation = $4,
     transform_hash = $5, waits_for = $6, problem = $7, trace = $8, log = $9, bytes = coalesce($10, bytes),
     settled_at = CASE WHEN $2 IN ('pending', 'parked') THEN NULL ELSE ${now} END
   WHERE id = $1 AND state IN ('pending', 'parked') RETURNING seq`

@@ -25,16 +25,16 @@ export async function returnToFlow(query: Query, seq: number): Promise<void> {
 }
 
 /** Whether the lease of the running job `j` with a flow expired. A job that must end does not run again. */
-export const isLapsed = (now: string) => `j.state = 'running' AND j.locked_until <= ${now}
+export const whereLapsed = (now: string) => `j.state = 'running' AND j.locked_until <= ${now}
   AND j.flow IS NOT NULL AND NOT EXISTS (SELECT 1 FROM endings e WHERE e.job_seq = j.seq)`
 
 /** Whether the claim must do more than the usual one. Each part reads the first row of an index. */
 export const selectHints = (now: string) => `(EXISTS (SELECT 1 FROM holds))::int AS held,
-  (EXISTS (SELECT 1 FROM jobs j WHERE ${isLapsed(now)}))::int AS lapsed,
+  (EXISTS (SELECT 1 FROM jobs j WHERE ${whereLapsed(now)}))::int AS lapsed,
   (EXISTS (SELECT 1 FROM endings e JOIN jobs j ON j.seq = e.job_seq WHERE j.state = 'running' AND j.locked_until <= ${now}))::int AS overdue`
 
 /** Whether a hold applies to the job `j`. Labels are JSON texts without spaces, as `JSON.stringify` writes them. */
-export const isHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
+export const whereHeld = (now: string) => `EXISTS (SELECT 1 FROM holds h WHERE (h.until IS NULL OR h.until > ${now})
   AND (strpos(j.labels, to_json(h.label)::text) > 0 OR (h.label = 'all' AND j.delivery_seq IS NOT NULL)))`
 
 /** Releases the jobs whose holds have ended. A job that another hold still keeps back is found again at the next claim. */
@@ -72,7 +72,7 @@ export async function readHolds(query: Query, now: string): Promise<Hold[]> {
 export type Ended = 'ended' | 'ending' | undefined
 
 /** Ends an unfinished job, or asks its owner to end it. */
-export async function end(
+export async function endJob(
   query: Query,
   { id, ending, now }: { id: string; ending: Ending; now: string },
 ): Promise<Ended> {
@@ -96,7 +96,7 @@ export async function end(
 }
 
 /** Ends a running job as `endings` says: the job `$1`, or all whose lease has expired. */
-export const endAsAsked = (
+export const endAsAskedSql = (
   now: string,
   which: string,
 ) => `WITH gone AS (DELETE FROM endings e USING jobs j WHERE j.seq = e.job_seq

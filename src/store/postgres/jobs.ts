@@ -8,7 +8,7 @@ import type { NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { addFailure } from './failures.ts'
 import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
-import { endAsAsked, endHolds, isHeld, isLapsed, reopenFlows, selectHints } from './holds.ts'
+import { endAsAskedSql, endHolds, whereHeld, whereLapsed, reopenFlows, selectHints } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** The columns that `toJob` reads, with the id of the job's delivery. */
@@ -41,7 +41,7 @@ export const isFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR 
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 
 /** A job that was never tried is due, and so is one that would wait for longer than any retry: the clock was set back. */
-export const isDue = (now: string) =>
+export const whereDue = (now: string) =>
   `(j.run_at <= ${now} OR j.run_at = j.created_at OR j.run_at > ${now} + ${clockSetBackMs})`
 
 /** The head of each free lane is chosen before the limit. A job whose lease expired is claimed directly, and the attempt counts. */
@@ -53,9 +53,9 @@ const claimFrom = (candidates: string, now: string) => `
   picked AS MATERIALIZED (
     SELECT j.seq, j.state AS was, j.fence AS was_fence FROM jobs j
     WHERE j.seq = ANY (ARRAY(SELECT seq FROM candidates UNION SELECT seq FROM expired))
-      AND ((${isFree} AND ${isDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
+      AND ((${isFree} AND ${whereDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
       -- a job may have been stored after the gates were closed, and before this statement
-      AND NOT ${isHeld(now)}
+      AND NOT ${whereHeld(now)}
     ORDER BY j.seq LIMIT $1 FOR UPDATE OF j SKIP LOCKED),
   claimed AS (UPDATE jobs SET state = 'running', fence = ${newFence}, locked_until = ${now} + $2::bigint,
       attempts = attempts + CASE WHEN was = 'running' THEN 1 ELSE 0 END,
@@ -78,7 +78,7 @@ type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly 
 export async function claim(query: Query, given: Claim): Promise<Claimed> {
   const { now } = given
   const [hints] = await query(`SELECT ${selectHints(now)}${given.only === undefined ? `, ${lockIfFlows}` : ''}`)
-  if (hints?.['overdue'] === 1) await query(endAsAsked(now, `j.locked_until <= ${now}`))
+  if (hints?.['overdue'] === 1) await query(endAsAskedSql(now, `j.locked_until <= ${now}`))
   if (hints?.['held'] === 1) await holdBack(query, now)
   if (hints?.['flows'] !== 1 || given.only !== undefined)
     return { jobs: await claimPlain(query, given), ended: [], isSorted: true }
@@ -106,7 +106,7 @@ async function claimPlain(query: Query, { limit, leaseMs, only, now }: Claim): P
 
 /** A job whose lease expired waits for its turn again. Returns whether there was one. */
 async function requeueExpired(query: Query, now: string): Promise<boolean> {
-  const sql = `WITH lost AS (SELECT seq FROM jobs j WHERE ${isLapsed(now)} FOR UPDATE SKIP LOCKED)
+  const sql = `WITH lost AS (SELECT seq FROM jobs j WHERE ${whereLapsed(now)} FOR UPDATE SKIP LOCKED)
     UPDATE jobs SET state = 'queued', queued_again = 1, gate = 3, lane = NULL, locked_until = NULL, attempts = attempts + 1, last_error = $1,
       run_at = ${now}, failures = ${addFailure(now, '$1')}
     FROM lost WHERE jobs.seq = lost.seq RETURNING jobs.flow, jobs.run_at`
@@ -123,7 +123,7 @@ async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim):
       (${hasQueued})::int AS plain`,
   )
   const { now: at, held, ...own } = hints
-  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${isFree} AND ${isDue(now)} ORDER BY j.seq LIMIT $1`
+  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${isFree} AND ${whereDue(now)} ORDER BY j.seq LIMIT $1`
   // as: labels are texts
   const labels = JSON.parse(String(held ?? '[]')) as string[]
   const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain }
@@ -143,7 +143,7 @@ async function selectStarted(query: Query, started: FlowClaimed['started'], now:
 async function holdBack(query: Query, now: string): Promise<void> {
   await endHolds(query, now)
   const sql = `UPDATE jobs j SET gate = 4 WHERE j.seq IN (
-      SELECT j.seq FROM jobs j WHERE j.state = 'queued' AND j.gate = 0 AND ${isHeld(now)} ORDER BY j.seq LIMIT ${windowSize} FOR UPDATE SKIP LOCKED)
+      SELECT j.seq FROM jobs j WHERE j.state = 'queued' AND j.gate = 0 AND ${whereHeld(now)} ORDER BY j.seq LIMIT ${windowSize} FOR UPDATE SKIP LOCKED)
     RETURNING seq`
   while ((await query(sql)).length === windowSize);
 }

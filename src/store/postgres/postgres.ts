@@ -16,7 +16,7 @@ import { appendAll, drop, pruneStep, settle, sweepStep } from './deliveries.ts'
 import { addTask, claim, extend, makeDue, requeue } from './jobs.ts'
 import { endLeases, extendLeases, join, lease, lockouts, noteFailures } from './leases.ts'
 import { channel, createListener, type ListenerTimes } from './listener.ts'
-import { end, hold, unhold } from './holds.ts'
+import { endJob, hold, unhold } from './holds.ts'
 import type { Query } from './pool.ts'
 import { createReads, waitingBytes } from './reads.ts'
 import { noteRefusals, quarantine, release } from './quarantine.ts'
@@ -172,7 +172,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     },
     // the next job of the lane: the worker that reports claims it, unless it stops or goes on with this one
     report: (job, what) =>
-      writeAndSignal(letsOthersRun(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
+      writeAndSignal(mayFreeOthers(what) ? ['jobs'] : [], (own) => report(own, { job, what, now: now() })),
     extend: (jobs, leaseMs) => writeSilently((own) => extend(own, { jobs, leaseMs, now: now() })),
     reserve: (job, reservations) => writeSilently((own) => reserve(own, { job, reservations, now: now() })),
     raiseBudget: (account, by) => writeAndSignal(['jobs'], (own) => raiseBudget(own, { ...account, by, now: now() })),
@@ -184,7 +184,7 @@ export function createPostgresStore(options: PostgresOptions): OpenedStore {
     addTask: (task) => writeAndSignal(['jobs'], (own) => addTask(own, task, now())),
     requeue: (id) => writeAndSignal(['jobs'], (own) => requeue(own, id, now())),
     makeDue: (standsFor) => writeAndSignal(['jobs'], (own) => makeDue(own, standsFor, now())),
-    end: (id, ending) => writeAndSignal(['jobs'], (own) => end(own, { id, ending, now: now() })),
+    endJob: (id, ending) => writeAndSignal(['jobs'], (own) => endJob(own, { id, ending, now: now() })),
     hold: (given) => writeSilently((own) => hold(own, given, now())),
     unhold: (given) => writeAndSignal(['jobs'], (own) => unhold(own, given)),
     drop: (id) => writeSilently((own) => drop(own, id, now())),
@@ -228,7 +228,7 @@ export function createPostgresReader({ url }: { url: string }): StoreReader {
 }
 
 /** Whether another job may be claimed after a report, although this one has not ended. */
-function letsOthersRun({ outcome, leavesLane, settled }: JobReport): boolean {
+function mayFreeOthers({ outcome, leavesLane, settled }: JobReport): boolean {
   return outcome?.kind === 'release' || leavesLane === true || settled !== undefined
 }
 

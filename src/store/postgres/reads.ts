@@ -1,6 +1,6 @@
 // The read calls of the store: single rows and short lists, found by index.
 import { toStep } from '../queries.ts'
-import { newest, place, recordColumns, selectDeliveries, selectStep, toEscapedBytes } from './search.ts'
+import { selectNewestRows, selectSeq, recordColumns, selectDeliveries, selectStep, toEscapedBytes } from './search.ts'
 import type { Job } from '../../model/job.ts'
 import {
   type Row,
@@ -35,7 +35,7 @@ import { readAccounts } from './budgets.ts'
 import type { Query } from './pool.ts'
 import { findQuarantined, findSealed } from './quarantine.ts'
 import { runScript } from './flow.ts'
-import { eachHead, heads, isDue, isFree, selectJob } from './jobs.ts'
+import { eachHead, heads, whereDue, isFree, selectJob } from './jobs.ts'
 
 type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
 
@@ -56,7 +56,7 @@ const selectKept = `SELECT ${recordColumns}, r.head, CASE WHEN ${isStored} THEN 
   WHERE d.seq < $1 AND d.state <> 'pending' AND d.received_at >= $2 AND ($3::text IS NULL OR d.hook = $3)
     AND ($4::text IS NULL OR d.source = $4) AND ($5::text[] IS NULL OR d.mapping_id = ANY ($5))
   ORDER BY d.seq DESC LIMIT $6`
-const selectRequest = `SELECT r.head, r.body FROM requests r WHERE r.delivery_seq = ${place('$1')} AND ${isStored}`
+const selectRequest = `SELECT r.head, r.body FROM requests r WHERE r.delivery_seq = ${selectSeq('$1')} AND ${isStored}`
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= $1 AND id < $2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= $1 AND j.id < $2
   ORDER BY id LIMIT $3`
@@ -81,16 +81,16 @@ const selectBytes = `SELECT (SELECT coalesce(sum(bytes), 0) FROM jobs WHERE ende
   + (SELECT coalesce(sum(bytes), 0) FROM deliveries WHERE state IN ('pending', 'parked'))::bigint AS bytes`
 
 /** The rows in the usual end state are all rows without the others, which have an index. */
-const countByState = (table: string, usualEnd: string) => `
+const selectCountsByState = (table: string, usualEnd: string) => `
   WITH others AS (SELECT state, count(*) AS count FROM ${table} WHERE state <> '${usualEnd}' GROUP BY state)
   SELECT * FROM others UNION ALL
   SELECT '${usualEnd}', (SELECT count(*) FROM ${table}) - (SELECT coalesce(sum(count), 0) FROM others)::bigint`
 
-const free = (condition: string) => `WITH RECURSIVE ${heads}
+const selectFirstFree = (condition: string) => `WITH RECURSIVE ${heads}
   SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${isFree} AND ${condition}`
 
 /** A gateway joins again every ten seconds. */
-const texts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`
+const selectTexts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`
 
 const aliveMs = 30_000
 /** Greater than every seq and every moment. */
@@ -111,7 +111,7 @@ export function createReads(
     const seq = (await one(sql, id))?.['seq']
     return typeof seq === 'number' ? seq : null
   }
-  const findDeliverySeq = (id: string | undefined) => findSeq(`SELECT ${place('$1')} AS seq`, id)
+  const findDeliverySeq = (id: string | undefined) => findSeq(`SELECT ${selectSeq('$1')} AS seq`, id)
   const readRecords = async (rows: readonly Row[]): Promise<DeliveryRecord[]> => {
     const jobs = new Map<SqlValue | undefined, Job[]>(rows.map(({ seq }) => [seq, []]))
     if (rows.length === 0) return []
@@ -134,7 +134,9 @@ export function createReads(
       return row && toStep(row)
     },
     delivery: async (id) =>
-      (await readRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${place('$1')}`, id)))[0],
+      (
+        await readRecords(await query(`SELECT ${recordColumns} FROM deliveries d WHERE d.seq = ${selectSeq('$1')}`, id))
+      )[0],
     request: async (id) => {
       const row = await one(selectRequest, id)
       return row && toKeptRequest(row)
@@ -173,7 +175,7 @@ export function createReads(
       })),
     deadJobs: async ({ limit, before }) => {
       const last = await findSeq('SELECT seq FROM jobs WHERE id = $1', before)
-      const sql = newest(`${selectJob} WHERE j.state = 'dead' AND j.seq < $1`, 'seq', '$2')
+      const sql = selectNewestRows(`${selectJob} WHERE j.state = 'dead' AND j.seq < $1`, 'seq', '$2')
       return (await query(sql, last, limit)).map(toJob)
     },
     taskAgeMs: async (standsFor) => {
@@ -193,7 +195,7 @@ export function createReads(
     },
     messages: async ({ agentId, sessionKey, limit, runId }) => {
       const sql = `SELECT * FROM messages WHERE agent_id = $1 AND session_key = $2 AND ($3::text IS NULL OR run_id = $3)`
-      return (await query(newest(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
+      return (await query(selectNewestRows(sql, 'seq', '$4'), agentId, sessionKey, runId, limit)).map(toMessage)
     },
     unfinished: async ({ key, limit }) => {
       const sql = `${selectJob} WHERE j.ended_at IS NULL AND ((j.session_key = $1 AND j.delivery_seq IS NOT NULL)
@@ -208,8 +210,8 @@ export function createReads(
     },
     lanes: async ({ limit }) => (await patientQuery(selectLanes, limit)).map(toLaneLoad),
     counts: async () => ({
-      deliveries: toDeliveryCounts(await patientQuery(countByState('deliveries', 'accepted'))),
-      jobs: toJobCounts(await patientQuery(countByState('jobs', 'done'))),
+      deliveries: toDeliveryCounts(await patientQuery(selectCountsByState('deliveries', 'accepted'))),
+      jobs: toJobCounts(await patientQuery(selectCountsByState('jobs', 'done'))),
     }),
     parkedFor: async (name) => {
       const sql = `SELECT count(*) AS count FROM deliveries
@@ -231,7 +233,7 @@ export function createReads(
     waitCounts: () => runScript(query, countWaits()),
     waits: async (given) => {
       const [row] = await query(`SELECT ${now()} AS now`)
-      return runScript(query, readWaits({ ...given, now: Number(row?.['now']), texts }))
+      return runScript(query, readWaits({ ...given, now: Number(row?.['now']), texts: selectTexts }))
     },
     nodes: async () => {
       const sql = `SELECT * FROM nodes WHERE seen_at > ${now()} - ${aliveMs} ORDER BY id`
@@ -255,12 +257,14 @@ export function createReads(
       // a job that is held back may be due when its hold ends
       const held = '(SELECT min(until) FROM holds)'
       const row = await one(
-        `SELECT least((SELECT run_at FROM (${free('true')}) f), ${held}, (${selectNextFlow})) - ${now()} AS wait`,
+        `SELECT least((SELECT run_at FROM (${selectFirstFree('true')}) f), ${held}, (${selectNextFlow})) - ${now()} AS wait`,
       )
       return toNumber(row?.['wait'])
     },
     dueForMs: async () => {
-      const age = toNumber((await one(`SELECT ${now()} - run_at AS age FROM (${free(isDue(now()))}) f`))?.['age'])
+      const age = toNumber(
+        (await one(`SELECT ${now()} - run_at AS age FROM (${selectFirstFree(whereDue(now()))}) f`))?.['age'],
+      )
       return age && Math.max(0, age)
     },
   }

@@ -3,7 +3,7 @@ import type { JobReport } from '../records.ts'
 import { lockWaiting, settleSpending } from './budgets.ts'
 import { toEventParams } from './append.ts'
 import { addFailure } from './failures.ts'
-import { endAsAsked, leaveLane, returnToFlow } from './holds.ts'
+import { endAsAskedSql, leaveLane, returnToFlow } from './holds.ts'
 import type { Query } from './pool.ts'
 
 /** A session's row is locked until the commit, so sessions are touched last, in one order. */
@@ -51,7 +51,7 @@ export async function report(
   }
   // if a job must end, only the posts of its report count: they show what was sent; nobody works on the job after an outcome
   if (row['must_end'] === 1 || (queuesAgain(what) && (await mustEnd(query, held.seq)))) {
-    if (what.outcome !== undefined) await query(endAsAsked(now, 'j.seq = $1'), held.seq)
+    if (what.outcome !== undefined) await query(endAsAskedSql(now, 'j.seq = $1'), held.seq)
     return false
   }
   if (what.leavesLane === true) await query('UPDATE jobs SET lane = NULL WHERE seq = $1 AND lane IS NOT NULL', held.seq)

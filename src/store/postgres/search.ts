@@ -7,10 +7,10 @@ export const recordColumns = `d.seq, d.id, d.received_at, d.hook, d.source, d.ev
   (SELECT r.last_at FROM repeats r WHERE r.seq = d.seq) AS repeated_at`
 
 /** The newest `$limit` rows, oldest first. */
-export const newest = (sql: string, order: string, limit: string) =>
+export const selectNewestRows = (sql: string, order: string, limit: string) =>
   `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ${limit}) n ORDER BY ${order}`
 
-export const place = (id: string) =>
+export const selectSeq = (id: string) =>
   `coalesce((SELECT seq FROM deliveries WHERE id = ${id}), (SELECT delivery_seq FROM jobs WHERE id = ${id}))`
 
 /**
@@ -18,23 +18,23 @@ export const place = (id: string) =>
  * time of `translate`. $10: the text as `encode` writes its bytes, because a body need not be a text. Each plan is searched as it is stored
  * before a regular expression finds its message: to parse it would fail for some escapes. OFFSET 0 prevents a hash of the whole table.
  */
-const has = (text: string) => `strpos(lower(${text} COLLATE "C"), $6) > 0`
-const start = (text: string) => `substr(${text}, 1, ${searchedBytes})`
+const whereContains = (text: string) => `strpos(lower(${text} COLLATE "C"), $6) > 0`
+const searchedStart = (text: string) => `substr(${text}, 1, ${searchedBytes})`
 const valueOf = (text: string, names: string) =>
   String.raw`substring(${text} from '"(?:${names})":"((?:[^"\\]|\\.)*)"')`
-const hasInJson = (text: string, ...names: readonly string[]) =>
-  `(${has(text)} AND (${names.map((name) => has(start(valueOf(text, name)))).join(' OR ')}))`
-export const selectDeliveries = newest(
+const whereJsonContains = (text: string, ...names: readonly string[]) =>
+  `(${whereContains(text)} AND (${names.map((name) => whereContains(searchedStart(valueOf(text, name)))).join(' OR ')}))`
+export const selectDeliveries = selectNewestRows(
   `SELECT ${recordColumns} FROM deliveries d WHERE d.seq < $2 AND d.seq >= $7 AND ($3::text IS NULL OR d.state = $3)
     AND ($4::text IS NULL OR d.hook = $4) AND ($5::text IS NULL OR d.source = $5)
     AND ($8::bigint IS NULL OR d.received_at >= $8) AND ($9::bigint IS NULL OR d.received_at < $9)
-    AND ($6::text IS NULL OR starts_with(d.id, $6) OR ${has('concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id)')}
-      OR ${hasInJson('d.problem', 'detail', 'frame')}
+    AND ($6::text IS NULL OR starts_with(d.id, $6) OR ${whereContains('concat_ws(chr(10), d.hook, d.source, d.event, d.mapping_id)')}
+      OR ${whereJsonContains('d.problem', 'detail', 'frame')}
       OR EXISTS (SELECT 1 FROM requests r WHERE r.delivery_seq = d.seq
-        AND strpos(lower(encode(${start('r.body')}, 'escape') COLLATE "C"), $10) > 0 OFFSET 0)
-      OR EXISTS (SELECT 1 FROM jobs j JOIN job_parts p ON p.job_seq = j.seq WHERE j.delivery_seq = d.seq AND (${has('j.last_error')}
-        OR ${has('j.session_key')} OR ${hasInJson('p.planned', 'message', 'text')}
-        OR EXISTS (SELECT 1 FROM messages m WHERE m.run_id = j.id AND m.role = 'assistant' AND ${has(start('m.text'))} OFFSET 0)) OFFSET 0))`,
+        AND strpos(lower(encode(${searchedStart('r.body')}, 'escape') COLLATE "C"), $10) > 0 OFFSET 0)
+      OR EXISTS (SELECT 1 FROM jobs j JOIN job_parts p ON p.job_seq = j.seq WHERE j.delivery_seq = d.seq AND (${whereContains('j.last_error')}
+        OR ${whereContains('j.session_key')} OR ${whereJsonContains('p.planned', 'message', 'text')}
+        OR EXISTS (SELECT 1 FROM messages m WHERE m.run_id = j.id AND m.role = 'assistant' AND ${whereContains(searchedStart('m.text'))} OFFSET 0)) OFFSET 0))`,
   'seq',
   '$1',
 )

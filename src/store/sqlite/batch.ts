@@ -5,7 +5,7 @@ import { completeCatalog, extendCatalog, shortenCatalog } from './catalog.ts'
 import { append, appendAll, drop, forget, settle } from './deliveries.ts'
 import { Problem } from '../../model/problem.ts'
 import { type Database, classifyError } from './driver.ts'
-import { end } from './endings.ts'
+import { endJob } from './endings.ts'
 import { hold, unhold } from './holds.ts'
 import { noteBudgetAlert, raiseBudget, wakeBudgets } from './budgets.ts'
 import { claim, extend, report } from './jobs.ts'
@@ -54,7 +54,7 @@ export function runBatch({ db, operations, beforeCommit, isBulk }: Batch): Commi
 }
 
 /** Why a batch failed, for the senders of its operations and for the operator. */
-export function describeBatchFailure(error: unknown): OperationFailure {
+export function toBatchFailure(error: unknown): OperationFailure {
   if (error instanceof Problem) return { code: error.code, detail: error.message, cause: '' }
   const what = classifyError(error)?.what ?? 'its file cannot be opened'
   return { code: 'store-unavailable', detail: `The store cannot write: ${what}.`, cause: String(error) }
@@ -106,7 +106,7 @@ function perform(db: Database, operation: Operation): Results[Operation['kind']]
     case 'makeDue':
       return makeDue(db, operation)
     case 'end':
-      return end(db, operation)
+      return endJob(db, operation)
     case 'hold':
       return hold(db, operation)
     case 'unhold':

@@ -67,29 +67,29 @@ END;
 `
 
 const tables = ['deliveries', 'jobs', 'events', 'messages'] as const
-const last = (table: string) => `coalesce((SELECT max(seq) FROM ${table}), ${firstSeq})`
+const selectLast = (table: string) => `coalesce((SELECT max(seq) FROM ${table}), ${firstSeq})`
 
 /** The condition for the rows of a table that are behind the catalog. */
-export const isBehind = (table: (typeof tables)[number]): string => `seq > (SELECT ${table} FROM catalog)`
+export const whereBehind = (table: (typeof tables)[number]): string => `seq > (SELECT ${table} FROM catalog)`
 
 /** The seqs of the jobs of a delivery, as SQL. */
 export const jobsOf = (deliverySeq: string): string => `(SELECT job_seq FROM jobs_of WHERE delivery_seq = ${deliverySeq}
-  UNION ALL SELECT seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq = ${deliverySeq})`
+  UNION ALL SELECT seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq = ${deliverySeq})`
 
 /** The sessions of the rows behind the catalog, with the time of the newest row. */
 export const touchedSessions = `SELECT agent_id, session_key, max(at) AS updated_at FROM (
-    SELECT agent_id, session_key, at FROM events WHERE ${isBehind('events')}
-    UNION ALL SELECT agent_id, session_key, at FROM messages WHERE ${isBehind('messages')})`
+    SELECT agent_id, session_key, at FROM events WHERE ${whereBehind('events')}
+    UNION ALL SELECT agent_id, session_key, at FROM messages WHERE ${whereBehind('messages')})`
 
 const additions = [
-  `INSERT INTO listed SELECT state, seq, hook, source, event, mapping_id, id FROM deliveries WHERE ${isBehind('deliveries')}`,
-  `INSERT INTO wake_ids SELECT wake_id, seq FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id IS NOT NULL`,
-  `INSERT INTO jobs_of SELECT delivery_seq, seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq IS NOT NULL`,
-  `INSERT INTO transcripts SELECT agent_id, session_key, seq FROM messages WHERE ${isBehind('messages')}`,
-  `INSERT INTO run_messages SELECT run_id, seq FROM messages WHERE ${isBehind('messages')}`,
+  `INSERT INTO listed SELECT state, seq, hook, source, event, mapping_id, id FROM deliveries WHERE ${whereBehind('deliveries')}`,
+  `INSERT INTO wake_ids SELECT wake_id, seq FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id IS NOT NULL`,
+  `INSERT INTO jobs_of SELECT delivery_seq, seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq IS NOT NULL`,
+  `INSERT INTO transcripts SELECT agent_id, session_key, seq FROM messages WHERE ${whereBehind('messages')}`,
+  `INSERT INTO run_messages SELECT run_id, seq FROM messages WHERE ${whereBehind('messages')}`,
   `INSERT INTO sessions (agent_id, session_key, updated_at) SELECT * FROM (${touchedSessions} GROUP BY agent_id, session_key) WHERE true
     ON CONFLICT DO UPDATE SET updated_at = excluded.updated_at WHERE excluded.updated_at > updated_at`,
-  `UPDATE catalog SET ${tables.map((table) => `${table} = ${last(table)}`).join(', ')}`,
+  `UPDATE catalog SET ${tables.map((table) => `${table} = ${selectLast(table)}`).join(', ')}`,
 ] as const
 
 /** Adds every row that is behind the catalog. */
@@ -98,7 +98,7 @@ export function completeCatalog(db: Database): void {
 }
 
 /** Computed in SQL: the difference may be too large for a number of JavaScript. */
-const selectIsBehind = `SELECT max(${tables.map((table) => `${last(table)} - ${table}`).join(', ')}) > ${mostBehind} AS is_behind FROM catalog`
+const selectIsBehind = `SELECT max(${tables.map((table) => `${selectLast(table)} - ${table}`).join(', ')}) > ${mostBehind} AS is_behind FROM catalog`
 
 /** Adds the rows behind the catalog, if there are enough of them to justify writing a few more pages. */
 export function extendCatalog(db: Database): void {
@@ -107,11 +107,11 @@ export function extendCatalog(db: Database): void {
 
 /** Call it after rows were deleted: SQLite may give the seq of the last row to the next one. */
 export function shortenCatalog(db: Database): void {
-  db.run(`UPDATE catalog SET ${tables.map((table) => `${table} = min(${table}, ${last(table)})`).join(', ')}`)
+  db.run(`UPDATE catalog SET ${tables.map((table) => `${table} = min(${table}, ${selectLast(table)})`).join(', ')}`)
 }
 
 const selectWakeSeq = `SELECT coalesce((SELECT seq FROM wake_ids WHERE id = ?1),
-  (SELECT seq FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id = ?1)) AS seq`
+  (SELECT seq FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id = ?1)) AS seq`
 
 /** The seq of the delivery that has the wake with this id; null if none has. */
 export function findWake(db: Database, id: string): SqlValue {

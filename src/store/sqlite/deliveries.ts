@@ -7,7 +7,7 @@ import { insertJobs } from './jobs.ts'
 import { deliveryColumns, type OperationOf, type RingValues, settlementColumns } from './operations.ts'
 import { insertWakeEvent } from './sessions.ts'
 import { toAnswered } from '../rows.ts'
-import { failedBefore } from '../rules.ts'
+import { failedBySql } from '../rules.ts'
 import type { Appended, FlowCancel } from '../records.ts'
 import type { CursorMove } from '../cursors.ts'
 
@@ -18,7 +18,7 @@ const insertDelivery = `INSERT INTO deliveries (${deliveryColumns.join(', ')}, w
   VALUES (${deliveryColumns.map((_, index) => `?${index + 1}`).join(', ')}, ${wakeEvent(deliveryColumns.indexOf('wake_id') + 1)})
   ON CONFLICT (hook, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING`
 
-export const failed = failedBefore((text) => `substr(${text}, -4000)`)
+export const failed = failedBySql((text) => `substr(${text}, -4000)`)
 
 /** A delivery that stays pending or parked keeps its head and body unless new ones are given. */
 const settleDelivery = `UPDATE deliveries SET ${settlementColumns

@@ -1,10 +1,10 @@
 // Commits on the calling thread, while nothing else waits and the disk is fast. A lone request then waits for one commit: to wake
 // the writer thread and to be woken by it takes several times as long. Every other operation goes to the writer thread.
-import { runBatch, describeBatchFailure } from './batch.ts'
+import { runBatch, toBatchFailure } from './batch.ts'
 import { type Database, isLocked, openDatabase } from './driver.ts'
 import { readInodes } from './files.ts'
 import type { BatchResult, Inodes, Operation } from './operations.ts'
-import { countWaitingBytes } from './waiting-bytes.ts'
+import { trackWaitingBytes } from './waiting-bytes.ts'
 
 type DirectWriter = {
   /** Commits the operations here. Undefined: nothing was written, and the operations are for the writer thread. Never throws. */
@@ -66,7 +66,7 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
         return result
       } catch (error) {
         reset()
-        return isLocked(error) ? undefined : { failure: describeBatchFailure(error) }
+        return isLocked(error) ? undefined : { failure: toBatchFailure(error) }
       }
     },
     noteCommit(tookMs) {
@@ -85,7 +85,7 @@ function openForWriting(file: string): Database {
   const db = openDatabase(file, { readOnly: false, busyMs: 0 })
   try {
     db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0')
-    countWaitingBytes(db)
+    trackWaitingBytes(db)
     return db
   } catch (error) {
     db.close()

@@ -7,7 +7,7 @@ import { endQueued, openLane } from './jobs.ts'
 import type { OperationOf } from './operations.ts'
 
 /** Ends an unfinished job, or asks its owner to end it. */
-export function end(db: Database, { id, ending, at }: OperationOf<'end'>): 'ended' | 'ending' | undefined {
+export function endJob(db: Database, { id, ending, at }: OperationOf<'end'>): 'ended' | 'ending' | undefined {
   const job = db.get(`SELECT seq, lane, state, ${reviewed} FROM jobs WHERE id = ? AND ended_at IS NULL`, id)
   if (job === undefined) return undefined
   if (job['state'] === 'queued') {

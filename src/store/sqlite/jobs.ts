@@ -124,7 +124,7 @@ function claimPlain(
 }
 
 /** Queues the jobs that a dead owner left running. Only a new owner may call it, before it leases jobs itself. */
-export function recover(db: Database, at: number): void {
+export function requeueOrphans(db: Database, at: number): void {
   requeueRunning(db, db.all(selectRunning), at)
 }
 

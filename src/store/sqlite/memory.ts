@@ -4,7 +4,7 @@ import type { ReadConnection } from './connection.ts'
 import { type Database, openDatabase, readFacts, classifyError } from './driver.ts'
 import { migrate } from './migrations.ts'
 import { storeUnavailable } from '../rules.ts'
-import { countWaitingBytes } from './waiting-bytes.ts'
+import { trackWaitingBytes } from './waiting-bytes.ts'
 import { type Operation, type OperationOf, type Results, toUnwritableProblem, type Writer } from './operations.ts'
 
 type Use = <Found>(query: (db: Database) => Found) => Found
@@ -12,7 +12,7 @@ type Use = <Found>(query: (db: Database) => Found) => Found
 export function openMemory(): { readonly connection: ReadConnection; readonly writer: Writer } {
   const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
   migrate(db, 'memory')
-  countWaitingBytes(db)
+  trackWaitingBytes(db)
   const facts = readFacts(db)
   let isOpen = true
   const use: Use = (query) => {

@@ -4,11 +4,11 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Database, openDatabase, readFacts } from './driver.ts'
 import { ensurePrivate, readInode, readInodes, describeFile } from './files.ts'
-import { recover } from './jobs.ts'
+import { requeueOrphans } from './jobs.ts'
 import { type StoreLock, takeLock } from './lock.ts'
 import { migrate } from './migrations.ts'
 import type { Opened, WriterOptions } from './operations.ts'
-import { countWaitingBytes, sumWaitingBytes } from './waiting-bytes.ts'
+import { trackWaitingBytes, sumWaitingBytes } from './waiting-bytes.ts'
 
 /** A commit checkpoints when the WAL has this many bytes. Rare long stalls raise the p99 less than frequent short ones. */
 const checkpointBytes = 64 * 1024 * 1024
@@ -50,7 +50,7 @@ export function createOwner(options: WriterOptions): Owner {
     if (failedOpens.count >= opensPerSecond) throw failedOpens.last
     try {
       const db = openWritable(options, (opened) => {
-        if (recoverAt !== undefined) recover(opened, recoverAt)
+        if (recoverAt !== undefined) requeueOrphans(opened, recoverAt)
       })
       recoverAt = undefined
       return db
@@ -108,7 +108,7 @@ function openWritable({ file, maxPages }: WriterOptions, prepare: (db: Database)
     db.exec('BEGIN IMMEDIATE')
     prepare(db)
     db.exec('COMMIT')
-    countWaitingBytes(db)
+    trackWaitingBytes(db)
     return db
   } catch (error) {
     // a closed connection lives until it is collected: its lock would block the next connection

@@ -4,7 +4,7 @@ import { failed, selectAnswered } from './deliveries.ts'
 import { gathered, selectNextFlow } from '../flow.ts'
 import { selectProgress, toProgress } from '../progress.ts'
 import { selectWaitedFor } from '../rules.ts'
-import { findWake, isBehind } from './catalog.ts'
+import { findWake, whereBehind } from './catalog.ts'
 import { selectEndings } from './endings.ts'
 import { dialect, runScript } from './flow.ts'
 import { readHolds } from './holds.ts'
@@ -54,7 +54,7 @@ const selectRequest = 'SELECT head, body FROM deliveries WHERE seq = ? AND head 
 /** `?1`: a JSON array of the seqs of deliveries. */
 const selectJobs = `${selectJob} WHERE j.seq IN
   (SELECT job_seq FROM jobs_of WHERE delivery_seq IN (SELECT value FROM json_each(?1))
-    UNION ALL SELECT seq FROM jobs WHERE ${isBehind('jobs')} AND delivery_seq IN (SELECT value FROM json_each(?1))) ORDER BY j.seq`
+    UNION ALL SELECT seq FROM jobs WHERE ${whereBehind('jobs')} AND delivery_seq IN (SELECT value FROM json_each(?1))) ORDER BY j.seq`
 const selectWakes = `${selectWake} WHERE seq IN (SELECT value FROM json_each(?)) AND wake_id IS NOT NULL`
 const selectEachProgress = selectProgress((id) => `${id} IN (SELECT value FROM json_each(?1))`, { parts: 'j' })
 const selectDeadJobs = `${selectJob} WHERE j.seq IN
@@ -62,7 +62,7 @@ const selectDeadJobs = `${selectJob} WHERE j.seq IN
 /** Reads ranges of the indexes of the ids. */
 const selectIds = `SELECT id, id AS delivery_id FROM deliveries WHERE id >= ?1 AND id < ?2
   UNION ALL SELECT w.id, d.id FROM wake_ids w JOIN deliveries d ON d.seq = w.seq WHERE w.id >= ?1 AND w.id < ?2
-  UNION ALL SELECT wake_id, id FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
+  UNION ALL SELECT wake_id, id FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id >= ?1 AND wake_id < ?2
   UNION ALL SELECT j.id, d.id FROM jobs j LEFT JOIN deliveries d ON d.seq = j.delivery_seq WHERE j.id >= ?1 AND j.id < ?2
   ORDER BY id LIMIT ?3`
 const selectCursors = 'SELECT name, value FROM cursors WHERE name >= ? AND name < ? ORDER BY name'
@@ -83,7 +83,7 @@ const ofSession = 'agent_id = ?1 AND session_key = ?2'
 /** The newest messages of the catalog, and those behind it. */
 const newestMessages = (catalog: string, condition: string) => `SELECT * FROM messages WHERE ${ofSession} AND seq IN (
     SELECT seq FROM (SELECT * FROM (SELECT seq FROM ${catalog} ORDER BY seq DESC LIMIT ?3)
-      UNION ALL SELECT seq FROM messages WHERE ${isBehind('messages')} AND ${condition})
+      UNION ALL SELECT seq FROM messages WHERE ${whereBehind('messages')} AND ${condition})
     ORDER BY seq DESC LIMIT ?3) ORDER BY seq`
 const selectMessages = newestMessages(`transcripts WHERE ${ofSession}`, ofSession)
 const selectRunMessages = newestMessages('run_messages WHERE run_id = ?4', `run_id = ?4 AND ${ofSession}`)
@@ -110,33 +110,33 @@ const selectAnyOpen = selectOpen('INDEXED BY deliveries_open', 'true')
 const selectOpenByModule = selectOpen('INDEXED BY deliveries_waiting', 'waits_for = ?5')
 const selectOpenById = selectOpen('', 'id = ?5 AND (?6 IS NULL OR waits_for = ?6)')
 
-const countInState = (state: string) => `((SELECT count(*) FROM listed WHERE state = ${state})
-  + (SELECT count(*) FROM deliveries WHERE ${isBehind('deliveries')} AND state = ${state}))`
+const selectCount = (state: string) => `((SELECT count(*) FROM listed WHERE state = ${state})
+  + (SELECT count(*) FROM deliveries WHERE ${whereBehind('deliveries')} AND state = ${state}))`
 type Counted = { readonly all: string; readonly usualEnd: string; readonly others: Readonly<Record<string, string>> }
 /**
  * Counts rows by state. Most rows are in the usual end state, so their number is the number of all rows, which SQLite counts
  * quickly, minus the others.
  */
-const countByState = ({ all, usualEnd, others }: Counted) => `
+const selectCountsByState = ({ all, usualEnd, others }: Counted) => `
   WITH others (state, count) AS (
     ${Object.entries(others)
       .map(([state, count]) => `SELECT '${state}', ${count}`)
       .join(' UNION ALL ')})
   SELECT * FROM others UNION ALL
   SELECT '${usualEnd}', ${all} - (SELECT sum(count) FROM others)`
-const countDeliveries = countByState({
+const countDeliveries = selectCountsByState({
   all: '(SELECT count(*) FROM deliveries)',
   usualEnd: 'accepted',
   others: Object.fromEntries(
-    deliveryStates.filter((state) => state !== 'accepted').map((state) => [state, countInState(`'${state}'`)]),
+    deliveryStates.filter((state) => state !== 'accepted').map((state) => [state, selectCount(`'${state}'`)]),
   ),
 })
 const countParked = `SELECT count(*) AS count FROM deliveries INDEXED BY deliveries_waiting
   WHERE state IN ('pending', 'parked') AND state = 'parked' AND waits_for = ?`
 const couldRun = `state = 'queued' AND gate = 0 AND ended_at IS NULL`
-const countJobs = countByState({
+const countJobs = selectCountsByState({
   all: `((SELECT count(*) FROM jobs) + (SELECT count(*) FROM wake_ids)
-    + (SELECT count(*) FROM deliveries WHERE ${isBehind('deliveries')} AND wake_id IS NOT NULL))`,
+    + (SELECT count(*) FROM deliveries WHERE ${whereBehind('deliveries')} AND wake_id IS NOT NULL))`,
   usualEnd: 'done',
   others: {
     queued: `(SELECT count(*) FROM jobs WHERE state = 'queued' AND ended_at IS NULL)`,
@@ -266,7 +266,7 @@ export function createReads(connection: ReadConnection, clock: Clock): Reads {
       const at = one(longestDue, now)?.['run_at']
       return typeof at === 'number' ? Math.max(0, now - at) : undefined
     },
-    inState: async (state) => Number(one(`SELECT ${countInState('?1')} AS count`, state)?.['count'] ?? 0),
+    inState: async (state) => Number(one(`SELECT ${selectCount('?1')} AS count`, state)?.['count'] ?? 0),
     holds: async () => connection.use([], (db) => readHolds(db, clock())),
     gathered: async (id, limit) => ({
       jobs: all(

@@ -3,25 +3,26 @@
 import { searchedBytes, toStep, type DeliveriesQuery } from '../queries.ts'
 import { deliveryStates } from '../../model/delivery.ts'
 import type { StoreReader } from '../store.ts'
-import { findWake, isBehind } from './catalog.ts'
+import { findWake, whereBehind } from './catalog.ts'
 import type { Database, Row, SqlValue } from './driver.ts'
 
 export const recordColumns = `seq, id, received_at, hook, source, event, mapping_id, generation, transform_hash, state,
   body_differed, settled_at, answer_status, answer_body, problem, trace, log, recovered`
 
 /** The newest `limit` rows, oldest first. */
-const newest = (sql: string, order: string) => `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
+const selectNewestRows = (sql: string, order: string) =>
+  `SELECT * FROM (${sql} ORDER BY ${order} DESC LIMIT ?) ORDER BY ${order}`
 
 const selectPlace = `SELECT
   coalesce((SELECT seq FROM deliveries WHERE id = ?1), (SELECT delivery_seq FROM jobs WHERE id = ?1)) AS seq`
 
-const selectDeliveries = newest(`SELECT ${recordColumns} FROM deliveries WHERE seq < ? AND seq >= ?`, 'seq')
+const selectDeliveries = selectNewestRows(`SELECT ${recordColumns} FROM deliveries WHERE seq < ? AND seq >= ?`, 'seq')
 const findIn = (rows: string) => `SELECT * FROM (SELECT seq FROM ${rows}
     AND seq < ?1 AND seq >= ?6 AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR hook = ?3) AND (?4 IS NULL OR source = ?4)
   ORDER BY seq DESC LIMIT ?5)`
 const foundIn = [
   ...deliveryStates.map((state) => `listed WHERE state = '${state}'`),
-  `deliveries WHERE ${isBehind('deliveries')}`,
+  `deliveries WHERE ${whereBehind('deliveries')}`,
 ].map(findIn)
 const selectListed = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
   WHERE seq IN (${foundIn.join(' UNION ALL ')}) ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
@@ -29,25 +30,26 @@ const selectListed = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries
 const wanted = `d.seq < ?1 AND d.seq >= ?6 AND (?2 IS NULL OR d.state = ?2) AND (?3 IS NULL OR d.hook = ?3)
   AND (?4 IS NULL OR d.source = ?4) AND (?7 IS NULL OR d.received_at >= ?7) AND (?8 IS NULL OR d.received_at < ?8)`
 /** LIKE ignores the case of ASCII letters. */
-const has = (column: string) => `${column} LIKE ?9 ESCAPE '|'`
-const hasInStart = (column: string) => has(`CAST(substr(${column}, 1, ${searchedBytes}) AS TEXT)`)
+const whereContains = (column: string) => `${column} LIKE ?9 ESCAPE '|'`
+const whereStartContains = (column: string) => whereContains(`CAST(substr(${column}, 1, ${searchedBytes}) AS TEXT)`)
 /** Searches the values at these paths, not the names of the fields. A row that cannot be read must not fail the search. */
-const hasInJson = (column: string, ...paths: readonly string[]) =>
-  `CASE WHEN json_valid(${column}) THEN ${paths.map((path) => has(`substr(${column} ->> '${path}', 1, ${searchedBytes})`)).join(' OR ')} END`
-const hasInPlan = (column: string) => hasInJson(column, '$.action.message', '$.action.text', '$.sessionKey')
-const jobHas = `${hasInPlan('j.planned')} OR ${has('j.last_error')}`
+const whereJsonContains = (column: string, ...paths: readonly string[]) =>
+  `CASE WHEN json_valid(${column}) THEN ${paths.map((path) => whereContains(`substr(${column} ->> '${path}', 1, ${searchedBytes})`)).join(' OR ')} END`
+const wherePlanContains = (column: string) =>
+  whereJsonContains(column, '$.action.message', '$.action.text', '$.sessionKey')
+const jobHas = `${wherePlanContains('j.planned')} OR ${whereContains('j.last_error')}`
 /** Prompts are not searched: their message is in the plan, and the text around the message is the same in every prompt. */
-const replyHas = `m.role = 'assistant' AND ${hasInStart('m.text')}`
+const replyHas = `m.role = 'assistant' AND ${whereStartContains('m.text')}`
 /** The deliveries that have the text, or whose jobs have it. Jobs and messages behind the catalog are searched once, and not for each delivery. */
 const selectFound = `SELECT * FROM (SELECT ${recordColumns} FROM deliveries d WHERE ${wanted} AND seq IN (
   SELECT * FROM (SELECT d.seq FROM deliveries d WHERE ${wanted} AND (?9 IS NULL
-      OR ${['d.hook', 'd.source', 'd.event', 'd.mapping_id'].map(has).join(' OR ')} OR (d.id >= ?10 AND d.id < ?11)
-      OR ${hasInStart('d.body')} OR ${hasInPlan('d.plan')} OR ${hasInJson('d.problem', '$.detail', '$.frame')}
+      OR ${['d.hook', 'd.source', 'd.event', 'd.mapping_id'].map(whereContains).join(' OR ')} OR (d.id >= ?10 AND d.id < ?11)
+      OR ${whereStartContains('d.body')} OR ${wherePlanContains('d.plan')} OR ${whereJsonContains('d.problem', '$.detail', '$.frame')}
       OR EXISTS (SELECT 1 FROM jobs_of o JOIN jobs j ON j.seq = o.job_seq WHERE o.delivery_seq = d.seq AND (${jobHas}
         OR EXISTS (SELECT 1 FROM run_messages r JOIN messages m ON m.seq = r.seq WHERE r.run_id = j.id AND ${replyHas}))))
     ORDER BY d.seq DESC LIMIT ?5)
-  UNION ALL SELECT j.delivery_seq FROM jobs j WHERE j.${isBehind('jobs')} AND (${jobHas})
-  UNION ALL SELECT j.delivery_seq FROM messages m JOIN jobs j ON j.id = m.run_id WHERE m.${isBehind('messages')} AND ${replyHas})
+  UNION ALL SELECT j.delivery_seq FROM jobs j WHERE j.${whereBehind('jobs')} AND (${jobHas})
+  UNION ALL SELECT j.delivery_seq FROM messages m JOIN jobs j ON j.id = m.run_id WHERE m.${whereBehind('messages')} AND ${replyHas})
   ORDER BY seq DESC LIMIT ?5) ORDER BY seq`
 const selectStep = `SELECT id, received_at FROM deliveries
   WHERE seq <= coalesce(?1, (SELECT max(seq) + 1 FROM deliveries)) - ?2 ORDER BY seq DESC LIMIT 1`

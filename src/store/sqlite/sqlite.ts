@@ -183,7 +183,7 @@ function createStore({ connection, writer, clock, room }: Parts): SqliteStore {
     addTask: async (task) => writer.run(toAddTask(task, clock())),
     requeue: async (id) => writer.run({ kind: 'requeue', at: clock(), id }),
     makeDue: async (standsFor) => writer.run({ kind: 'makeDue', at: clock(), standsFor }),
-    end: async (id, ending) => writer.run({ kind: 'end', at: clock(), id, ending }),
+    endJob: async (id, ending) => writer.run({ kind: 'end', at: clock(), id, ending }),
     hold: async (given) => writer.run({ kind: 'hold', at: clock(), hold: given }),
     unhold: async ({ label, kind }) => writer.run({ kind: 'unhold', label, hold: kind }),
     drop: async (id) => writer.run({ kind: 'drop', at: clock(), id }),

@@ -62,7 +62,7 @@ ${[deliveries, jobs].map((table) => createTriggers(table, { temporary: 'TEMP', c
 `
 
 /** Call it once for each connection that writes, after the migrations. */
-export function countWaitingBytes(db: Database): void {
+export function trackWaitingBytes(db: Database): void {
   db.exec(countChanges)
 }
 

@@ -1,6 +1,6 @@
 // The writer thread. It has the only connection that writes, and executes one batch at a time.
 import { parentPort, workerData } from 'node:worker_threads'
-import { runBatch, describeBatchFailure } from './batch.ts'
+import { runBatch, toBatchFailure } from './batch.ts'
 import { classifyError } from './driver.ts'
 import { probeDiskSpace, readSize } from './files.ts'
 import type { Opened, Operation, OperationResult, BatchReply, Request, WriterOptions } from './operations.ts'
@@ -34,7 +34,7 @@ function answer(operations: readonly Operation[]): BatchReply {
     return { opened, tookMs: performance.now() - startedAt, result }
   } catch (error) {
     if (classifyError(error)?.reopen) owner.reset()
-    return { opened, tookMs: performance.now() - startedAt, result: { failure: describeBatchFailure(error) } }
+    return { opened, tookMs: performance.now() - startedAt, result: { failure: toBatchFailure(error) } }
   }
 }
 

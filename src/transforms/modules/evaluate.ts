@@ -10,7 +10,7 @@ import type { Bundle } from './build.ts'
 import { createLocate, type Locate } from './locate.ts'
 import { installProvided } from './provided.ts'
 import { toFileLabel } from '../root.ts'
-import { describeThrown } from './thrown.ts'
+import { buildThrownReport } from './thrown.ts'
 
 /** The exports of a module, and a function that maps its stacks to its source. */
 export type Evaluated = { readonly label: string; readonly exports: object; readonly locate: Locate }
@@ -42,7 +42,7 @@ export async function evaluateBundle(
   if (ended.kind === 'late') {
     throw new Problem('transform-load-failed', `${label} was not loaded within ${timeoutMs} ms.`)
   }
-  const { what, at, frame } = describeThrown(ended.thrown, locate)
+  const { what, at, frame } = buildThrownReport(ended.thrown, locate)
   throw new Problem('transform-load-failed', `${label} does not load: it threw ${what}${at}.`, { frame })
 }
 
@@ -77,7 +77,7 @@ export function pickExport({ label, exports, locate }: Evaluated, name: Transfor
   try {
     found = name === undefined ? findDefault(exports, label) : readOwn(exports, name)
   } catch (error) {
-    const { what, at, frame } = describeThrown(error, locate)
+    const { what, at, frame } = buildThrownReport(error, locate)
     throw new Problem('transform-load-failed', `${label} does not load: its export threw ${what}${at}.`, { frame })
   }
   // as: the types of loaded code are unknown; the input is built for it, and the result is checked

@@ -66,7 +66,7 @@ export function createGraph({
           if (found.errors.length > 0) return undefined
           if (found.external || found.namespace !== 'file')
             return failToResolve(path, `is not a file of the ${folder} directory`)
-          if (!isInside(root, found.path)) return failToResolve(path, outsideReason(path, folder))
+          if (!isInside(root, found.path)) return failToResolve(path, explainOutside(path, folder))
           if (extname(found.path) === '.node') return failToResolve(path, addonReason)
           return undefined
         },
@@ -87,7 +87,7 @@ export function createGraph({
       }))
       build.onLoad({ filter: /.*/, namespace: 'file' }, async ({ path }): Promise<OnLoadResult> => {
         if (!isInside(root, path))
-          return failToResolve(findPackageName(path), outsideReason(findPackageName(path), folder))
+          return failToResolve(findPackageName(path), explainOutside(findPackageName(path), folder))
         if (extname(path) === '.node') return failToResolve(basename(path), addonReason)
         if (!loadable.has(extname(path))) return buildFailure(`Files of the type "${extname(path)}" cannot be imported`)
         try {
@@ -123,7 +123,7 @@ function findDefineFile(): string {
   return createRequire(import.meta.url).resolve('#define')
 }
 
-function outsideReason(path: string, folder: string): string {
+function explainOutside(path: string, folder: string): string {
   const isPackage = !/^[./]/.test(path)
   return isPackage
     ? `is not installed beside the ${folder}: only packages in their own node_modules are bundled`

@@ -13,7 +13,7 @@ export type ReExport =
 /** The re-exports of a barrel; undefined for a file with any other statement, or in a package that may have side effects. */
 export async function readReExports(root: string, file: string, contents: Uint8Array): Promise<ReExport[] | undefined> {
   if (!(await isFreeOfEffects(root, file))) return undefined
-  const statements = parseStatements(await printPlainCode(file, contents))
+  const statements = readStatements(await printPlainCode(file, contents))
   if (statements === undefined) return undefined
   const { imports, exports, stars } = statements
   const names = await readExportedNames(
@@ -72,7 +72,7 @@ type Statements = {
 }
 
 /** The statements of a text that only imports and exports; undefined for any other text. */
-function parseStatements(code: string): Statements | undefined {
+function readStatements(code: string): Statements | undefined {
   const imports = new Map<string, { imported: string; from: string }>()
   const exports: { local: string; name: string }[] = []
   const stars: { from: string }[] = []

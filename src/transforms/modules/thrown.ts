@@ -10,7 +10,7 @@ type ThrownReport = { readonly what: string; readonly at: string; readonly frame
 const messageLength = 500
 
 /** `what`: "a TypeError"; `at`: " at pr.ts:12" or nothing. */
-export function describeThrown(thrown: unknown, locate: Locate): ThrownReport {
+export function buildThrownReport(thrown: unknown, locate: Locate): ThrownReport {
   const what = describeKind(thrown)
   const position = types.isNativeError(thrown) ? locate(readText(thrown, 'stack')) : undefined
   const message = readMessage(thrown).slice(0, messageLength)

@@ -1,7 +1,7 @@
 // `context.state` of one call. The thread asks the main thread for the first read of a key only; what is set stays in the thread until the
 // call returns. So a call that does not use the state costs nothing, and a loop over `set` costs the gateway nothing.
 import type { JsonValue } from '../../base/json.ts'
-import { parseDurationMs } from '../../base/time.ts'
+import { readDurationMs } from '../../base/time.ts'
 import { stateLimits, type StateOptions, type StateWrite, type TransformState } from '../../model/transform.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
 
@@ -89,7 +89,7 @@ function toJson(value: unknown): string {
 function readTime(options: StateOptions | undefined): number {
   const given = options?.for
   if (given === undefined) return stateLimits.defaultMs
-  const ms = parseDurationMs(given)
+  const ms = readDurationMs(given)
   if (ms !== undefined && ms > 0 && ms <= stateLimits.longestMs) return ms
   throw new TypeError('state.set: "for" must be a duration such as 10m, 1h or 30d, more than 0 and at most 365d.')
 }

@@ -9,7 +9,7 @@ import { type CallState, createCallState } from './call-state.ts'
 import { addLine } from './guard.ts'
 import type { Locate } from '../modules/locate.ts'
 import { NotPlain, toPlainJson } from './plain.ts'
-import { readRefusal, describeThrown } from '../modules/thrown.ts'
+import { readRefusal, buildThrownReport } from '../modules/thrown.ts'
 
 /** The outcome for the main thread. The result is JSON text. */
 export type CallOutcome =
@@ -95,7 +95,7 @@ export function startCall(
     const end: Ending = { log, takeWrites: () => memory?.takeWrites() ?? noWrites }
     return isSynchronous(value) ? buildReturnedOutcome(callable, value, end) : awaitResult(callable, value, end)
   } catch (thrown) {
-    return describeFailedCall(callable, thrown, log)
+    return buildFailedOutcome(callable, thrown, log)
   }
 }
 
@@ -117,16 +117,16 @@ async function awaitResult(callable: Callable, pending: unknown, end: Ending): P
   try {
     return buildReturnedOutcome(callable, await pending, end)
   } catch (thrown) {
-    return describeFailedCall(callable, thrown, end.log)
+    return buildFailedOutcome(callable, thrown, end.log)
   }
 }
 
-function describeFailedCall({ label, locate }: Callable, thrown: unknown, log: readonly string[]): CallOutcome {
+function buildFailedOutcome({ label, locate }: Callable, thrown: unknown, log: readonly string[]): CallOutcome {
   const refusal = readRefusal(thrown)
   if (refusal !== undefined) {
     return { kind: 'refused', problem: toProblemRecord(new Problem('payload-invalid', refusal)), log: [...log] }
   }
-  const { what, at, frame } = describeThrown(thrown, locate)
+  const { what, at, frame } = buildThrownReport(thrown, locate)
   return toFailedOutcome(new Problem('transform-failed', `${label} threw ${what}${at}.`, { frame }), [...log])
 }
 

@@ -162,7 +162,7 @@ export function createIntrinsics(): Intrinsics {
   const accept = () => {
     values = tryRead() ?? []
     size = ownKeys(Object.prototype).length
-    strays = countStrays()
+    strays = countInheritedKeys()
   }
   accept()
   return {
@@ -173,7 +173,7 @@ export function createIntrinsics(): Intrinsics {
       for (let index = 0; index < now.length; index++) if (now[index] !== values[index]) return findName(index)
       // every object would inherit a new property
       if (ownKeys(Object.prototype).length !== size) return 'Object.prototype'
-      return countStrays() === strays ? undefined : 'Array.prototype or Function.prototype'
+      return countInheritedKeys() === strays ? undefined : 'Array.prototype or Function.prototype'
     },
   }
 }
@@ -197,7 +197,7 @@ const emptyList: unknown[] = []
 const emptyFunction = () => {}
 
 /** Counts the inherited keys that a loop over an empty array and function finds. There should be none. */
-function countStrays(): number {
+function countInheritedKeys(): number {
   let count = 0
   for (const _ in emptyList) count += 1
   for (const _ in emptyFunction) count += 1

@@ -2,7 +2,7 @@
 // main thread and returns the calls that have not begun.
 import type { AsyncLocalStorage } from 'node:async_hooks'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
-import { describeThrown } from '../modules/thrown.ts'
+import { buildThrownReport } from '../modules/thrown.ts'
 import { type CallOutcome, startCall, toFailedOutcome } from './call.ts'
 import type { CoverageProbe } from './coverage.ts'
 import type { OpenCall } from './guard.ts'
@@ -16,7 +16,7 @@ const memoryCheckMs = 50
 
 type StateAnswer = Extract<ToWorker, { kind: 'state' }>
 
-type Serving = {
+type ThreadServer = {
   receive(message: ToWorker): void
   /** Called when code is about to end the thread. */
   exit(how: string): void
@@ -33,7 +33,7 @@ const toBytes = Buffer.from.bind(Buffer)
 const Bytes = Uint8Array
 const { slice } = String.prototype
 
-export function createServing({
+export function createThreadServer({
   post,
   sharedState,
   calls,
@@ -48,7 +48,7 @@ export function createServing({
   memory: { isOver(): boolean }
   /** Undefined: nothing is measured. Calls must come one at a time so that they can be distinguished. */
   coverage: CoverageProbe | undefined
-}): Serving {
+}): ThreadServer {
   const bundles = createLoadedBundles(intrinsics)
   const outcomes = createOutcomeBatch(post)
   const open = new Set<OpenCall>()
@@ -187,7 +187,7 @@ export function createServing({
       const call = calls.getStore()
       const loaded = call && bundles.get(call.bundle)
       const evaluated = loaded !== undefined && 'evaluated' in loaded ? loaded.evaluated : undefined
-      const { what, at, frame } = describeThrown(thrown, evaluated?.locate ?? (() => undefined))
+      const { what, at, frame } = buildThrownReport(thrown, evaluated?.locate ?? (() => undefined))
       const label = evaluated?.label ?? 'A transform'
       const detail = `${label} threw ${what}${at} outside the call: in a timer, or in a promise without await.`
       const problem = toProblemRecord(new Problem('transform-failed', detail, { frame }))

@@ -6,7 +6,7 @@ import { guardProcess, type OpenCall } from './guard.ts'
 import { createIntrinsics } from './intrinsics.ts'
 import { createMemoryLimit } from './memory.ts'
 import { type FromWorker, readThreadId, type ToWorker, type WorkerStart } from './messages.ts'
-import { createServing } from './serve.ts'
+import { createThreadServer } from './serve.ts'
 
 // as: only thread.ts starts this thread, with this data
 const { sharedState, memoryMb, port, measures, isShadow } = workerData as WorkerStart
@@ -20,7 +20,7 @@ const calls = new AsyncLocalStorage<OpenCall>()
 const post = port.postMessage.bind(port)
 const intrinsics = createIntrinsics()
 const coverage = measures ? (await import('./coverage.ts')).startCoverage() : undefined
-const serving = createServing({
+const serving = createThreadServer({
   post: (message: FromWorker) => post(message),
   sharedState: new Int32Array(sharedState),
   calls,

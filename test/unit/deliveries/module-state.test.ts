@@ -16,7 +16,7 @@ function openStage() {
   const set = async (keys: readonly string[], json = '1', module = 'a.ts') => {
     now += 1
     const changes = keys.map((key): StateChange => ({ module, key, json, forMs: 60_000, read: undefined }))
-    await store.appendAll([newDelivery({ at: now })], (await state.toMoves(changes)) ?? [])
+    await store.appendAll([newDelivery({ at: now })], (await state.planMoves(changes)) ?? [])
     await state.noteStored(changes)
   }
   const list = async (module = 'a.ts') => (await listModuleState(store, now, module)).map(({ key }) => key)
@@ -53,10 +53,10 @@ test('changes are refused if a value that the code read has changed since, but n
   const { set, state } = openStage()
   const read = await state.read({ module: 'a.ts', key: 'k' })
   const change: StateChange = { module: 'a.ts', key: 'k', json: '2', forMs: 60_000, read }
-  expect(await state.toMoves([change])).toHaveLength(1)
+  expect(await state.planMoves([change])).toHaveLength(1)
   await set(['k'])
-  expect(await state.toMoves([change])).toBeUndefined()
-  expect(await state.toMoves([{ ...change, read: undefined }])).toHaveLength(1)
+  expect(await state.planMoves([change])).toBeUndefined()
+  expect(await state.planMoves([{ ...change, read: undefined }])).toHaveLength(1)
   expect(await state.read({ module: 'a.ts', key: 'k' })).toMatchObject({ json: '1' })
 })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseDurationMs } from '../../../src/base/time.ts'
+import { readDurationMs } from '../../../src/base/time.ts'
 import { createModuleState } from '../../../src/deliveries/module-state.ts'
 import { writeDecision } from '../../../src/deliveries/once.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -45,7 +45,7 @@ describe('the key of an action', () => {
 
   test('an expiry with a fraction of a millisecond is rounded, so that the key can be read again', async () => {
     const { write } = openStage()
-    const forMs = parseDurationMs('1.0592581m') ?? 0
+    const forMs = readDurationMs('1.0592581m') ?? 0
     await write('a', { ...once, forMs })
     expect(await write('b', { ...once, forMs })).toContain('a duplicate of a')
   })

@@ -79,7 +79,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
     look: () => watch.look(),
     accept({ hook, client, headers }: Sender, mappingId?: string) {
       const delivery = toTestDelivery(hook, {}, { headers: withNewId(headers) })
-      watch.accepted(delivery, { client, hook: generation.hook(hook), mappingId })
+      watch.noteAccepted(delivery, { client, hook: generation.hook(hook), mappingId })
     },
     refuse(
       { hook, client, headers }: Sender,
@@ -89,7 +89,7 @@ export function createSenderStage({ mappings, config = {}, isHeld = () => true, 
       const requestId = `request-${(ids += 1)}`
       const credential = hasHookToken ? 'hook-token' : 'none'
       const answer = { receivedAt: now, path: `/hooks/${hook}`, status: 400, error: '' }
-      watch.refused({ ...answer, requestId, hook, client, credential, code, trace }, withNewId(headers), generation)
+      watch.noteRefused({ ...answer, requestId, hook, client, credential, code, trace }, withNewId(headers), generation)
     },
     /** Accepted requests of the past, as the gateway would have recorded them. */
     async remember(requests: readonly (Sender & { source: string; at: number })[]) {

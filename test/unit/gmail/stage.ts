@@ -2,7 +2,7 @@
 import { createGmailApi } from '../../../src/gmail/api.ts'
 import { createCall } from '../../../src/gmail/call.ts'
 import { type GmailPayload, type GmailState, type MailSink, toMailKey } from '../../../src/gmail/mail.ts'
-import type { Pause } from '../../../src/gmail/pace.ts'
+import type { Sleep } from '../../../src/gmail/pace.ts'
 import { type SyncResult, syncOnce } from '../../../src/gmail/sync.ts'
 import { createTokens } from '../../../src/gmail/google.ts'
 import { GmailConfig, type WatchedGmail } from '../../../src/model/config/gmail.ts'
@@ -53,7 +53,7 @@ export type Stage = {
 
 export function createStage(google: FakeGoogle, more: object = {}, clock: () => number = Date.now): Stage {
   const waits: number[] = []
-  const pause: Pause = async (ms) => void waits.push(ms)
+  const pause: Sleep = async (ms) => void waits.push(ms)
   const tools = { pause, random: () => 0.5, signal: new AbortController().signal }
   const gmail = toGmail(google, more)
   const tokens = createTokens({

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { writeConsent } from '../../../src/gmail/credentials.ts'
 import type { GmailPayload, GmailState, MailSink } from '../../../src/gmail/mail.ts'
-import type { Pause } from '../../../src/gmail/pace.ts'
+import type { Sleep } from '../../../src/gmail/pace.ts'
 import { isRenewalDue } from '../../../src/gmail/renewal.ts'
 import { readStatus } from '../../../src/gmail/status.ts'
 import { toStatusFile } from '../../../src/gmail/status.ts'
@@ -40,7 +40,7 @@ afterEach(async () => {
 })
 
 /** A wait that ends with the signal, or by `elapse`. */
-const pause: Pause = (ms, signal) =>
+const pause: Sleep = (ms, signal) =>
   new Promise((resolve, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
     if (signal.aborted) reject(signal.reason)
@@ -98,7 +98,7 @@ function start(events: ReturnType<typeof createEvents>, more: object, log: Log =
     dir,
     gmail: toGmail(google, more),
     sink: events.sink,
-    gate: { clientOf: () => '', lockedFor: () => undefined, fail() {} },
+    gate: { clientOf: () => '', readLockSeconds: () => undefined, fail() {} },
     log,
     clock: () => Date.now() + later,
     pause,

@@ -13,30 +13,30 @@ function fail(throttle: Throttle, client: string, times: number): void {
 test('the twentieth failure within a minute locks its client out, and no other client', () => {
   const { throttle } = start()
   fail(throttle, 'a', 19)
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
   throttle.fail('a')
-  expect(throttle.lockedFor('a')).toBe(60)
-  expect(throttle.lockedFor('b')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBe(60)
+  expect(throttle.readLockSeconds('b')).toBeUndefined()
 })
 
 test('the lock ends sixty seconds after it began, and the count starts over', () => {
   const { throttle, time } = start()
   fail(throttle, 'a', 20)
   time.now += 59_999
-  expect(throttle.lockedFor('a')).toBe(1)
+  expect(throttle.readLockSeconds('a')).toBe(1)
   time.now += 1
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
   fail(throttle, 'a', 19)
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
   throttle.fail('a')
-  expect(throttle.lockedFor('a')).toBe(60)
+  expect(throttle.readLockSeconds('a')).toBe(60)
 })
 
 test('the seconds until the end of a lock are rounded up, so that a client that waits for them is let in', () => {
   const { throttle, time } = start()
   fail(throttle, 'a', 20)
   time.now += 1_500
-  expect(throttle.lockedFor('a')).toBe(59)
+  expect(throttle.readLockSeconds('a')).toBe(59)
 })
 
 test('attempts during the lock do not prolong it', () => {
@@ -44,11 +44,11 @@ test('attempts during the lock do not prolong it', () => {
   fail(throttle, 'a', 20)
   time.now += 30_000
   fail(throttle, 'a', 100)
-  expect(throttle.lockedFor('a')).toBe(30)
+  expect(throttle.readLockSeconds('a')).toBe(30)
   time.now += 30_000
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
   throttle.fail('a')
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
 })
 
 test('the minute of a count begins with any failure, not with a minute of the clock', () => {
@@ -58,9 +58,9 @@ test('the minute of a count begins with any failure, not with a minute of the cl
   fail(throttle, 'a', 18)
   time.now += 2_000
   throttle.fail('a')
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
   throttle.fail('a')
-  expect(throttle.lockedFor('a')).toBe(60)
+  expect(throttle.readLockSeconds('a')).toBe(60)
 })
 
 test('a client with fewer than twenty failures in each minute is never locked out', () => {
@@ -69,7 +69,7 @@ test('a client with fewer than twenty failures in each minute is never locked ou
     throttle.fail('a')
     time.now += 3_200
   }
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
 })
 
 test('a flood of clients with one failure each stays within the limit and ends no lock', () => {
@@ -77,7 +77,7 @@ test('a flood of clients with one failure each stays within the limit and ends n
   fail(throttle, 'locked', 20)
   for (let index = 0; index < 10_000; index++) throttle.fail(`flood-${index}`)
   expect(throttle.size).toBe(100)
-  expect(throttle.lockedFor('locked')).toBe(60)
+  expect(throttle.readLockSeconds('locked')).toBe(60)
 })
 
 test('the client that was quiet for longest is forgotten first', () => {
@@ -88,9 +88,9 @@ test('the client that was quiet for longest is forgotten first', () => {
   throttle.fail('busy')
   throttle.fail('new')
   throttle.fail('early')
-  expect(throttle.lockedFor('early')).toBeUndefined()
+  expect(throttle.readLockSeconds('early')).toBeUndefined()
   throttle.fail('busy')
-  expect(throttle.lockedFor('busy')).toBe(60)
+  expect(throttle.readLockSeconds('busy')).toBe(60)
 })
 
 test('a lock is removed only if all others are locks too, and then the one that ends first', () => {
@@ -101,9 +101,9 @@ test('a lock is removed only if all others are locks too, and then the one that 
   }
   throttle.fail('fourth')
   expect(throttle.size).toBe(3)
-  expect(throttle.lockedFor('first')).toBeUndefined()
-  expect(throttle.lockedFor('second')).toBe(58)
-  expect(throttle.lockedFor('third')).toBe(59)
+  expect(throttle.readLockSeconds('first')).toBeUndefined()
+  expect(throttle.readLockSeconds('second')).toBe(58)
+  expect(throttle.readLockSeconds('third')).toBe(59)
 })
 
 test('an ended lock is removed before a counted client is forgotten', () => {
@@ -113,12 +113,12 @@ test('an ended lock is removed before a counted client is forgotten', () => {
   fail(throttle, 'counted', 19)
   throttle.fail('new')
   throttle.fail('counted')
-  expect(throttle.lockedFor('counted')).toBe(60)
+  expect(throttle.readLockSeconds('counted')).toBe(60)
 })
 
 test('a clock that is set back does not prolong a lock', () => {
   const { throttle, time } = start()
   fail(throttle, 'a', 20)
   time.now -= 3_600_000
-  expect(throttle.lockedFor('a')).toBeUndefined()
+  expect(throttle.readLockSeconds('a')).toBeUndefined()
 })

@@ -133,7 +133,7 @@ describe('a delivery that is parked', () => {
   test('a parked delivery sends a message and leaves an event, once an hour for its module', async () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
-    for (const deliveryId of ['d1', 'd2', 'd3']) stage.alerts().parked({ ...parked, deliveryId })
+    for (const deliveryId of ['d1', 'd2', 'd3']) stage.alerts().reportParked({ ...parked, deliveryId })
     await pass(minute)
     const text =
       'Hookloom: a delivery of the hook "github" is parked, because pull-request.ts failed. "hookloom show d1" shows the reason.'
@@ -144,7 +144,7 @@ describe('a delivery that is parked', () => {
   test('a parked delivery leaves an event even without hooks.alerts', async () => {
     const stage = createStage()
     const { sent } = openDying(stage)
-    stage.alerts().parked(parked)
+    stage.alerts().reportParked(parked)
     await pass(minute)
     expect(sent).toEqual([])
     expect(await stage.eventTexts()).toHaveLength(1)
@@ -154,7 +154,7 @@ describe('a delivery that is parked', () => {
     const stage = createStage(config)
     const { sent } = openDying(stage)
     for (let hook = 0; hook < 100; hook += 1)
-      stage.alerts().parked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined, hops: 0 })
+      stage.alerts().reportParked({ deliveryId: 'd', hook: `h${hook}`, waitsFor: undefined, hops: 0 })
     await pass(minute)
     expect(sent).toHaveLength(20)
   })

@@ -148,7 +148,7 @@ describe('the callback of a run', () => {
       const { accept, posted, store } = open()
       await store.hold({ label: 'all', kind: 'pause', reason: 'A test.', author: undefined, forMs: undefined })
       const { runId } = await accept()
-      await store.end(runId, { state, reason: 'A test.' })
+      await store.endJob(runId, { state, reason: 'A test.' })
       await pass(120_000)
       const shown = state === 'dropped' || state === 'skipped' ? 'cancelled' : state
       expect(posted).toMatchObject([

@@ -64,7 +64,7 @@ test('the alert about a failed run counts one hop more than its request', async 
 
 test('the alert about a parked delivery counts one hop more than that delivery', async () => {
   const { hops } = open()
-  stage.alerts().parked({ deliveryId: 'd1', hook: 'github', waitsFor: 'a.ts', hops: 3 })
+  stage.alerts().reportParked({ deliveryId: 'd1', hook: 'github', waitsFor: 'a.ts', hops: 3 })
   await pass(minute)
   expect(hops()).toEqual([4])
 })

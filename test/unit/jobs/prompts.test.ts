@@ -85,7 +85,8 @@ const mail = {
   snippet: outside.snippet,
   body: outside.body,
 }
-const park = (alerts: Alerts) => alerts.parked({ deliveryId: 'id-1', hook: outside.hook, waitsFor: 'door.ts', hops: 0 })
+const park = (alerts: Alerts) =>
+  alerts.reportParked({ deliveryId: 'id-1', hook: outside.hook, waitsFor: 'door.ts', hops: 0 })
 const direct = { hook: 'agent', payload: { message: outside.message, name: outside.name } }
 
 const paths: readonly Path[] = [
@@ -198,7 +199,7 @@ const paths: readonly Path[] = [
     turn: 'heartbeat',
     alert: (alerts) => {
       const sessionKey = `hook:${outside.branch}`
-      alerts.crowded({
+      alerts.reportCrowded({
         agentId: 'main',
         sessionKey,
         label: `session:main/${sessionKey}`,
@@ -206,9 +207,9 @@ const paths: readonly Path[] = [
         forMs: 1,
         hops: 0,
       })
-      alerts.budget({ name: 'day', percent: 100, detail: 'the budget "day" has spent $5 of $5.' })
-      alerts.switchedOff('a', `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`)
-      alerts.handedOver('ci')
+      alerts.reportBudget({ name: 'day', percent: 100, detail: 'the budget "day" has spent $5 of $5.' })
+      alerts.reportSwitchedOff('a', `Hookloom: github does not call the hook "ci" any more. ${outside.failure}`)
+      alerts.reportSecret('ci')
     },
   },
   { title: 'A heartbeat with a HEARTBEAT.md, when nothing waits', turn: 'heartbeat', checks: operator.checks },

@@ -137,7 +137,7 @@ export function createStage(config: Config = configWith()) {
 
   function openWorker({ runner, channels, settings, ...options }: StageOptions = {}): Worker {
     alerts = openAlerts(options.meter)
-    const alert: Alerts['budget'] = (spent) => alerts.budget(spent)
+    const alert: Alerts['reportBudget'] = (spent) => alerts.reportBudget(spent)
     const watch = createBudgetWatch({ store, config: () => config, clock, alert, log: silentLog })
     const runs = runner ?? scriptedRunner(() => ok('Done.')).runner
     const posts = channels ?? new Map([['console', scriptedChannel().channel]])
@@ -149,8 +149,8 @@ export function createStage(config: Config = configWith()) {
       log: silentLog,
       woken: (agentId) => heartbeats?.wake(agentId),
       alerted: () => {},
-      died: (death) => alerts.died(death),
-      crowded: (session) => alerts.crowded(session),
+      died: (death) => alerts.reportDeadJob(death),
+      crowded: (session) => alerts.reportCrowded(session),
       spent: (settled) => watch.spent(settled.map(({ name }) => name)),
       waits: (name) => watch.waits(name),
       newBoundaryId: () => randomBytes(8).toString('hex'),

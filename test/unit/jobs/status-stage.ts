@@ -149,7 +149,7 @@ async function surviveSeries(seed: number, forge: ForgeName) {
   for (let kills = Math.floor(random() * 4); kills > 0; kills -= 1) {
     await pass(Math.floor(random() * 40_000))
     const state = random() < 0.3 ? pick(ends) : undefined
-    if (state !== undefined) await stage.store.end(pick(ids) ?? '', { state, reason: 'Somebody asked for it.' })
+    if (state !== undefined) await stage.store.endJob(pick(ids) ?? '', { state, reason: 'Somebody asked for it.' })
     // its timers; nothing that it does has an effect any more
     void killed.stop({ graceMs: 0 })
     killed = start()

@@ -53,7 +53,7 @@ describe('the status of a commit', () => {
   })
 
   async function end(state: 'cancelled' | 'superseded' | 'expired'): Promise<void> {
-    await stage.store.end('job-1', { state, reason: 'Somebody asked for it.' })
+    await stage.store.endJob('job-1', { state, reason: 'Somebody asked for it.' })
   }
 
   test.each([
@@ -147,7 +147,7 @@ describe('the status of a commit', () => {
     await pass(60_000)
     const both = [`pending: Run ${first} has not ended.`, `pending: Run ${second} has not ended.`]
     expect(shown(commit.statuses)).toEqual([...both, `success: Run ${second} is done.`])
-    await stage.store.end(first ?? '', { state: 'cancelled', reason: 'Somebody asked for it.' })
+    await stage.store.endJob(first ?? '', { state: 'cancelled', reason: 'Somebody asked for it.' })
     await pass(120_000)
     expect(commit.statuses).toHaveLength(3)
     const late = await stage.jobOf(firstStatus)
@@ -174,7 +174,7 @@ describe('the status of a commit', () => {
     await stage.accept(planned())
     const [, status = ''] = await stage.accept(planned({ sessionKey: 'hook:b' }))
     await pass(0)
-    await stage.store.end(status, { state: 'cancelled', reason: 'Somebody asked for it.' })
+    await stage.store.endJob(status, { state: 'cancelled', reason: 'Somebody asked for it.' })
     await pass(30_000)
     turns[0]?.end(ok('Good.'))
     await pass(60_000)

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { renderConfigSchema } from '../../../src/config/schema.ts'
 import { parseConfig } from '../../../src/config/config.ts'
-import { isSecretName, listConfigSecrets } from '../../../src/model/config/secrets.ts'
+import { classifySecretName, listConfigSecrets } from '../../../src/model/config/secrets.ts'
 
 function findSecrets(config: object, env: Record<string, string> = {}): string[] {
   const parsed = parseConfig(JSON.stringify(config), env)
@@ -23,7 +23,7 @@ describe('listConfigSecrets', () => {
   test('every key whose name suggests a secret is listed as one, or excluded by name', () => {
     const names = [...new Set(findNames(JSON.parse(renderConfigSchema())))]
     const sounding = names.filter((name) => /token|secret|password|key|credential|auth/i.test(name))
-    const secret = sounding.filter((name) => isSecretName(name) !== 'no').toSorted()
+    const secret = sounding.filter((name) => classifySecretName(name) !== 'no').toSorted()
     expect(secret.join(' ')).toBe(
       'accessToken apiKey appPassword botToken oauthToken password privateKey secret secrets token tokens verifyToken',
     )

@@ -9,7 +9,7 @@ describe('a generation', () => {
     const end = refcount.add(generation)
     const requests = [refcount.acquire(generation), refcount.acquire(generation)]
     const order: string[] = []
-    const gone = refcount.unused(generation).then(() => order.push('gone'))
+    const gone = refcount.waitUntilUnused(generation).then(() => order.push('gone'))
     end()
     for (const [index, release] of requests.entries()) {
       await new Promise((resolve) => setImmediate(resolve))
@@ -26,7 +26,7 @@ describe('a generation', () => {
     const end = refcount.add(generation)
     const request = refcount.acquire(generation)
     const order: string[] = []
-    const gone = refcount.unused(generation).then(() => order.push('gone'))
+    const gone = refcount.waitUntilUnused(generation).then(() => order.push('gone'))
     request()
     request()
     await new Promise((resolve) => setImmediate(resolve))
@@ -39,7 +39,7 @@ describe('a generation', () => {
   test('a generation that is gone or was never counted counts as unused at once', async () => {
     const refcount = createGenerationRefcount()
     const generation = toGeneration([])
-    await expect(refcount.unused(generation)).resolves.toBeUndefined()
+    await expect(refcount.waitUntilUnused(generation)).resolves.toBeUndefined()
     expect(() => refcount.acquire(generation)()).not.toThrow()
   })
 })

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { describeSignature, findSignature } from '../../../../src/pipeline/verifiers/signature.ts'
+import { buildSignatureHint, findSignature } from '../../../../src/pipeline/verifiers/signature.ts'
 
 const sign = (algorithm: string, encoding: 'hex' | 'base64' | 'base64url') =>
   createHmac(algorithm, 'a secret').update('{}').digest(encoding)
@@ -50,14 +50,14 @@ test('the headers of a known sender lead to its own scheme', () => {
     'x-hub-signature-256': `sha256=${sign('sha256', 'hex')}`,
   })
   expect(signature).toEqual({ kind: 'sender', source: 'github' })
-  expect(signature && describeSignature(signature, { hook: 'code', mapping: undefined })).toMatchObject({
+  expect(signature && buildSignatureHint(signature, { hook: 'code', mapping: undefined })).toMatchObject({
     config: expect.stringContaining('"verify": { "scheme": "github", "secret": "${GITHUB_SECRET}" }'),
   })
 })
 
 test('a signature with several fields leads to a verifier in code', () => {
   const signature = findSignature({ 'x-acme-signature': `t=1790000000,v1=${sign('sha256', 'hex')}` })
-  expect(signature && describeSignature(signature, { hook: 'acme', mapping: undefined })).toMatchObject({
+  expect(signature && buildSignatureHint(signature, { hook: 'acme', mapping: undefined })).toMatchObject({
     next: expect.stringContaining('hooks/verifiers'),
     config: null,
   })
@@ -65,7 +65,7 @@ test('a signature with several fields leads to a verifier in code', () => {
 
 test('a hook name that an unknown client made up is not suggested for the configuration', () => {
   const signature = findSignature({ 'x-acme-signature': sign('sha256', 'hex') })
-  const { config } = describeSignature(signature ?? { kind: 'fields', header: '' }, {
+  const { config } = buildSignatureHint(signature ?? { kind: 'fields', header: '' }, {
     hook: 'a"}\u001b',
     mapping: undefined,
   })

@@ -5,7 +5,7 @@ import { type Database, openDatabase, type SqlValue } from '../../../../src/stor
 import { migrate } from '../../../../src/store/sqlite/migrations.ts'
 import type { Operation } from '../../../../src/store/sqlite/operations.ts'
 import { createReads, type Reads } from '../../../../src/store/sqlite/reads.ts'
-import { countWaitingBytes } from '../../../../src/store/sqlite/waiting-bytes.ts'
+import { trackWaitingBytes } from '../../../../src/store/sqlite/waiting-bytes.ts'
 
 const main = { agentId: 'main', sessionKey: 'main' }
 const report = {
@@ -61,7 +61,7 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
 function createPlanned() {
   const db = openDatabase(':memory:', { readOnly: false, busyMs: 0 })
   migrate(db, 'memory')
-  countWaitingBytes(db)
+  trackWaitingBytes(db)
   const plan: string[] = []
   const explained =
     <Result>(perform: (sql: string, ...values: readonly SqlValue[]) => Result) =>

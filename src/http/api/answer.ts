@@ -2,7 +2,7 @@
 import type { Context } from 'koa'
 import { sendAnswer } from '../server.ts'
 
-export function reply(ctx: Context, body: object, status = 200): void {
+export function answerJson(ctx: Context, body: object, status = 200): void {
   ctx.set('cache-control', 'no-store')
   sendAnswer(ctx, { status, body: JSON.stringify({ ok: true, ...body }) })
 }
