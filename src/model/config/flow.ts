@@ -67,6 +67,9 @@ const fields = {
     .describe('The maximum number of turns in a period. A turn beyond it is recorded as skipped.'),
 } as const
 
+/** What ended a run before it started: a value of `onNew`, or a key of the section. */
+export type FlowEnd = 'replace' | 'gather' | 'skip' | 'cancelOn' | 'expires' | 'rateLimit' | 'maxQueued'
+
 /** The section as written in a mapping. Templates are rendered once, when the request is accepted. */
 export const Flow = z.strictObject({
   ...fields,
@@ -147,6 +150,12 @@ export function toFlowSettings(flow: Flow, { ring, rateKey }: { ring: string; ra
   }
 }
 
+/** Whether requests of one mapping can have different keys. `path`, `source` and `now` are not what a request is about. */
+function tellsApart(key: string | undefined): boolean {
+  const read = [...(key ?? '').matchAll(/\{\{\s*([^\s|}]+)/g)].map(([, name = '']) => name)
+  return read.some((name) => !['path', 'source', 'now'].includes(name))
+}
+
 /** `sessionKey`: the template of the mapping, which is the default of the key. */
 export function findFlowIssues(
   { flow, sessionKey, action }: { flow?: Flow | undefined; sessionKey?: string | undefined; action: string },
@@ -154,8 +163,8 @@ export function findFlowIssues(
   at: ConfigPath,
 ): ConfigIssue[] {
   if (flow === undefined) return []
-  const { onNew, key = sessionKey, cancelOn, delay, maxDelay, onFull, maxQueued } = flow
-  const isTemplate = key?.includes('{{') === true
+  const { onNew, key = sessionKey, cancelOn, delay, maxDelay, expires, perKey, onFull, maxQueued } = flow
+  const isDistinct = tellsApart(key)
   const issues: ConfigIssue[] = []
   if (action === 'deliver' && onNew === 'gather')
     issues.push(
@@ -166,21 +175,32 @@ export function findFlowIssues(
     )
   if (action === 'wake')
     issues.push(toIssue(at, 'is only for the actions "agent" and "deliver": a wake is an event, and makes no turn.'))
-  if (maxDelay !== undefined && maxDelay <= delay)
+  if (maxDelay !== undefined && delay === 0)
+    issues.push(toIssue([...at, 'maxDelay'], 'needs delay: without a quiet period, nothing delays a turn.'))
+  else if (maxDelay !== undefined && maxDelay <= delay)
     issues.push(
       toIssue([...at, 'maxDelay'], 'must be greater than delay. Without it, the delay can last ten times as long.'),
+    )
+  if (expires !== undefined && expires <= delay)
+    issues.push(toIssue([...at, 'expires'], 'must be greater than delay, or each turn expires before it may start.'))
+  if (perKey > 1 && (onNew === 'replace' || onNew === 'gather'))
+    issues.push(
+      toIssue(
+        [...at, 'perKey'],
+        `must be 1 with "${onNew}": the next turn of a key starts after the end of the last one.`,
+      ),
     )
   if (onFull === 'refuse' && maxQueued === undefined)
     issues.push(toIssue([...at, 'onFull'], 'is "refuse", so maxQueued must say how many turns of a key may wait.'))
   const example = 'Set it to a template of the payload, such as "pr:{{pull_request.id}}".'
-  if (onNew === 'replace' && !isTemplate)
+  if (onNew === 'replace' && !isDistinct)
     issues.push(
       toIssue(
         [...at, 'key'],
         `must tell requests apart: with "replace", each request would end the turn of every other one. ${example}`,
       ),
     )
-  if (cancelOn !== undefined && !isTemplate)
+  if (cancelOn !== undefined && !isDistinct)
     issues.push(
       toIssue(
         [...at, 'key'],
@@ -204,6 +224,7 @@ export function findLimitIssues(
   at: ConfigPath,
 ): ConfigIssue[] {
   return names.flatMap((name, index) => {
+    if (names.indexOf(name) < index) return [toIssue([...at, 'limits', index], `names "${name}" a second time.`)]
     if (Object.hasOwn(limits, name)) return []
     const known = Object.keys(limits).map((each) => `"${each}"`)
     const next = known.length === 0 ? 'There are none: add it there.' : `It has ${known.join(', ')}.`

@@ -116,11 +116,16 @@ describe('a flow that cannot take effect is refused with the reason', () => {
 
   test.each([
     [ofMapping({ delay: '30s', maxDelay: '30s' }), /flow\.maxDelay must be greater than delay/],
+    [ofMapping({ maxDelay: '30s' }), /flow\.maxDelay needs delay/],
+    [ofMapping({ delay: '30s', expires: '30s' }), /flow\.expires must be greater than delay/],
+    [ofMapping({ onNew: 'gather', perKey: 2 }), /flow\.perKey must be 1 with "gather"/],
     [ofMapping({ onNew: 'replace', key: 'all' }), /flow\.key must tell requests apart: with "replace"/],
+    [ofMapping({ onNew: 'replace', key: '{{ path }}:{{source | default: "x"}}:{{now}}' }), /flow\.key must tell/],
     [ofMapping({ onNew: 'replace' }, { sessionKey: 'hook:all' }), /flow\.key must tell requests apart/],
     [ofMapping({ key: 'all', cancelOn: { event: 'x' } }), /flow\.key must tell requests apart: a request that matches/],
     [ofMapping({ cancelOn: {} }), /flow\.cancelOn must have at least one condition/],
     [ofMapping({ onFull: 'refuse' }), /flow\.onFull is "refuse", so maxQueued must say/],
+    [ofMapping({ limits: ['gpu', 'gpu'] }), /flow\.limits\[1\] names "gpu" a second time/],
     [ofMapping({ limits: ['opneai'] }), /flow\.limits\[0\] is not a name in limits\. It has "openai", "gpu"\./],
     [
       ofMapping({}, { action: 'wake', textTemplate: 'x', messageTemplate: undefined, sessionKey: undefined }),
@@ -143,7 +148,16 @@ describe('a flow that cannot take effect is refused with the reason', () => {
   })
 
   test('the nearest valid forms of the refused flows are accepted', () => {
-    expect(find(ofMapping({ delay: '30s', maxDelay: '31s', onNew: 'replace', limits: ['gpu'] }))).toEqual([])
+    const flow = {
+      delay: '30s',
+      maxDelay: '31s',
+      expires: '31s',
+      onNew: 'replace',
+      perKey: 1,
+      limits: ['gpu', 'openai'],
+    }
+    expect(find(ofMapping(flow))).toEqual([])
+    expect(find(ofMapping({ onNew: 'replace', key: '{{path}}:{{n}}' }))).toEqual([])
     expect(find({ agent: { flow: { onNew: 'replace', key: '{{sessionKey}}' } } })).toEqual([])
   })
 })
