@@ -101,7 +101,7 @@ function describeOutcome(record: DeliveryRecord, waits: Waits): string {
   const wait = findWait(record, waits)
   const notes = [
     ...(record.recovered ? ['recovered'] : []),
-    ...listFailures(record.jobs),
+    ...listEnds(record.jobs),
     ...(wait === undefined ? [] : [toPrintable(wait)]),
     ...(repeated === '' ? [] : [`repeated ${repeated}`]),
   ]
@@ -113,10 +113,15 @@ function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
   return jobs.flatMap(({ id }) => waits.get(id) ?? [])[0]
 }
 
-function listFailures(jobs: readonly Job[]): string[] {
-  const dead = jobs.filter(({ state }) => state === 'dead').length
+const otherEnds = ['dead', 'dropped', 'superseded', 'cancelled', 'expired', 'skipped'] as const
+
+/** The runs that are not done and will not be, and those that failed and will be tried again. */
+function listEnds(jobs: readonly Job[]): string[] {
+  const counts = otherEnds.map((end) => [jobs.filter(({ state }) => state === end).length, end] as const)
   const failing = jobs.filter(isFailing).length
-  return [...(dead === 0 ? [] : [`${dead} dead`]), ...(failing === 0 ? [] : [`${failing} tried again`])]
+  return [...counts, [failing, 'tried again'] as const].flatMap(([count, what]) =>
+    count === 0 ? [] : `${count} ${what}`,
+  )
 }
 
 async function printDead(context: Context, { limit, before: given }: ListOptions): Promise<number> {
