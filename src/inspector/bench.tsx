@@ -9,6 +9,7 @@ import { markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, useSaid } from './said.ts'
 import { TriedView } from './tried.tsx'
+import { Coverage } from './coverage.tsx'
 import { Payloads } from './payloads.tsx'
 import { SampleMenu, useSamples } from './samples.tsx'
 import { Line, Time } from './text.tsx'
@@ -21,6 +22,7 @@ import {
   toBenchInput,
   toTypedRequest,
   type BenchInput,
+  isUnfinished,
 } from './typed.ts'
 
 /** Two keystrokes within this time are one request. */
@@ -40,6 +42,9 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
   const found = all?.hooks.find(({ name }) => name === hook) ?? all?.hooks.find(({ name }) => name === null)
   const [typed, setTyped] = useState<BenchInput>()
   const { said, report } = useSaid()
+  const modules = new Map(
+    found?.mappings.flatMap(({ transform }) => (transform === null ? [] : [[transform.module, transform.file]])),
+  )
   const samples = useSamples(hook, saved)
   const { tried, problem, isBusy } = useTried(hook, typed, saved)
 
@@ -121,9 +126,10 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
           {tried !== undefined && problem === '' && <TriedView tried={tried} />}
         </section>
       </div>
-      {found !== undefined && (
-        <Payloads hook={hook} hasCode={found.mappings.some(({ transform }) => transform !== null)} report={report} />
-      )}
+      {found !== undefined && <Payloads hook={hook} hasCode={modules.size > 0} />}
+      {[...modules].map(([module, file]) => (
+        <Coverage key={module} module={module} file={file} saved={saved} />
+      ))}
     </div>
   )
 }
@@ -142,6 +148,8 @@ function useTried(hook: string, typed: BenchInput | undefined, saved: string) {
   const [isBusy, setBusy] = useState(false)
   useEffect(() => {
     if (typed === undefined) return
+    // its result would be an error at each letter of a path
+    if (isUnfinished(typed.template)) return setBusy(false)
     const ended = new AbortController()
     const timer = setTimeout(() => {
       const { template, mappingId } = typed

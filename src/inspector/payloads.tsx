@@ -3,18 +3,17 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { ShapeFields } from '../model/api/shapes.ts'
 import { get, toQuery } from './api.ts'
-import { formatCount } from './format.ts'
+import { formatCount, markUnseen } from './format.ts'
 import { go } from './place.ts'
-import { captureFixture, toCapturePath } from './said.ts'
-import type { ShowEnd } from './template.tsx'
+import { captureFixture, toCapturePath, useSaid } from './said.ts'
 import { Ago, Line, useNow } from './text.tsx'
 
 /** The newest changes that are shown. */
 const mostChanges = 12
 
-type PayloadsProps = { readonly hook: string; readonly hasCode: boolean; readonly report: ShowEnd }
+type PayloadsProps = { readonly hook: string; readonly hasCode: boolean }
 
-export function Payloads({ hook, hasCode, report }: PayloadsProps): JSX.Element | null {
+export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
   const [shapes, setShapes] = useState<readonly ShapeFields[]>([])
   const now = useNow(0)
   useEffect(() => {
@@ -53,18 +52,7 @@ export function Payloads({ hook, hasCode, report }: PayloadsProps): JSX.Element 
                 <span class="dim">
                   <Ago at={Date.parse(at)} now={now} />
                 </span>{' '}
-                {example !== null && (
-                  <>
-                    <button type="button" class="link" onClick={() => go({ view: 'list', id: example })}>
-                      show one
-                    </button>{' '}
-                    {hasCode && (
-                      <button type="button" onClick={() => report(captureFixture(toCapturePath(example)))}>
-                        make it a fixture
-                      </button>
-                    )}
-                  </>
-                )}
+                {example !== null && <Example id={example} hasCode={hasCode} />}
               </li>
             ))}
           </ul>
@@ -74,6 +62,28 @@ export function Payloads({ hook, hasCode, report }: PayloadsProps): JSX.Element 
   )
 }
 
-function nameEvent(source: string | null, event: string | null): string {
+type ExampleProps = { readonly id: string; readonly hasCode: boolean }
+
+/** A kept request that shows something. `hasCode`: a fixture can be made of it. */
+export function Example({ id, hasCode }: ExampleProps): JSX.Element {
+  const { said, report } = useSaid()
+  return (
+    <>
+      <button type="button" class="link" onClick={() => go({ view: 'list', id })}>
+        show one
+      </button>{' '}
+      {hasCode && (
+        <button type="button" onClick={() => report(captureFixture(toCapturePath(id)))}>
+          make it a fixture
+        </button>
+      )}{' '}
+      <span class={said.isBad ? 'bad' : 'dim'} role="status">
+        {markUnseen(said.text)}
+      </span>
+    </>
+  )
+}
+
+export function nameEvent(source: string | null, event: string | null): string {
   return [source, event].filter((word) => word !== null).join(' ') || 'any event'
 }

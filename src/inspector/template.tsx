@@ -7,7 +7,7 @@ import { TemplateField } from './completion.tsx'
 import { copyText } from './said.ts'
 import { Line } from './text.tsx'
 import { PayloadView } from './tree.tsx'
-import type { BenchInput } from './typed.ts'
+import { type BenchInput, isUnfinished } from './typed.ts'
 
 /** Shows the sentence of work that has ended, or its error. */
 export type ShowEnd = (work: Promise<string>) => void
@@ -108,7 +108,11 @@ export function TemplateBox({
           {isSaved ? 'close' : 'discard'}
         </button>
       </div>
-      <p class="note">{'{{ and a letter complete a path. A click on a field inserts its path.'}</p>
+      <p class="note">
+        {isUnfinished(template)
+          ? 'The placeholder is tried when }} ends it.'
+          : 'A path completes after {{, and a click on a field inserts its path.'}
+      </p>
       <PayloadView text={body} onCopy={(what, text) => report(copyText(what, text))} onPick={insert} />
     </section>
   )

@@ -33,6 +33,11 @@ export const emptyBenchInput: BenchInput = {
   mappingId: undefined,
 }
 
+/** Whether the last placeholder of a template is still typed. */
+export function isUnfinished(template = ''): boolean {
+  return template.lastIndexOf('{{') > template.lastIndexOf('}}')
+}
+
 /** A request as it is typed. */
 export function toBenchInput({ headers, query, body }: Pick<RequestFields, 'headers' | 'query' | 'body'>): BenchInput {
   const lines = Object.entries(headers).filter(([, value]) => value !== '[secret]' && !/[\r\n]/.test(value))

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { findBarriers, hasBrowser, shoot, show, type Stage, startStage, usual } from './stage.ts'
+import { findBarriers, hasBrowser, mappings, shoot, show, type Stage, startStage, usual } from './stage.ts'
 
 const wait = { timeout: 60_000 }
-const order = { order: { title: 'Two lamps', total: 12.5, 'odd key': 1 }, orderer: 'Ada', event: 'placed' }
+const order = { order: { title: 'Two lamps', total: 12.5, 'odd-key': 1 }, orderer: 'Ada', event: 'placed' }
 
 describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
   let stage: Stage
@@ -29,7 +29,9 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
   }
 
   beforeAll(async () => {
-    stage = await startStage({ ...usual, development: true })
+    const wide = { id: 'wide', match: { path: 'wide' }, messageTemplate: 'Say {{text}}', deliver: false, retain: true }
+    const hooks = { mappings: [...mappings, wide, { ...wide, id: 'wild', match: { path: 'wild' } }] }
+    stage = await startStage({ ...usual, config: { ...usual.config, hooks }, development: true })
     page = await stage.open()
   })
   afterAll(() => stage.close())
@@ -38,7 +40,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await stage.post('plain', order)
     await openDraft('plain', 'order.title')
     await template().pressSequentially('Say {{ord')
-    await expect.poll(paths, wait).toEqual(['order', 'order.title', 'order.total', 'order["odd key"]', 'orderer'])
+    await expect.poll(paths, wait).toEqual(['order', 'order.title', 'order.total', 'order.odd-key', 'orderer'])
     expect(await template().getAttribute('aria-activedescendant')).toBe('path-0')
     await options().nth(1).getByText('string, in 1 of 1').waitFor(wait)
     expect(await findBarriers(page)).toEqual([])
@@ -96,47 +98,43 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.emulateMedia({ colorScheme: 'light' })
   })
 
-  test('a payload with ten thousand keys, a hundred levels, a prototype, marks of direction or a megabyte completes as text', async () => {
-    const deep = JSON.parse(`${'{"deep":'.repeat(99)}{"end":1}${'}'.repeat(99)}`) as unknown
+  test('a payload with ten thousand keys, a hundred levels, a prototype, marks of direction or a megabyte completes nothing and breaks nothing', async () => {
+    const letters = Array.from({ length: 26 }, (_, n) => String.fromCodePoint(97 + n))
+    const wide = Object.fromEntries(letters.flatMap((one) => ['x', 'y', 'z'].map((two) => [`key${one}${two}`, 1])))
+    await stage.post('wide', wide)
+    await openDraft('wide', 'keyzz')
+    await page.keyboard.type('{{key')
+    await expect.poll(() => options().count(), wait).toBe(50)
+    const deep = JSON.parse(`${'{"deep":'.repeat(60)}{"end":1}${'}'.repeat(60)}`) as unknown
     const payloads = [
       Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`key${n}`, n])),
       deep,
       JSON.parse('{"__proto__": {"polluted": "yes"}, "constructor": {"prototype": 1}}') as unknown,
-      { '<img src=x onerror=alert(1)>': 1, 'a\u202eb': 'hidden', 'k}}{{x': 2, long: 'x'.repeat(1_000_000) },
+      { '<img src=x onerror=alert(1)>': 1, 'a\u202eb': 'hidden', 'k}}{{x': 2, text: 'x'.repeat(1_000_000) },
+      JSON.parse(`${'{"deep":'.repeat(99)}{"end":1}${'}'.repeat(99)}`) as unknown,
     ]
-    for (const payload of payloads) await stage.post('plain', payload)
-    await expect
-      .poll(async () => JSON.stringify((await stage.ask('/api/paths?hook=plain'))['paths']), wait)
-      .toContain('long')
-    await openDraft('plain', '__proto__')
-    await page.keyboard.type('{{')
-    await expect.poll(() => options().count(), wait).toBe(50)
-    await page.keyboard.type('__p')
-    await expect.poll(chosen, wait).toBe('__proto__')
-    await page.keyboard.press('ArrowDown')
-    await page.keyboard.press('Enter')
-    expect(await template().inputValue()).toBe('{{__proto__.polluted}}')
+    for (const payload of payloads.slice(0, 4)) await stage.post('wild', payload)
+    await stage.post('wild', { known: 1 })
+    await openDraft('wild', '')
+    for (const typed of ['{{', '{{__p', '{{<im', '{{a']) {
+      await template().fill('')
+      await page.keyboard.type(typed)
+      for (const path of await paths()) expect(path).toMatch(/^[\w.[\]]+$/)
+    }
+    await template().fill('{{__proto__.polluted}}')
     await page.locator('#bench-body').fill('{"__proto__": {"polluted": "only data"}}')
     await prompt().getByText('only data').waitFor(wait)
     expect(await page.evaluate('({}).polluted')).toBeUndefined()
-    for (const [typed, path] of [
-      ['{{<im', '["<img src=x onerror=alert(1)>"]'],
-      ['{{a', '["a⟨202e⟩b"]'],
-    ] as const) {
-      await template().fill('')
-      await page.keyboard.type(typed)
-      await expect.poll(async () => (await paths()).filter((each) => each === path), wait).toEqual([path])
-    }
-    expect(await page.locator('.bench').innerText()).not.toContain('\u202e')
-    expect(await page.locator('.bench img').count()).toBe(0)
-    expect(await findBarriers(page)).toEqual([])
     // the same payloads in the field of the request
     for (const payload of payloads) {
       await page.locator('#bench-body').fill(JSON.stringify(payload))
       await expect.poll(() => page.locator('.draft .tree, .draft pre').count(), wait).toBe(1)
       await page.locator('section[aria-label=Result][aria-busy=false]').waitFor(wait)
     }
+    expect(await page.locator('.bench').innerText()).not.toContain('\u202e')
+    expect(await page.locator('.bench img').count()).toBe(0)
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+    expect(await findBarriers(page)).toEqual([])
   })
 
   test('a change of the payloads is shown with a request that has it, and becomes a fixture with one press', async () => {
@@ -154,7 +152,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.getByText(/Created .*\.json/).waitFor(wait)
     const [file = ''] = readdirSync(folder)
     expect(JSON.parse(readFileSync(join(folder, file), 'utf8'))).toMatchObject({
-      request: { body: { title: 'Lamps', size: 'large' } },
+      request: { payload: { title: 'Lamps', size: 'large' } },
     })
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
@@ -163,6 +161,45 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     }
     await change.getByRole('button', { name: 'show one' }).click()
     await page.locator('#detail').getByRole('button', { name: id }).waitFor(wait)
+  })
+
+  test('the bench shows which lines of a transform nothing reaches, and which requests and fields no fixture has', async () => {
+    // no kept request is skipped, and one is bad
+    await stage.post('review', { title: 'Doors', bad: true })
+    await show(page, 'view=hooks&bench=review')
+    const coverage = page.getByRole('region', { name: 'Coverage of review.ts' })
+    await coverage.getByRole('button', { name: 'what do its fixtures cover?' }).click()
+    const code = coverage.getByRole('list', { name: 'Code' })
+    await code.getByText(/review\.ts [1-5] of \d+ lines/).waitFor(wait)
+    const places = async () => (await code.innerText()).replaceAll(/\s+/g, ' ')
+    await expect.poll(places, wait).toMatch(/review\.ts:3 only kept requests run throw new Error/)
+    expect(await places()).toMatch(/review\.ts:4 nothing runs return null/)
+    expect(await code.getByRole('link', { name: 'review.ts:4' }).getAttribute('href')).toBe(
+      `vscode://file/${stage.gateway.dir.slice(1)}/hooks/transforms/review.ts:4`,
+    )
+    await coverage.getByText(/\d of \d kept requests run only code that fixtures run too/).waitFor(wait)
+    const fields = coverage.getByRole('list', { name: 'Payloads in fixtures' })
+    await fields.getByText(/bad \(boolean\)/).waitFor(wait)
+    for (const [width, colorScheme] of [
+      [1440, 'light'],
+      [360, 'dark'],
+    ] as const) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.emulateMedia({ colorScheme })
+      await coverage.scrollIntoViewIfNeeded()
+      expect(await findBarriers(page)).toEqual([])
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      await shoot(page, `coverage-${width}-${colorScheme}`)
+    }
+    // by keyboard: the request that only kept requests ran becomes a fixture, which covers its line
+    await coverage.getByRole('button', { name: 'make it a fixture' }).focus()
+    await page.keyboard.press('Enter')
+    await coverage.getByText(/^Created /).waitFor(wait)
+    await coverage.getByRole('button', { name: 'what do its fixtures cover?' }).focus()
+    await page.keyboard.press('Enter')
+    await code.getByText('review.ts:3').waitFor({ ...wait, state: 'detached' })
+    expect(await code.getByText('nothing runs').count()).toBe(1)
+    await page.setViewportSize({ width: 1440, height: 900 })
   })
 
   test('nothing wrote an error to the console', () => {

@@ -1,0 +1,139 @@
+// Which code of a transform its fixtures run, and which of the payloads that came in they have. It is measured when somebody asks.
+import type { JSX } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
+import { post, toQuery } from './api.ts'
+import { formatCount } from './format.ts'
+import { Example, nameEvent } from './payloads.tsx'
+import { toEditorUrl } from './pipe.tsx'
+import { describeException } from './said.ts'
+import { Line } from './text.tsx'
+
+type CoverageProps = {
+  readonly module: string
+  /** Absolute; null for a module of the package. */
+  readonly file: string | null
+  /** Changes when a file is saved: what was measured is old then. */
+  readonly saved: string
+}
+
+export function Coverage({ module, file, saved }: CoverageProps): JSX.Element {
+  const [measured, setMeasured] = useState<CoverageFields>()
+  const [said, setSaid] = useState('')
+  useEffect(() => setMeasured(undefined), [module, saved])
+  async function measure(): Promise<void> {
+    setSaid('Running the fixtures …')
+    try {
+      setMeasured(await post<CoverageFields>(`/api/coverage?${toQuery({ module })}`))
+      setSaid('')
+    } catch (error) {
+      setSaid(describeException(error))
+    }
+  }
+  const coverage = measured?.coverage
+  return (
+    <section class="part" aria-label={`Coverage of ${module}`}>
+      <h3>
+        Coverage of <Line text={module} most={120} />
+      </h3>
+      <div class="tools">
+        <button type="button" onClick={() => void measure()}>
+          what do its fixtures cover?
+        </button>
+        <span class="dim" role="status">
+          {said}
+        </span>
+      </div>
+      {measured !== undefined && measured.problem !== null && (
+        <p class="problem">
+          <Line text={measured.problem} most={1_000} />
+        </p>
+      )}
+      {coverage === null && <p class="note">Neither a fixture nor a kept request runs it.</p>}
+      {coverage != null && (
+        <>
+          <Code coverage={coverage} root={file?.slice(0, -module.length)} />
+          <Uncovered coverage={coverage} />
+        </>
+      )}
+    </section>
+  )
+}
+
+/** `root`: the transforms directory, with its last slash. */
+function Code({
+  coverage: { files },
+  root,
+}: {
+  coverage: ModuleCoverageFields
+  root: string | undefined
+}): JSX.Element {
+  return (
+    <ul class="tried" aria-label="Code">
+      {files.map(({ file, lines, covered, unreached, onlyKept }) => (
+        <li key={file}>
+          <b>
+            <Line text={file} most={120} />
+          </b>{' '}
+          {covered} of {lines} lines
+          <ul>
+            {[
+              ...unreached.map((place) => ({ ...place, isKept: false })),
+              ...onlyKept.map((place) => ({ ...place, isKept: true })),
+            ]
+              .toSorted((one, other) => one.line - other.line)
+              .map(({ line, text, isKept }, at) => (
+                <li key={at}>
+                  {root === undefined ? line : <a href={toEditorUrl(`${root}${file}`, line)}>{`${file}:${line}`}</a>}{' '}
+                  <span class={isKept ? 'warn' : 'bad'}>{isKept ? 'only kept requests run' : 'nothing runs'}</span>{' '}
+                  <Line text={text} most={120} />
+                </li>
+              ))}
+          </ul>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+const mostMissing = 12
+
+function Uncovered({ coverage: { requests, shapes } }: { coverage: ModuleCoverageFields }): JSX.Element {
+  return (
+    <>
+      <p>
+        {formatCount(requests.covered)} of {formatCount(requests.total)} kept requests run only code that fixtures run
+        too.
+      </p>
+      <ul aria-label="Requests without a fixture">
+        {requests.uncovered.map(({ source, event, count, example }) => (
+          <li key={example}>
+            <Line text={nameEvent(source, event)} most={120} /> <span class="dim">× {formatCount(count)}</span>{' '}
+            <Example id={example} hasCode />
+          </li>
+        ))}
+      </ul>
+      <ul aria-label="Payloads in fixtures">
+        {shapes.map(({ hook, source, event, fields, covered, missing }) => (
+          <li key={`${hook} ${source} ${event}`}>
+            <Line text={nameEvent(source, event)} most={120} />{' '}
+            <span class={covered < fields ? 'warn' : 'dim'}>
+              {formatCount(covered)} of {formatCount(fields)} fields are in fixtures
+            </span>
+            {missing.length > 0 && ', not: '}
+            <code>
+              <Line
+                text={missing
+                  .slice(0, mostMissing)
+                  .map(({ path, kinds }) => `${path.slice(0, 80)} (${kinds.join(', ')})`)
+                  .join(', ')}
+                most={1_000}
+              />
+            </code>
+            {missing.length > mostMissing && ' …'}
+          </li>
+        ))}
+      </ul>
+    </>
+  )
+}
