@@ -1,7 +1,7 @@
 // Lists the budgets, or adds to one of them until its period ends.
 import { z } from 'zod'
 import { loadConfig } from '../config/config.ts'
-import type { BudgetFields, MeasureFields } from '../model/api/operations.ts'
+import { BudgetFields, type MeasureFields } from '../model/api/operations.ts'
 import { formatSpending, type Measure, toNanos } from '../model/spending.ts'
 import { readBudgets } from '../deliveries/budgets.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -36,26 +36,7 @@ function listRows(shown: BudgetFields): string[][] {
   })
 }
 
-const Measured = z.object({
-  limit: z.number().nullable(),
-  raised: z.number(),
-  spent: z.number(),
-  reserved: z.number(),
-  left: z.number().nullable(),
-})
-const Raised = z.object({
-  budget: z.object({
-    name: z.string(),
-    period: z.string(),
-    timezone: z.string(),
-    startsAt: z.string(),
-    endsAt: z.string(),
-    waiting: z.number(),
-    usd: Measured,
-    tokens: Measured,
-    turns: Measured,
-  }),
-})
+const Raised = z.object({ budget: BudgetFields })
 
 export type RaiseOptions = { readonly usd?: string; readonly tokens?: string; readonly turns?: string }
 

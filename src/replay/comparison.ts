@@ -1,25 +1,15 @@
 // Compares the outcomes of deliveries before and after an edit, and sorts the changes into classes and groups. Pure.
+import type { ReplayClass } from '../model/api/replay.ts'
 import type { Retain } from '../model/config/mapping.ts'
 import type { JsonValue } from '../base/json.ts'
 import type { NamedMapping } from '../pipeline/compile.ts'
 import { type Change, type Outcome, listChanges } from './outcome.ts'
 
-export const classes = [
-  'same',
-  'changed',
-  'now skipped',
-  'now refused',
-  'now parks',
-  'now works',
-  'another mapping',
-] as const
-export type Class = (typeof classes)[number]
-
 /** `recorded`: the value when the delivery arrived, if it differs from `before`. */
 export type ShownChange = Change & { readonly recorded?: JsonValue | undefined }
 
 export type Compared = {
-  readonly class: Class
+  readonly class: ReplayClass
   readonly changes: readonly ShownChange[]
   /** Paths whose values differ between two runs of the same code, such as a time or a random number. `changes` does not have them. */
   readonly unstable: readonly string[]
@@ -60,7 +50,7 @@ function classify(
   before: Outcome,
   after: Outcome,
   { changes, isMoved, isUnstable }: { changes: readonly Change[]; isMoved: boolean; isUnstable: boolean },
-): Class {
+): ReplayClass {
   if (isUnstable) return 'same'
   if (before.decision !== after.decision) return becomes[after.decision]
   if (isMoved) return 'another mapping'
@@ -80,7 +70,7 @@ export function matchIds(before: readonly NamedMapping[], after: readonly NamedM
 
 /** Deliveries of one class with changes at the same paths. `paths` have no indexes of actions. */
 type Group<One> = {
-  readonly class: Class
+  readonly class: ReplayClass
   readonly paths: readonly string[]
   /** The deliveries in the order in which they were given. The first is the example. */
   readonly members: readonly [One, ...One[]]

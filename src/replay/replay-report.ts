@@ -1,8 +1,8 @@
 // The report of a replay for `--json` and the admin port: counts, groups with one example each, and a line for each delivery.
 import { z } from 'zod'
-import { type Class, classes, type ShownChange, groupChanges, listPaths } from './comparison.ts'
+import { type ShownChange, groupChanges, listPaths } from './comparison.ts'
 import { describeOutcome } from './outcome.ts'
-import type * as api from '../model/api/replay.ts'
+import * as api from '../model/api/replay.ts'
 import type { Parts } from './fixtures.ts'
 import { toIsoTime } from '../deliveries/records.ts'
 import type { Replay, Replayed } from './replay.ts'
@@ -27,8 +27,8 @@ const GroupFields = z.object({
 export const ReplayReportSchema = z.object({
   compared: z.enum(['live', 'recorded', 'base']),
   total: z.number(),
-  counts: z.record(z.enum(classes), z.number()),
-  groups: z.array(GroupFields.extend({ class: z.enum(classes) })),
+  counts: z.record(api.ReplayClass, z.number()),
+  groups: z.array(GroupFields.extend({ class: api.ReplayClass })),
   unstable: z.array(z.object({ path: z.string(), count: z.number() })),
   drift: z.array(GroupFields),
   tooLarge: z.array(z.string()),
@@ -43,7 +43,7 @@ export const ReplayReportSchema = z.object({
       hook: z.string(),
       source: z.string().nullable(),
       event: z.string().nullable(),
-      class: z.enum(classes),
+      class: api.ReplayClass,
       paths: z.array(z.string()),
       unstable: z.array(z.string()),
       drift: z.array(z.string()),
@@ -90,8 +90,8 @@ function listProblems(transforms: Parts['transforms'], notLoaded: Replay['notLoa
   })
 }
 
-function countClasses(deliveries: readonly Replayed[]): Record<Class, number> {
-  const counts: Record<Class, number> = {
+function countClasses(deliveries: readonly Replayed[]): Record<api.ReplayClass, number> {
+  const counts: Record<api.ReplayClass, number> = {
     same: 0,
     changed: 0,
     'now skipped': 0,

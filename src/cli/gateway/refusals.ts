@@ -7,31 +7,14 @@ import { formatTime, indent, renderFields, renderTrace } from '../terminal/print
 import { askAdmin } from './gateway.ts'
 import { findIdAmong } from './ids.ts'
 
-const ShownRefusal = z.object({
-  requestId: z.string(),
-  receivedAt: z.number(),
-  client: z.string(),
-  credential: z.string(),
-  path: z.string(),
-  hook: z.string().optional(),
-  nearestHook: z.string().nullable(),
-  signature: RefusalFields.shape.signature,
-  status: z.number(),
-  code: z.string(),
-  error: z.string(),
-  isKept: z.boolean(),
-  trace: z.array(z.object({ mappingId: z.string(), matched: z.boolean(), why: z.string() })),
-})
-type ShownRefusal = z.infer<typeof ShownRefusal>
-
 /** The refusals, the oldest first. */
-export async function fetchRefusals(context: Context): Promise<ShownRefusal[]> {
-  const answer = z.object({ refusals: z.array(ShownRefusal) })
+export async function fetchRefusals(context: Context): Promise<RefusalFields[]> {
+  const answer = z.object({ refusals: z.array(RefusalFields) })
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
 
 /** The refusal with this request id or with this unique prefix. Undefined if no gateway runs. */
-export async function findRefusal(context: Context, given: string): Promise<ShownRefusal | undefined> {
+export async function findRefusal(context: Context, given: string): Promise<RefusalFields | undefined> {
   const refusals = await fetchRefusals(context).catch((error: unknown) => {
     if (error instanceof Problem) return []
     throw error
@@ -54,7 +37,7 @@ const credentials: Readonly<Record<string, string>> = {
   'wrong-token': 'a wrong token came',
 }
 
-export function describeReasons({ status, credential, nearestHook, signature, trace }: ShownRefusal): string[] {
+export function describeReasons({ status, credential, nearestHook, signature, trace }: RefusalFields): string[] {
   // a signature explains why no token came
   const came = status === 401 && (signature === null || credential !== 'none') ? credentials[credential] : undefined
   return [
@@ -70,7 +53,7 @@ function describeKept(hook: string | undefined): string {
   return `encrypted. When the cause is corrected, "hookloom retry --refused${hook === undefined ? '' : ` --hook ${hook}`}" runs it`
 }
 
-export function renderRefusal(refusal: ShownRefusal): string {
+export function renderRefusal(refusal: RefusalFields): string {
   const { requestId, receivedAt, client, path, hook, status, code, error, signature, trace } = refusal
   const fields = renderFields([
     ['state', 'refused'],

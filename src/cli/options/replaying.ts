@@ -46,10 +46,8 @@ export function addReplaying(program: Command, inContext: InContext): void {
         'event=push, payload.action=opened, headers.<name>=<value>, source=<sender>, or the "match" of a mapping as JSON; may be given several times',
       ).argParser(collect),
     )
-    .addOption(
-      new Option('--last <n>', 'how many of the newest kept requests').argParser(parseWhole(1, maxReplays)).default(20),
-    )
-    .option('--hook <name>', 'only requests of this hook')
+    .addOption(lastOption(20))
+    .option(...hookOption)
     .addOption(jsonOption())
     .addHelpText(
       'after',
@@ -65,22 +63,11 @@ export function addReplaying(program: Command, inContext: InContext): void {
       }),
     )
 
-  program
-    .command('replay')
+  withRequests(program.command('replay'))
     .summary('show what an edit would change, with requests that came in')
     .description(
       'Runs kept requests through the live code and through the files on disk, and shows what differs. Has no effects. ' +
         '"retain" keeps requests.',
-    )
-    .addOption(
-      new Option('--last <n>', 'how many of the newest kept requests')
-        .argParser(parseWhole(1, maxReplays))
-        .default(defaultReplays),
-    )
-    .option('--hook <name>', 'only requests of this hook')
-    .option('--source <sender>', 'only requests of this sender')
-    .addOption(
-      new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
     )
     .option('--from <dir>', 'the edit: a config directory, such as a checkout of another branch')
     .addOption(
@@ -126,27 +113,33 @@ export function addReplaying(program: Command, inContext: InContext): void {
     .addHelpText('after', renderExamples(`hookloom bisect ${exampleId}`))
     .action(inContext(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
 
-  program
-    .command('record')
+  withRequests(program.command('record'))
     .summary('print requests that came in, without their secrets')
     .description(
       'Prints kept requests without their secrets, as a file for "hookloom replay --recording". Names, addresses and texts of people ' +
         'are still in it.',
     )
-    .addOption(
-      new Option('--last <n>', 'how many of the newest kept requests')
-        .argParser(parseWhole(1, maxReplays))
-        .default(defaultReplays),
-    )
-    .option('--hook <name>', 'only requests of this hook')
-    .option('--source <sender>', 'only requests of this sender')
-    .addOption(
-      new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC').argParser(parseSince),
-    )
     .addHelpText('after', renderExamples('hookloom record --last 500 > requests.jsonl'))
     .action(
       inContext(async (context, options: RecordOptions) => (await import('../record.ts')).record(context, options)),
     )
+}
+
+const hookOption = ['--hook <name>', 'only requests of this hook'] as const
+
+function lastOption(most: number): Option {
+  const parse = parseWhole(1, maxReplays)
+  return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(most)
+}
+
+/** The options that choose kept requests. */
+function withRequests(command: Command): Command {
+  const since = new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC')
+  return command
+    .addOption(lastOption(defaultReplays))
+    .option(...hookOption)
+    .option('--source <sender>', 'only requests of this sender')
+    .addOption(since.argParser(parseSince))
 }
 
 const changes = ['changed', 'now skipped', 'now refused', 'now parks', 'now works', 'another mapping'] as const

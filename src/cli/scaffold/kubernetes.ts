@@ -5,6 +5,8 @@ type KubernetesFacts = Pick<ServiceFacts, 'port' | 'adminPort' | 'stopTimeoutMs'
 
 /** The seconds that pass until all endpoints of an ending pod are removed everywhere. The pod still serves in this time. */
 const drainSeconds = 10
+const labels = '{ app.kubernetes.io/name: hookloom }'
+const selector = `{ matchLabels: ${labels} }`
 /** The user `node` of the image. */
 const uid = 1000
 
@@ -35,9 +37,9 @@ function renderService({ port }: KubernetesFacts): string {
 kind: Service
 metadata:
   name: hookloom
-  labels: { app.kubernetes.io/name: hookloom }
+  labels: ${labels}
 spec:
-  selector: { app.kubernetes.io/name: hookloom }
+  selector: ${labels}
   ports: [{ name: hooks, port: ${port}, targetPort: hooks }]
 `
 }
@@ -47,10 +49,10 @@ function renderDeployment(facts: KubernetesFacts): string {
 kind: Deployment
 metadata:
   name: hookloom
-  labels: { app.kubernetes.io/name: hookloom }
+  labels: ${labels}
 spec:
   replicas: 2
-  selector: { matchLabels: { app.kubernetes.io/name: hookloom } }
+  selector: ${selector}
   minReadySeconds: 5
   # a new gateway is ready before an old one ends
   strategy: { type: RollingUpdate, rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } }
@@ -63,7 +65,7 @@ ${renderPod(facts)}
         - maxSkew: 1
           topologyKey: kubernetes.io/hostname
           whenUnsatisfiable: ScheduleAnyway
-          labelSelector: { matchLabels: { app.kubernetes.io/name: hookloom } }
+          labelSelector: ${selector}
 `
 }
 
@@ -72,12 +74,12 @@ function renderStatefulSet(facts: KubernetesFacts): string {
 kind: StatefulSet
 metadata:
   name: hookloom
-  labels: { app.kubernetes.io/name: hookloom }
+  labels: ${labels}
 spec:
   # one gateway owns the file of the store. For more, set store.url, move this file away, and run "hookloom add service" again
   replicas: 1
   serviceName: hookloom
-  selector: { matchLabels: { app.kubernetes.io/name: hookloom } }
+  selector: ${selector}
   updateStrategy: { type: RollingUpdate }
   template:
 ${renderPod(facts)}
@@ -100,7 +102,7 @@ function renderPod({ port, adminPort, sharesStore, stopTimeoutMs, transformsMb }
         '{ name: data, mountPath: /config/agents, subPath: agents }',
       ]
   return `    metadata:
-      labels: { app.kubernetes.io/name: hookloom }
+      labels: ${labels}
     spec:
       automountServiceAccountToken: false
       enableServiceLinks: false
@@ -152,7 +154,7 @@ metadata:
   name: hookloom
 spec:
   minAvailable: 1
-  selector: { matchLabels: { app.kubernetes.io/name: hookloom } }
+  selector: ${selector}
 `
 
 /** Kubelets of the node need no rule for their probes. */
@@ -162,7 +164,7 @@ kind: NetworkPolicy
 metadata:
   name: hookloom
 spec:
-  podSelector: { matchLabels: { app.kubernetes.io/name: hookloom } }
+  podSelector: ${selector}
   policyTypes: [Ingress, Egress]
   ingress:
     # the namespace of your ingress controller: only it may name the sender in X-Forwarded-For

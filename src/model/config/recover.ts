@@ -6,6 +6,9 @@ const turnOn = z
   .boolean()
   .default(false)
   .describe('Whether the gateway turns the webhook on again when its sender has switched it off.')
+/** The id or the path of a project or a group. */
+const numberOrPath = z.union([z.int().positive().transform(String), nonBlank]).optional()
+const fixedApi = (url: string) => apiUrl.default(url).describe('URL of the API. Change it only for a proxy or tests.')
 const token = nonBlank.describe('Credential of the API of the sender, such as "${GITHUB_RECOVER_TOKEN}".')
 
 const GitHubRecover = z
@@ -48,14 +51,8 @@ export type GitHubRecover = z.infer<typeof GitHubRecover>
 const GitLabRecover = z
   .strictObject({
     sender: z.literal('gitlab').describe('Events of the last 7 days.'),
-    project: z
-      .union([z.int().positive().transform(String), nonBlank])
-      .optional()
-      .describe('Project of the webhook: its id, or its path such as "acme/app".'),
-    group: z
-      .union([z.int().positive().transform(String), nonBlank])
-      .optional()
-      .describe('Group of the webhook, in place of `project`.'),
+    project: numberOrPath.describe('Project of the webhook: its id, or its path such as "acme/app".'),
+    group: numberOrPath.describe('Group of the webhook, in place of `project`.'),
     hookId: senderId.describe('Id of the webhook, which the URL of its page shows.'),
     token: token.describe('Access token with the scope api of a maintainer of the project, or an owner of the group.'),
     baseUrl: apiUrl
@@ -73,7 +70,7 @@ const StripeRecover = z.strictObject({
   sender: z.literal('stripe').describe('Events of the last 30 days.'),
   hookId: pathPart.describe('Id of the webhook endpoint, such as we_1Mr5jULkdIwHu7ix1ibLTM0x.'),
   token: token.describe('Restricted key that may read events and webhook endpoints.'),
-  baseUrl: apiUrl.default('https://api.stripe.com').describe('URL of the API. Change it only for a proxy or tests.'),
+  baseUrl: fixedApi('https://api.stripe.com'),
   turnOn,
 })
 export type StripeRecover = z.infer<typeof StripeRecover>
@@ -84,7 +81,7 @@ const BasecampRecover = z.strictObject({
   hookId: senderId.describe('Id of the webhook.'),
   token: token.describe('Access token of an OAuth app.'),
   contact: nonBlank.describe('Mail address or URL of you, which Basecamp requires in each request.'),
-  baseUrl: apiUrl.default('https://3.basecampapi.com').describe('URL of the API. Change it only for a proxy or tests.'),
+  baseUrl: fixedApi('https://3.basecampapi.com'),
   turnOn,
 })
 export type BasecampRecover = z.infer<typeof BasecampRecover>
