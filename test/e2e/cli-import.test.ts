@@ -34,7 +34,7 @@ const openclaw = `// JSON5: comments, bare keys and single quotes
   },
   agents: {
     defaults: {
-      model: { primary: 'anthropic/claude-x', fallbacks: ['local/llama'] },
+      model: { primary: 'anthropic/claude-x', fallbacks: ['local/llama', 'elsewhere/model'] },
       models: { 'anthropic/claude-x': { alias: 'big' } },
       workspace: '~/agents',
     },
@@ -97,6 +97,7 @@ describe('init --from openclaw.json', () => {
     ])
     expect(agents.defaults).toMatchObject({
       model: 'anthropic/claude-x',
+      modelFallbacks: ['local/llama'],
       workspace: expect.stringMatching(/.\/agents$/),
     })
     expect(agents.list).toMatchObject([

@@ -68,8 +68,16 @@ function convertAgent(section: Section, tools: Tools, models: Models): Fields {
     if (known !== undefined) agent['model'] = known
     else notes.add([...section.path, 'model'], `names a model whose provider is not known. ${models.next}`)
   }
-  if (Array.isArray(fallbacks) && fallbacks.length > 0) {
-    notes.add([...section.path, 'model', 'fallbacks'], 'has no counterpart here: a run that fails is tried again.')
+  if (Array.isArray(fallbacks) && agent['model'] !== undefined) {
+    const named = fallbacks.flatMap((name) => (typeof name === 'string' ? [models.resolve(name)] : []))
+    const others = named.filter((name) => name !== undefined)
+    if (others.length > 0) agent['modelFallbacks'] = others.slice(0, 10)
+    if (others.length < fallbacks.length || others.length > 10) {
+      notes.add(
+        [...section.path, 'model', 'fallbacks'],
+        `names models whose provider is not known, or more than ten. ${models.next}`,
+      )
+    }
   }
   const workspace = section.take('workspace')
   if (typeof workspace === 'string' && /^[~/]/.test(workspace)) {

@@ -17,11 +17,14 @@ export function checkPlaceholders(config: Config): ConfigFinding {
   const leaves = listLeaves({ hooks: config.hooks, models: config.models, channels: config.channels }, [])
   const places = leaves.filter(({ value }) => isPlaceholder(value)).map(({ path }) => toDottedPath(path))
   if (places.length === 0) return { name, ok: true, detail: 'every key is set' }
-  const are = places.length === 1 ? 'is a placeholder' : 'are placeholders'
+  const sentence =
+    places.length === 1
+      ? 'is a placeholder: replace it with the key'
+      : 'are placeholders: replace each of them with the key'
   return {
     name,
     ok: false,
-    detail: `${places.join(', ')} ${are}: replace it with the key that the sender or the provider shows.`,
+    detail: `${places.join(', ')} ${sentence} that the sender or the provider shows.`,
   }
 }
 
