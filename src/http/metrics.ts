@@ -50,6 +50,11 @@ export function createMetrics({
       'agent',
       'outcome',
     ]),
+    flow_ends: counter(
+      'flow_ends',
+      'Runs that their flow ended before they started, by the value of onNew or the key that ended them.',
+      ['by'],
+    ),
     failures: counter('failures', 'Jobs that died, deliveries that were parked, and alerts that died.', ['what']),
     tokens: counter('tokens', 'Tokens of turns, as their runners reported.', ['agent', 'model', 'direction']),
     cost_usd: counter('cost_usd', 'Cost of turns in US dollars, by the prices of the configuration.', [

@@ -46,7 +46,7 @@ type WorkerState =
   | { readonly kind: 'stopping' }
 
 export function createWorker(options: JobDependencies & { readonly settings: () => JobSettings }): Worker {
-  const { store, settings, clock, log } = options
+  const { store, settings, clock, log, meter } = options
   const leases = createLeases({ store, clock, log, laneLeft: lookForJobs })
   /** The running jobs, and the search for others. */
   const works = new Set<Promise<void>>()
@@ -94,7 +94,12 @@ export function createWorker(options: JobDependencies & { readonly settings: () 
   }
 
   async function claimJobs(query: Parameters<typeof store.claim>[0]): Promise<number> {
-    const jobs = await store.claim(query)
+    const jobs = await store.claim({
+      ...query,
+      onEnded: (ended) => {
+        for (const { end } of ended) meter('flow_ends', { by: end })
+      },
+    })
     for (const job of jobs) if (!leases.renew(job)) track(runJob(job))
     return jobs.length
   }

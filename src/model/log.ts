@@ -1,5 +1,6 @@
 import { toLoggedError } from '../base/exceptions.ts'
 import type { ReplayClass } from './api/replay.ts'
+import type { FlowEnd } from './config/flow.ts'
 import type { DeliveryState } from './delivery.ts'
 import type { Step, StepKind } from './job.ts'
 import type { ProblemCode } from './problem.ts'
@@ -56,6 +57,8 @@ export type MeterLabels = {
   readonly steps: { readonly step: StepKind; readonly outcome: Step['state'] | 'retried' | 'dead' }
   /** Turns, by the id of the agent; `*` for an id that the configuration does not list. */
   readonly turns: { readonly agent: string; readonly outcome: Step['state'] | 'retried' | 'dead' }
+  /** Runs that their flow ended before they started. */
+  readonly flow_ends: { readonly by: FlowEnd }
   /** Jobs that died, deliveries that were parked, and alerts that died. */
   readonly failures: { readonly what: 'job' | 'delivery' | 'alert' }
   /** Tokens of turns, as their runners reported. An agent or a model that the configuration does not name is `*`. */

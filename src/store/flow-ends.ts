@@ -1,5 +1,5 @@
 // Ends jobs of flows that wait: a request cancels them, or they expire.
-import { endedId, type FlowClaim, ofKey, reviewed, reviewKeys, run, type Script } from './flow-script.ts'
+import { toEndedColumns, type FlowClaim, ofKey, reviewed, reviewKeys, run, type Script } from './flow-script.ts'
 import type { Row } from './rows.ts'
 
 const cancelledAtOnce = 50
@@ -37,7 +37,7 @@ export function* cancelJobs({ now, dialect }: FlowClaim): Script<Cancelled> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'cancelled', ended_at = $2, last_error = c.reason FROM ${cancelled}
       WHERE ${isDue} AND jobs.flow = k.id AND jobs.ended_at IS NULL AND jobs.state = 'queued'
-        AND jobs.delivery_seq < c.delivery_seq RETURNING ${endedId}, ${reviewed}`,
+        AND jobs.delivery_seq < c.delivery_seq RETURNING ${toEndedColumns(`'cancelOn'`)}, ${reviewed}`,
     seqs,
     now,
   )
@@ -57,7 +57,7 @@ export function* expireJobs({ now, dialect }: FlowClaim): Script<void> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'expired', ended_at = $2, last_error = $3 WHERE seq IN
       (SELECT j.seq FROM jobs j WHERE j.seq IN (${dialect.list('$1')}) AND j.state = 'queued' AND j.ended_at IS NULL
-        AND ${dialect.isUntouched}) RETURNING ${endedId}, ${reviewed}`,
+        AND ${dialect.isUntouched}) RETURNING ${toEndedColumns(`'expires'`)}, ${reviewed}`,
     seqs,
     now,
     expiredReason,

@@ -1,5 +1,6 @@
 // A script of SQL statements that each engine runs in one transaction.
-import type { FlowSettings, SharedLimits } from '../model/config/flow.ts'
+import type { FlowEnd, FlowSettings, SharedLimits } from '../model/config/flow.ts'
+import type { EndedRun } from './records.ts'
 import type { Row } from './rows.ts'
 
 type Statement = { readonly sql: string; readonly params: readonly (string | number | null)[] }
@@ -37,7 +38,7 @@ export type FlowClaim = {
  */
 export type FlowClaimed = {
   readonly started: ReadonlyMap<number, number | null>
-  readonly ended: readonly string[]
+  readonly ended: readonly EndedRun[]
   readonly isSorted: boolean
 }
 
@@ -45,15 +46,17 @@ export function* run(sql: string, ...params: readonly (string | number | null)[]
   return yield { sql, params }
 }
 
-/** Every statement that ends queued jobs returns their ids under this name. */
-export const endedId = 'jobs.id AS ended_id'
+/** What every statement that ends queued jobs returns. `end`: an SQL expression. */
+export const toEndedColumns = (end: string) => `jobs.id AS ended_id, ${end} AS flow_end`
 
-/** Runs a script, and adds the ids of the jobs that it ends to `ended`. */
-export function* collectEnded<Result>(script: Script<Result>, ended: string[]): Script<Result> {
+/** Runs a script, and adds the jobs that it ends to `ended`. */
+export function* collectEnded<Result>(script: Script<Result>, ended: EndedRun[]): Script<Result> {
   for (let step = script.next([]); ;) {
     if (step.done === true) return step.value
     const rows = yield step.value
-    for (const { ended_id: id } of rows) if (typeof id === 'string') ended.push(id)
+    // as: only `toEndedColumns` names it
+    for (const { ended_id: id, flow_end: end } of rows)
+      if (typeof id === 'string') ended.push({ id, end: end as FlowEnd })
     step = script.next(rows)
   }
 }

@@ -13,7 +13,6 @@ import {
 } from './flow-keys.ts'
 import {
   type Dialect,
-  endedId,
   type FlowClaim,
   ofKey,
   readFlowSettings,
@@ -21,6 +20,7 @@ import {
   reviewKeys,
   run,
   type Script,
+  toEndedColumns,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
 
@@ -126,11 +126,14 @@ function chooseNew(all: readonly NewFlowJob[], known: Known | undefined): Pick<K
   return { kept, ended: jobs.slice(0, jobs.length - kept.length).map(({ seq }) => [seq, state, reason, by]) }
 }
 
+/** By the state that `chooseNew` gives. */
+const newEnd = `CASE jobs.state WHEN 'skipped' THEN 'skip' WHEN 'superseded' THEN 'replace' ELSE 'maxQueued' END`
+
 function* endNew(ended: readonly EndedRow[], { now, dialect }: FlowClaim): Script<void> {
   if (ended.length === 0) return
   const rows = dialect.rows('$1', { job_seq: 'bigint', new_state: 'text', reason: 'text', by_id: 'text' })
   const sql = `UPDATE jobs SET state = r.new_state, ended_at = $2, last_error = r.reason, ended_by = r.by_id FROM (${rows}) r
-    WHERE seq = r.job_seq AND state = 'queued' RETURNING ${endedId}`
+    WHERE seq = r.job_seq AND state = 'queued' RETURNING ${toEndedColumns(newEnd)}`
   yield* run(sql, JSON.stringify(ended), now)
 }
 
@@ -166,7 +169,7 @@ function* replaceQueued(replaced: readonly KeyGroup[], { now, dialect }: FlowCla
   const rows = dialect.rows('$1', { key_id: 'bigint', before: 'bigint', by_id: 'text' })
   return yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = r.by_id FROM (${rows}) r
-      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${endedId}, ${reviewed}`,
+      WHERE flow = r.key_id AND ended_at IS NULL AND state = 'queued' AND seq < r.before RETURNING ${toEndedColumns(`'replace'`)}, ${reviewed}`,
     JSON.stringify(known),
     now,
     supersededReason,
@@ -210,7 +213,7 @@ function* dropOldestOf(
       SELECT j.seq FROM (${dialect.rows('$1', { key_id: 'bigint' })}) r JOIN jobs j ON j.flow = r.key_id
       WHERE j.ended_at IS NULL AND j.state = 'queued' AND j.seq <= (SELECT q.seq FROM jobs q
         WHERE q.flow = r.key_id AND q.ended_at IS NULL AND q.state = 'queued' ORDER BY q.seq DESC LIMIT 1 OFFSET $4)
-      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${endedId}, ${reviewed}`,
+      ORDER BY j.seq LIMIT ${sortedAtOnce}) RETURNING ${toEndedColumns(`'maxQueued'`)}, ${reviewed}`,
     JSON.stringify(ids.map((id) => [id])),
     now,
     describeFull(most),

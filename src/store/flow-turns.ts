@@ -11,13 +11,13 @@ import {
 } from './flow-rooms.ts'
 import {
   type Dialect,
-  endedId,
   type FlowClaim,
   type LineFacts,
   ofKey,
   readFlowSettings,
   run,
   type Script,
+  toEndedColumns,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
@@ -231,7 +231,7 @@ function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: numbe
   }
   const reason = `The rateLimit was reached: ${rate.limit} in ${Math.round(rate.periodMs / 1_000)} s had started.`
   yield* run(
-    `UPDATE jobs SET state = 'skipped', ended_at = $2, last_error = $3 WHERE seq = $1 AND state = 'queued' RETURNING ${endedId}`,
+    `UPDATE jobs SET state = 'skipped', ended_at = $2, last_error = $3 WHERE seq = $1 AND state = 'queued' RETURNING ${toEndedColumns(`'rateLimit'`)}`,
     seq,
     now,
     reason,
@@ -242,7 +242,7 @@ function* countRate({ rate, ...others }: FlowSettings, { seq }: Head, now: numbe
 function* gatherOlder({ id, by, claim }: { id: number; by: Head; claim: FlowClaim }): Script<void> {
   const ended = yield* run(
     `UPDATE jobs SET state = 'superseded', ended_at = $2, last_error = $3, ended_by = $4 WHERE seq IN (SELECT j.seq FROM jobs j
-      WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND j.seq < $5 AND ${claim.dialect.isUntouched}) RETURNING ${endedId}`,
+      WHERE j.flow = $1 AND j.ended_at IS NULL AND j.state = 'queued' AND j.seq < $5 AND ${claim.dialect.isUntouched}) RETURNING ${toEndedColumns(`'gather'`)}`,
     id,
     claim.now,
     gatheredReason,

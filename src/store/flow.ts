@@ -18,6 +18,7 @@ import { collectEnded, run } from './flow-script.ts'
 import { expireJobs } from './flow-ends.ts'
 import { sortJobs } from './flow-sort.ts'
 import { gatheredReason, startTurns } from './flow-turns.ts'
+import type { EndedRun } from './records.ts'
 import type { Row } from './rows.ts'
 
 const openedAtOnce = 200
@@ -55,7 +56,7 @@ export const selectNextFlow = `SELECT min(at) AS at FROM (
 
 /** Starts the turns that are due and have room. `hints`: the `hintColumns`, and `plain`: whether a job without a flow is queued. */
 export function* claimFlows(claim: FlowClaim, hints: Row): Script<FlowClaimed> {
-  const ended: string[] = []
+  const ended: EndedRun[] = []
   return { ...(yield* collectEnded(openAndStart(claim, hints), ended)), ended }
 }
 

@@ -1,6 +1,6 @@
 // The records that go into a store and come out of it. The calls and their promises are in store.ts.
 import type { Alert, CallbackPlan, CommitStatusPlan, Heartbeat, PlannedAction } from '../model/action.ts'
-import type { PlannedFlow, SharedLimits } from '../model/config/flow.ts'
+import type { FlowEnd, PlannedFlow, SharedLimits } from '../model/config/flow.ts'
 import type { SettledTurn } from './budgets.ts'
 import type { DeliveryHead, DeliveryState } from '../model/delivery.ts'
 import type { Job, Message, Recipient, Step, StoredPost, SystemEvent } from '../model/job.ts'
@@ -265,13 +265,16 @@ export type OpenDelivery = {
 /** A delivery whose request is stored. Undefined: the request was too large. */
 export type KeptDelivery = DeliveryRecord & { readonly request: KeptRequest | undefined }
 
-/** `onEnded` gets the ids of queued jobs that the claim ended: replaced, cancelled, expired, dropped or skipped. */
+/** A queued job that its flow ended. */
+export type EndedRun = { readonly id: string; readonly end: FlowEnd }
+
+/** `onEnded` gets the queued jobs that the claim ended. */
 export type ClaimQuery = {
   readonly limit: number
   readonly leaseMs: number
   readonly limits?: SharedLimits
   readonly only?: 'tasks'
-  readonly onEnded?: (ids: readonly string[]) => void
+  readonly onEnded?: (ended: readonly EndedRun[]) => void
 }
 
 export type StoreHealth = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Flow, type SharedLimits, toFlowSettings } from '../../src/model/config/flow.ts'
 import type { ClaimedJob } from '../../src/model/job.ts'
-import type { NewJob } from '../../src/store/records.ts'
+import type { EndedRun, NewJob } from '../../src/store/records.ts'
 import type { Stage } from './store.ts'
 import { newDelivery, newJob } from './stage.ts'
 
@@ -633,7 +633,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([other])
     })
 
-    test('a claim names all queued jobs that it ends, whatever the reason', async () => {
+    test('a claim names the queued jobs that it ends, each with the part of its flow that ended it', async () => {
       const { store, clock } = stage()
       const of = (ring: string, flow: object) => flowJob(flow, { ring })
       const rate = { rateLimit: { limit: 1, period: '1h' } }
@@ -661,7 +661,7 @@ export function describeFlow(stage: () => Stage): void {
       const cancel = { ring: 'cancel', key: 'k', reason: 'It was closed.' }
       await store.append(newDelivery({ at: clock(), state: 'skipped', jobs: [], cancel }))
       clock.advance(61_000)
-      const named: string[] = []
+      const named: EndedRun[] = []
       await store.claim({ limit: 20, leaseMs, onEnded: (ended) => named.push(...ended) })
       const found = await states(ids)
       expect(found.filter((state) => state !== 'running').toSorted()).toEqual([
@@ -674,7 +674,19 @@ export function describeFlow(stage: () => Stage): void {
         'superseded',
         'superseded',
       ])
-      expect(named.toSorted()).toEqual(ids.filter((_, index) => found[index] !== 'running').toSorted())
+      expect(named.map(({ id }) => id).toSorted()).toEqual(
+        ids.filter((_, index) => found[index] !== 'running').toSorted(),
+      )
+      expect(named.map(({ end }) => end).toSorted()).toEqual([
+        'cancelOn',
+        'expires',
+        'gather',
+        'maxQueued',
+        'rateLimit',
+        'replace',
+        'replace',
+        'skip',
+      ])
     })
 
     test('one claim sees all new jobs, even if there are more than one step sorts', async () => {

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { runCommand } from './command.ts'
 import { makeFolder } from './gateway.ts'
 import { type Inside, readStore, startInside } from './inside.ts'
 import { fixture, isAlive } from './runner-command-stage.ts'
@@ -140,6 +141,21 @@ describe('one review per pull request', () => {
     letGo()
     await waitForState(gateway, other, 'done')
     expect(posts.filter((text) => text.includes('Reviewed'))).toEqual([expect.stringContaining('Reviewed head 2.')])
+  })
+
+  test('list and the metrics have the runs that a flow ended before they started', async () => {
+    const { gateway, send: push, letGo, findRun } = await openReviews({ key: 'all', onNew: 'skip' })
+    const first = await push({ action: 'opened', head: 1 })
+    await findRun(1)
+    const second = await push({ action: 'synchronize', head: 2 })
+    await waitForState(gateway, second, 'skipped')
+    expect((await runCommand(['list'], { dir: gateway.dir })).stdout).toContain('Pull request 7, head 2 (1 skipped)')
+    await vi.waitFor(async () => {
+      const page = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+      expect(page).toContain('hookloom_flow_ends_total{by="skip"} 1\n')
+    }, waits)
+    letGo()
+    await waitForState(gateway, first, 'done')
   })
 
   test('one turn reads all requests that came while the turn before it ran', async () => {

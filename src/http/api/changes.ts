@@ -47,7 +47,11 @@ export function withChanges<Kind extends Store>(store: Kind, { touch }: Pick<Cha
     },
     settle: (id, settlement, move) => noteIfWritten(store.settle(id, settlement, move), id),
     async claim(query) {
-      const jobs = await store.claim({ ...query, onEnded: (ids) => ids.forEach(touch) })
+      const onEnded: typeof query.onEnded = (ended) => {
+        for (const { id } of ended) touch(id)
+        query.onEnded?.(ended)
+      }
+      const jobs = await store.claim({ ...query, onEnded })
       for (const { deliveryId } of jobs) if (deliveryId !== undefined) touch(deliveryId)
       return jobs
     },

@@ -4,7 +4,7 @@ import { clockSetBackMs, leaseLost, runTaskKinds, toRunTaskName } from '../rules
 import type { SharedLimits } from '../../model/config/flow.ts'
 import { claimFlows, hintColumns } from '../flow.ts'
 import type { FlowClaimed } from '../flow-script.ts'
-import type { NewTask } from '../records.ts'
+import type { EndedRun, NewTask } from '../records.ts'
 import type { ClaimedJob } from '../../model/job.ts'
 import { addFailure } from './failures.ts'
 import { dialect, lockIfFlows, newFence, runScript } from './flow.ts'
@@ -72,7 +72,7 @@ type Claim = {
   readonly only: 'tasks' | undefined
   readonly now: string
 }
-type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly string[]; readonly isSorted: boolean }
+type Claimed = { readonly jobs: readonly ClaimedJob[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
 
 /** Runs in one transaction: two gateways that claim two jobs of a lane at the same time conflict in a unique index, and one begins again. */
 export async function claim(query: Query, given: Claim): Promise<Claimed> {

@@ -10,7 +10,7 @@ import type { Row, SqlValue } from './driver.ts'
 import type { NodeInfo } from '../owners.ts'
 import type { SharedLimits } from '../../model/config/flow.ts'
 import type { Ending } from '../../model/job.ts'
-import type { Appended, DedupeKey, FlowCancel, Hold, NewHold, Repetition, StoreHealth } from '../records.ts'
+import type { Appended, DedupeKey, EndedRun, FlowCancel, Hold, NewHold, Repetition, StoreHealth } from '../records.ts'
 import type { CursorMove } from '../cursors.ts'
 
 /** The columns of a settlement, in the order of its values. */
@@ -204,7 +204,7 @@ export type Results = {
   release: number
   drop: boolean
   addTask: boolean
-  claim: { readonly rows: Row[]; readonly ended: readonly string[]; readonly isSorted: boolean }
+  claim: { readonly rows: Row[]; readonly ended: readonly EndedRun[]; readonly isSorted: boolean }
   report: boolean
   extend: string[]
   reserve: Reserved
