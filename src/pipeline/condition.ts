@@ -65,7 +65,7 @@ function isPattern(not: Exclude<ValueTests['not'], undefined>): not is { matches
 /** A field whose value is null is present. */
 function compilePresence(isWanted: boolean): Comparison {
   return {
-    description: isWanted ? 'any value' : 'nothing',
+    description: isWanted ? 'any value' : 'no value',
     findMiss: (value) => ((value !== undefined) === isWanted ? undefined : describeValueKind(value)),
   }
 }

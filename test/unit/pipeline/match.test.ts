@@ -212,6 +212,9 @@ describe('comparisons of values', () => {
     expect(whyNot({ payload }, body(5, 'x', 'x'))).toBe(
       'payload.ref is another string, this mapping takes a text that matches "^v"',
     )
+    expect(whyNot({ payload: { login: { exists: false } } }, body(5, 'x', 'v1'))).toBe(
+      'payload.login is a string, this mapping takes no value',
+    )
     expect(whyNot({ payload }, body(5, 'x', 'v1'))).toBe(
       'payload.amount is a number from 5 and a number under 10, payload.login is anything but "robot", payload.ref is a text that matches "^v"',
     )
