@@ -139,9 +139,14 @@ const addSpending = `INSERT INTO accounts AS a (name, starts_at, nanos, tokens, 
 const addRaise = `INSERT INTO accounts AS a (name, starts_at, raised_nanos, raised_tokens, raised_turns) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (name, starts_at) DO UPDATE SET raised_nanos = a.raised_nanos + excluded.raised_nanos,
     raised_tokens = a.raised_tokens + excluded.raised_tokens, raised_turns = a.raised_turns + excluded.raised_turns`
-/** A job that another gateway has locked is about to leave the queue, or was just held: the next settlement finds it. */
-const makeWaitingDue = (now: string) => `UPDATE jobs SET run_at = ${now}, budget = NULL, last_error = NULL WHERE seq IN
-  (SELECT seq FROM jobs WHERE budget = $1 AND state = 'queued' ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING flow, run_at`
+/**
+ * Not `seq IN (SELECT … LIMIT …)`: Postgres may run that once for each job, and then it wakes all of them. A job that another gateway has
+ * locked is about to leave the queue, or was just held: the next settlement finds it.
+ */
+const makeWaitingDue = (
+  now: string,
+) => `WITH woken AS (SELECT seq FROM jobs WHERE budget = $1 AND state = 'queued' ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED)
+  UPDATE jobs SET run_at = ${now}, budget = NULL, last_error = NULL FROM woken WHERE jobs.seq = woken.seq RETURNING jobs.flow, jobs.run_at`
 
 type Settlement = {
   readonly id: string

@@ -142,9 +142,9 @@ async function selectStarted(query: Query, started: FlowClaimed['started'], now:
 /** Closes the gates of queued jobs that a hold keeps back. Each job is visited once, until its hold ends. */
 async function holdBack(query: Query, now: string): Promise<void> {
   await endHolds(query, now)
-  const sql = `UPDATE jobs j SET gate = 4 WHERE j.seq IN (
-      SELECT j.seq FROM jobs j WHERE j.state = 'queued' AND j.gate = 0 AND ${whereHeld(now)} ORDER BY j.seq LIMIT ${windowSize} FOR UPDATE SKIP LOCKED)
-    RETURNING seq`
+  const sql = `WITH held AS (SELECT j.seq FROM jobs j
+      WHERE j.state = 'queued' AND j.gate = 0 AND ${whereHeld(now)} ORDER BY j.seq LIMIT ${windowSize} FOR UPDATE SKIP LOCKED)
+    UPDATE jobs SET gate = 4 FROM held WHERE jobs.seq = held.seq RETURNING jobs.seq`
   while ((await query(sql)).length === windowSize);
 }
 

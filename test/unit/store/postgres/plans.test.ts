@@ -1,6 +1,7 @@
 // Claims must not become slower as the store grows. The tests read the query plans of Postgres.
 import type { Client } from 'pg'
 import { expect, onTestFinished, test } from 'vitest'
+import { settleSpending } from '../../../../src/store/postgres/budgets.ts'
 import { claim } from '../../../../src/store/postgres/jobs.ts'
 import { runScript } from '../../../../src/store/postgres/flow.ts'
 import type { Query } from '../../../../src/store/postgres/pool.ts'
@@ -8,7 +9,7 @@ import { createPostgresStore } from '../../../../src/store/postgres/postgres.ts'
 import { countQueued } from '../../../../src/store/waits.ts'
 import { flowJob } from '../../../contract/flow.ts'
 import { newSchema, whyNoPostgres, withDatabase } from '../../../contract/postgres-stage.ts'
-import { newDelivery } from '../../../contract/stage.ts'
+import { newDelivery, newJob } from '../../../contract/stage.ts'
 
 type Plan = {
   'Node Type': string
@@ -70,3 +71,28 @@ test.skipIf(whyNoPostgres)(
     expect(slow).toEqual([])
   },
 )
+
+test.skipIf(whyNoPostgres)('a settled turn wakes two turns that wait, whichever plan Postgres chooses', async () => {
+  const { url, drop } = await newSchema()
+  onTestFinished(drop)
+  const store = createPostgresStore({ url })
+  const add = async () => void (await store.append(newDelivery({ at: Date.now(), jobs: [newJob()] })))
+  await add()
+  // from now on, Postgres expects one job
+  await withDatabase((client) => client.query('ANALYZE jobs'), url)
+  for (let count = 0; count < 4; count += 1) await add()
+  const claimed = await store.claim({ limit: 5, leaseMs: 60_000 })
+  const account = { name: 'daily', startsAt: 0 }
+  const most = { nanos: 0, tokens: 0, turns: 1 }
+  const asked = { ...account, endsAt: Date.now() + 3_600_000, limits: { turns: 1 }, most }
+  for (const job of claimed) await store.reserve(job, [asked])
+  await withDatabase(async (client) => {
+    for (const kind of ['hashjoin', 'mergejoin', 'hashagg', 'material', 'indexscan', 'bitmapscan'])
+      await client.query(`SET enable_${kind} = off`)
+    const query: Query = async (sql, ...params) => (await client.query(sql, [...params])).rows
+    const now = `(extract(epoch FROM statement_timestamp()) * 1000)::bigint`
+    await settleSpending(query, { id: claimed[0]?.id ?? '', settled: [{ ...account, used: most }], now })
+  }, url)
+  expect((await store.accounts([account]))[0]?.waiting).toBe(2)
+  await store.close()
+})
