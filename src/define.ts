@@ -2,7 +2,7 @@
 import type { ChannelDefinition } from './model/channel.ts'
 import type { JsonValue } from './base/json.ts'
 import type { Preset } from './model/preset.ts'
-import { parsePayload, type PayloadSchema } from './model/refusal.ts'
+import { parsePayload, type PayloadSchema, schemaMark } from './model/refusal.ts'
 import type { TransformFunction } from './model/transform.ts'
 import type { VerifierDefinition } from './model/verifier.ts'
 
@@ -46,7 +46,9 @@ export function defineTransform<Payload = JsonValue>(
 ): TransformFunction<Payload> {
   if (typeof transform === 'function') return transform
   const { payload: schema, run } = transform
-  return (input, context) => run({ ...input, payload: parsePayload(schema, input.payload) }, context)
+  const checked: TransformFunction<Payload> = (input, context) =>
+    run({ ...input, payload: parsePayload(schema, input.payload) }, context)
+  return Object.defineProperty(checked, schemaMark, { value: schema })
 }
 
 /** Declares a mapping pack. */

@@ -10,6 +10,9 @@ export type PayloadSchema<Payload> = {
 /** A mark instead of a class: the code that throws it and the code that reads it are bundled separately. */
 export const refusalMark = Symbol.for('hookloom.refusal')
 
+/** Under this key, a function of `defineTransform` has its schema, for the same reason. */
+export const schemaMark = Symbol.for('hookloom.schema')
+
 const maxSentenceChars = 300
 
 /** The payload that the schema returns. Throws a refusal that names the first path and the expected value, but never the value itself. */

@@ -289,6 +289,8 @@ export type Transform = {
   /** Hash of the running code; undefined if none could be loaded. */
   readonly hash: string | undefined
   readonly problem: ProblemRecord | undefined
+  /** The fields that its schema names, as names from the root of the payload down: see `defineTransform`. */
+  readonly reads?: readonly (readonly string[])[]
   /** Never rejects. */
   run(call: TransformCall): Promise<TransformOutcome>
 }

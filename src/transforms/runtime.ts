@@ -70,12 +70,12 @@ export type ReplayThreads = {
   close(): Promise<void>
 }
 
-/** A bundle that was tested with the settings of a pool. `exports`: its valid exports. */
+/** A bundle that was tested with the settings of a pool. `exports`: its valid exports, with the fields that the schema of each names. */
 type CheckedBundle = {
   readonly pool: SharedPool
   readonly bundle: Bundle
   readonly post: BundlePost
-  readonly exports: Set<string | undefined>
+  readonly exports: Map<string | undefined, NonNullable<Transform['reads']>>
 }
 type Result =
   | { readonly tried: CheckedBundle; readonly problems: ReadonlyMap<string | undefined, ProblemRecord> }
@@ -151,7 +151,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     const post = isSame ? before.post : { ...bundle, id: nextId++ }
     // in another environment, the module may not load: it is tried again
     const isTried = isSame && before.pool.key === pool.key
-    const tried = isTried ? before : { pool, bundle, post, exports: new Set<string | undefined>() }
+    const tried = isTried ? before : { pool, bundle, post, exports: new Map() }
     const open = exports.filter((name) => !tried.exports.has(name))
     const problems = new Map<string | undefined, ProblemRecord>()
     if (open.length === 0) return { tried, problems }
@@ -162,7 +162,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
     }
     for (const [index, name] of open.entries()) {
       const problem = checked.problems[index]
-      if (problem === undefined) tried.exports.add(name)
+      if (problem === undefined) tried.exports.set(name, checked.reads[index] ?? [])
       else problems.set(name, problem)
     }
     const [first] = problems.values()
@@ -180,6 +180,7 @@ export function createTransformRuntime(options: RuntimeOptions): TransformRuntim
       module,
       hash: bundle.hash,
       problem: undefined,
+      reads: result.tried.exports.get(ref.export) ?? [],
       run: (call) =>
         new Promise((resolve) => {
           const code = { module, version: post.id }

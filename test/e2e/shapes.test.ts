@@ -145,21 +145,28 @@ test(
   },
 )
 
-test(
-  'the operator is told about a field that a template reads and that requests no longer have',
+const schemaModule = `import { defineTransform } from 'hookloom'
+import { z } from 'zod'
+const payload = z.object({ customer: z.object({ name: z.string().optional() }) })
+export default defineTransform({ payload, run: ({ payload }) => ({ message: 'An order: ' + payload.customer.name }) })`
+
+test.each([
+  ['template', { messageTemplate: 'An order: {{customer.name}}' }],
+  ['schema', { transform: { module: 'orders.ts' } }],
+])(
+  'the operator is told about a field that a %s reads and that requests no longer have',
   { timeout: 120_000 },
-  async () => {
+  async (_, action) => {
     const printed: string[] = []
     const watched = {
       hooks: {
         ...config.hooks,
         alerts: { channel: 'console' },
-        mappings: [
-          { id: 'orders', match: { path: 'orders' }, messageTemplate: 'An order: {{customer.name}}', deliver: false },
-        ],
+        mappings: [{ id: 'orders', match: { path: 'orders' }, ...action, deliver: false }],
       },
     }
-    const gateway = await startInside({ config: watched, write: ({ text }) => void printed.push(text) })
+    const files = { 'hooks/transforms/orders.ts': schemaModule }
+    const gateway = await startInside({ config: watched, files, write: ({ text }) => void printed.push(text) })
     for (let id = 0; id < 25; id += 1) await send(gateway, { id, customer: { name: 'Ada' } })
     for (let id = 25; id < 33; id += 1) await send(gateway, { id, customer: { fullName: 'Ada' } })
     const listAlerts = () => printed.filter((text) => text.includes('Hookloom: the hook'))

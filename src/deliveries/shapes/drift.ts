@@ -8,7 +8,7 @@ import type { Generation } from '../../pipeline/generation.ts'
 import { readPath } from '../../pipeline/path.ts'
 import { listReads, type MappingRead, mayMatch } from '../../pipeline/reads.ts'
 import { type EventKey, type EventShape, readRequests } from '../../shapes/event-shape.ts'
-import { findFieldShape } from '../../shapes/places.ts'
+import { findFieldShape, renderPath } from '../../shapes/places.ts'
 import { countSeen, findKind, type Kind } from '../../shapes/shape.ts'
 import { mostEvents } from './stored.ts'
 
@@ -59,7 +59,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   const events = new Map<string, Map<string, number>>()
   const records = new Map<string, PathRecord>()
   const stored = new Map<string, EventShape>()
-  const readsOf = createReads()
+  const watchedOf = createWatched(findRecord)
   const notices = createNotices({ alert, log })
 
   function lookAtEvent(key: EventKey, deliveryId: string): void {
@@ -76,26 +76,30 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
     notices.send(`new event ${hook} ${name}`, text, () => known.delete(name))
   }
 
-  /** The change of the path, if it must be reported. */
-  function lookAtPath(key: EventKey, watched: Watched, payload: JsonValue): Change | undefined {
-    const { read } = watched
-    const name = JSON.stringify([key.hook, key.source, key.event, read.text])
+  /** Undefined: there is no room for another one. */
+  function findRecord(key: EventKey, { text, path }: MappingRead): PathRecord | undefined {
+    const name = JSON.stringify([key.hook, key.source, key.event, text])
     const known = records.get(name)
-    if (known === undefined && records.size >= mostRecords) return undefined
-    const record = known ?? createRecord(stored.get(toEventName(key)), read)
+    if (known !== undefined || records.size >= mostRecords) return known
+    const record = createRecord(stored.get(toEventName(key)), path)
     records.set(name, record)
+    return record
+  }
+
+  /** Whether the path changed, and this must be reported. */
+  function lookAtPath({ read, record }: Watched, payload: JsonValue): boolean {
     const value = readPath(payload, read.path)
     const found = value === undefined ? 'missing' : findKind(value)
     record.row = found === record.row.found ? { found, count: record.row.count + 1 } : { found, count: 1 }
     if (record.row.count === 1) record.isTold = false
     record.total += 1
     record.counts.set(found, (record.counts.get(found) ?? 0) + 1)
-    return record.isTold || !isChange(record) ? undefined : { ...watched, record }
+    return !record.isTold && isChange(record)
   }
 
   /** Fields of one event often change together, so one notice reports all of them. */
   function lookAtPaths(key: EventKey, payload: JsonValue, deliveryId: string): void {
-    const changes = readsOf(generation(), key).flatMap((watched) => lookAtPath(key, watched, payload) ?? [])
+    const changes = watchedOf(generation(), key).filter((watched) => lookAtPath(watched, payload))
     const [first, ...others] = changes
     if (first === undefined) return
     for (const { record } of changes) record.isTold = true
@@ -122,8 +126,7 @@ export function createDriftWatch({ generation, alert, log }: DriftParts): DriftW
   }
 }
 
-type Watched = { readonly mappingId: string; readonly read: MappingRead }
-type Change = Watched & { readonly record: PathRecord }
+type Watched = { readonly mappingId: string; readonly read: MappingRead; readonly record: PathRecord }
 
 /** Sends alerts about few changes an hour, and about each cause once an hour. After an alert that could not be queued, it waits. */
 function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
@@ -157,23 +160,51 @@ function createNotices({ alert, log }: Pick<DriftParts, 'alert' | 'log'>) {
   }
 }
 
-/** The paths that the mappings of an event need, each once. */
-function createReads() {
-  const known = new WeakMap<CompiledMapping, readonly MappingRead[]>()
-  return (generation: Generation, key: EventKey): Watched[] => {
-    const wanted = new Map<string, Watched>()
-    for (const compiled of generation.hook(key.hook).mappings) {
-      if (!mayMatch(compiled.mapping, key)) continue
-      const reads = known.get(compiled) ?? listReads(compiled.mapping).filter(({ hasDefault }) => !hasDefault)
-      known.set(compiled, reads)
-      for (const read of reads) if (!wanted.has(read.text)) wanted.set(read.text, { mappingId: compiled.id, read })
-    }
-    return [...wanted.values()]
+/** Events may have names from requests. */
+const mostKnown = 1_000
+
+/** The paths that the mappings of an event need, each once, with what is known of them. */
+function createWatched(findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined) {
+  let of: Generation | undefined
+  const known = new Map<string, readonly Watched[]>()
+  return (generation: Generation, key: EventKey): readonly Watched[] => {
+    if (of !== generation || known.size >= mostKnown) known.clear()
+    of = generation
+    const name = toEventName(key)
+    const found = known.get(name) ?? listWatched(generation, key, findRecord)
+    known.set(name, found)
+    return found
   }
 }
 
+function listWatched(
+  generation: Generation,
+  key: EventKey,
+  findRecord: (key: EventKey, read: MappingRead) => PathRecord | undefined,
+): Watched[] {
+  const wanted = new Map<string, Watched>()
+  for (const compiled of generation.hook(key.hook).mappings) {
+    if (!mayMatch(compiled.mapping, key)) continue
+    const templates = listReads(compiled.mapping).filter(({ hasDefault }) => !hasDefault)
+    for (const read of [...templates, ...listSchemaReads(compiled)]) {
+      const record = wanted.has(read.text) ? undefined : findRecord(key, read)
+      if (record !== undefined) wanted.set(read.text, { mappingId: compiled.id, read, record })
+    }
+  }
+  return [...wanted.values()]
+}
+
+function listSchemaReads({ transform }: CompiledMapping): MappingRead[] {
+  return (transform?.reads ?? []).map((path) => ({
+    field: 'the schema in the transform',
+    text: renderPath(path),
+    path,
+    hasDefault: false,
+  }))
+}
+
 /** Begins with the counts of the store, unless the path leads through an array, whose items are not counted by request. */
-function createRecord(shape: EventShape | undefined, { path }: MappingRead): PathRecord {
+function createRecord(shape: EventShape | undefined, path: MappingRead['path']): PathRecord {
   const record: PathRecord = { total: 0, counts: new Map(), row: { found: 'missing', count: 0 }, isTold: false }
   const place = shape && path.every((step) => typeof step === 'string') ? findFieldShape(shape.shape, path) : undefined
   if (shape === undefined || place === undefined) return record
@@ -212,7 +243,7 @@ function describeHook({ hook }: EventKey): string {
   return hook === '*' ? 'the mappings without a path' : `the hook "${cut(toPrintableLine(hook), 100)}"`
 }
 
-function describeChange({ event }: EventKey, { mappingId, read, record: { counts, row } }: Change): string {
+function describeChange({ event }: EventKey, { mappingId, read, record: { counts, row } }: Watched): string {
   const usual = [...counts].filter(([kind]) => kind !== row.found).toSorted(([, one], [, other]) => other - one)
   const before = usual[0]?.[0] ?? 'missing'
   const requests = `${row.count} requests${event === '' ? '' : ` of the event "${event}"`}`
@@ -223,7 +254,7 @@ function describeChange({ event }: EventKey, { mappingId, read, record: { counts
 }
 
 /** All changes except the first one. */
-function describeOthers(others: readonly Change[]): string {
+function describeOthers(others: readonly Watched[]): string {
   if (others.length === 0) return ''
   const listed = others.slice(0, mostListed - 1).map(({ read, record }) => describeNow(read, record.row.found, 60))
   const more = others.length - listed.length

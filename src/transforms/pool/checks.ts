@@ -3,6 +3,7 @@ import { createSerial } from '../../base/serial.ts'
 import { Problem, toProblemRecord } from '../../model/problem.ts'
 import type { ProblemRecord } from '../../model/problem.ts'
 import type { BundlePost, FromWorker } from '../worker/messages.ts'
+import { parseSchemaPaths } from '../worker/schema-paths.ts'
 import { toFileLabel } from '../root.ts'
 import type { Thread } from './thread.ts'
 
@@ -10,12 +11,19 @@ import type { Thread } from './thread.ts'
 const startMs = 5000
 const answerMs = 100
 
-type Checked = { readonly problems: readonly (ProblemRecord | undefined)[]; readonly changed: string | undefined }
+type Checked = {
+  readonly problems: readonly (ProblemRecord | undefined)[]
+  readonly reads: ReturnType<typeof parseSchemaPaths>
+  readonly changed: string | undefined
+}
 type Lost = { readonly lost: ProblemRecord }
 type Current = { readonly thread: Thread; readonly bundle: BundlePost; readonly end: (ended: Checked | Lost) => void }
 
 export type Checks = {
-  /** One result for each export: undefined if it is a function. `changed`: the global that the bundle changed while it loaded. */
+  /**
+   * One result for each export: undefined if it is a function. `reads`: the fields that the schema of each export names. `changed`: the global
+   * that the bundle changed while it loaded.
+   */
   run(bundle: BundlePost, exports: readonly (string | undefined)[]): Promise<Checked>
   complete(thread: Thread, message: Extract<FromWorker, { kind: 'checked' }>): void
   /** The thread has ended, or is being terminated. */
@@ -42,7 +50,7 @@ export function createChecks(options: {
     const ended = await new Promise<Checked | Lost>((end) => {
       current = { thread, bundle, end }
       const late = new Problem('transform-load-failed', `${toFileLabel(bundle)} was not loaded within ${timeoutMs} ms.`)
-      const answer = { problems: exports.map(() => toProblemRecord(late)), changed: undefined }
+      const answer = { problems: exports.map(() => toProblemRecord(late)), reads: [], changed: undefined }
       timer = setTimeout(end, timeoutMs + (thread.isReady() ? answerMs : startMs), answer)
       thread.load(bundle)
       thread.check(bundle.id, exports)
@@ -60,13 +68,15 @@ export function createChecks(options: {
     if ('lost' in ended) ended = await tryOnce(bundle, exports)
     if (!('lost' in ended)) return ended
     const { lost } = ended
-    return { problems: exports.map(() => lost), changed: undefined }
+    return { problems: exports.map(() => lost), reads: [], changed: undefined }
   }
 
   return {
     run: (bundle, exports) => inOrder(() => run(bundle, exports)),
-    complete: (thread, { bundle, problems, changed }) => {
-      if (current?.thread === thread && current.bundle.id === bundle) current.end({ problems, changed })
+    complete: (thread, { bundle, problems, reads, changed }) => {
+      if (current?.thread === thread && current.bundle.id === bundle) {
+        current.end({ problems, reads: parseSchemaPaths(reads, problems.length), changed })
+      }
     },
     fail: (thread, buildProblem) => {
       if (current?.thread === thread) current.end({ lost: buildProblem(toFileLabel(current.bundle)) })

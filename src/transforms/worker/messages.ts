@@ -65,6 +65,8 @@ export type FromWorker =
       readonly bundle: number
       /** One result for each requested export; undefined if it is a function. */
       readonly problems: readonly (ProblemRecord | undefined)[]
+      /** For each requested export: see `listSchemaPaths`. */
+      readonly reads: unknown
       /** The global that the module changed while it loaded. */
       readonly changed: string | undefined
     }

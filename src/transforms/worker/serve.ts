@@ -9,6 +9,7 @@ import type { OpenCall } from './guard.ts'
 import type { Intrinsics } from './intrinsics.ts'
 import { stateIndex, type CallPost, type FromWorker, type ThreadExit, type ToWorker } from './messages.ts'
 import { createOutcomeBatch } from './outcome-batch.ts'
+import { listSchemaPaths } from './schema-paths.ts'
 import { createLoadedBundles, type LoadedBundle, findCallable } from './loaded-bundles.ts'
 
 /** Milliseconds between two checks of the memory while calls are in flight. */
@@ -85,11 +86,10 @@ export function createThreadServer({
 
   async function check(bundle: number, exports: readonly (string | undefined)[]): Promise<void> {
     const loaded = await bundles.get(bundle)
-    const problems = exports.map((name) => {
-      const callable = findCallable(loaded, name)
-      return callable instanceof Problem ? toProblemRecord(callable) : undefined
-    })
-    post({ kind: 'checked', bundle, problems, changed: bundles.changedBy(bundle) })
+    const found = exports.map((name) => findCallable(loaded, name))
+    const problems = found.map((each) => (each instanceof Problem ? toProblemRecord(each) : undefined))
+    const reads = found.map((each) => (each instanceof Problem ? [] : listSchemaPaths(each.call)))
+    post({ kind: 'checked', bundle, problems, reads, changed: bundles.changedBy(bundle) })
   }
 
   function runBatch({ calls, bodies }: Extract<ToWorker, { kind: 'calls' }>): void {

@@ -3,16 +3,25 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/base/json.ts'
+import { z } from 'zod'
+import { defineTransform } from '../../../src/define.ts'
 import { createDriftWatch } from '../../../src/deliveries/shapes/drift.ts'
 import type { MappingInput } from '../../../src/model/config/mapping.ts'
 import { type Log, silentLog } from '../../../src/model/log.ts'
 import { toJsonBody } from '../../../src/model/parse-body.ts'
 import { readEvent, recogniseSender } from '../../../src/pipeline/sources.ts'
-import { createEventShape, type EventKey, learnPayload } from '../../../src/shapes/event-shape.ts'
+import { createEventShape, type EventKey, learnPayload, nameShapes } from '../../../src/shapes/event-shape.ts'
+import { renderSchemas } from '../../../src/shapes/zod.ts'
+import { listSchemaPaths } from '../../../src/transforms/worker/schema-paths.ts'
 import { toGeneration } from '../pipeline/decide.ts'
 
-function createStage(mappings: readonly MappingInput[], canTell = () => true) {
-  const generation = toGeneration(mappings)
+function createStage(
+  mappings: readonly MappingInput[],
+  canTell = () => true,
+  reads: readonly (readonly string[])[] = [],
+) {
+  const generation = toGeneration(mappings, { transforms: { 'orders.ts': () => null } })
+  for (const { transform } of generation.mappings) if (transform) Object.assign(transform, { reads })
   const told: string[] = []
   const causes: string[] = []
   const warn = vi.fn<Log['warn']>()
@@ -200,6 +209,40 @@ describe('the limits on names from requests', () => {
   })
 })
 
+describe('a field that the schema of a transform names', () => {
+  const schema = z.object({
+    id: z.number(),
+    customer: z.looseObject({ email: z.string().optional() }),
+    note: z.string().default('none'),
+    lines: z.array(z.object({ sku: z.string() })),
+  })
+  const transform = { id: 'orders', match: { path: 'orders' }, transform: { module: 'orders.ts' } }
+  const createSchemaStage = () =>
+    createStage([transform], () => true, listSchemaPaths(defineTransform({ payload: schema, run: () => null })))
+
+  test('and that is missing, or has another kind of value, is reported to the operator once', () => {
+    for (const [changed, text] of [
+      [{ ...payload, customer: {} }, '"customer.email" is missing in the last'],
+      [{ ...payload, customer: null }, '"customer.email" is missing in the last'],
+      [{ ...payload, lines: 'x' }, '"lines" is a string in the last'],
+    ] as const) {
+      const { told, send } = createSchemaStage()
+      send(payload, { times: 25 })
+      send(changed, { times: 60 })
+      expect(told).toEqual([expect.stringContaining(text)])
+      expect(told[0]).toContain('the schema in the transform of the mapping "orders" reads it')
+    }
+  })
+
+  test('is not reported if the schema has a default for it, or does not name it', () => {
+    const { told, send } = createSchemaStage()
+    send(payload, { times: 25 })
+    const { note: _, other: __, ...changed } = payload
+    send(changed, { times: 60 })
+    expect(told).toEqual([])
+  })
+})
+
 describe('an event', () => {
   test('an event that never came before is reported once, with its name', () => {
     const { told, send } = createStage([mapping])
@@ -271,11 +314,37 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     return { requests, told, paths, drift: createDriftWatch({ generation: () => generation, alert, log: silentLog }) }
   }
 
-  test('ten thousand requests that do not change cause no alert', () => {
+  /** The schema that `hookloom types --zod` writes for the first event. */
+  function createSchemaStage(source: string) {
+    const requests = readRequestsOf(source)
+    const learnt = createEventShape({ hook: source })
+    for (const request of requests) learnPayload(learnt, request.payload, 1)
+    const text = renderSchemas(source, nameShapes([learnt]))
+      .replace(/^import .*$/m, '')
+      .replace(/^export const \w+ =/m, 'return')
+    // as: the text is one schema
+    const schema = new Function('z', text)(z) as z.ZodType
+    const reads = listSchemaPaths(defineTransform({ payload: schema, run: () => null }))
+    const paths = reads.map((path) => path.join('.'))
+    const generation = toGeneration([{ id: source, match: { path: source }, transform: { module: 'x.ts' } }], {
+      transforms: { 'x.ts': () => null },
+    })
+    for (const { transform } of generation.mappings) if (transform) Object.assign(transform, { reads })
+    const told: string[] = []
+    const alert = async ({ text: sentence }: { text: string }) => told.push(sentence) > 0
+    return { requests, told, paths, drift: createDriftWatch({ generation: () => generation, alert, log: silentLog }) }
+  }
+
+  const stages = [
+    ['templates', createCorpusStage],
+    ['schemas', createSchemaStage],
+  ] as const
+
+  test.each(stages)('ten thousand requests that do not change cause no alert about %s', (_, create) => {
     const random = createRandom(7)
     const each = Math.ceil(10_000 / sources.length)
     const told = sources.flatMap((source) => {
-      const stage = createCorpusStage(source)
+      const stage = create(source)
       for (let count = 0; count < each; count += 1) {
         const request = stage.requests[Math.floor(random() * stage.requests.length)]
         if (request !== undefined) stage.drift.look(request.key, request.payload, 'd')
@@ -285,11 +354,11 @@ describe.skipIf(corpus === '')('real payloads (skipped: HOOKLOOM_CORPUS names no
     expect(told).toEqual([])
   })
 
-  test('each of twenty planted changes is reported', () => {
+  test.each(stages)('each of twenty planted changes of what %s read is reported', (_, create) => {
     const random = createRandom(11)
     const plants = sources.filter((source) => createCorpusStage(source).paths.length > 0).slice(0, 20)
     const missed = plants.filter((source, at) => {
-      const { requests, told, drift } = createCorpusStage(source)
+      const { requests, told, drift } = create(source)
       const [first] = requests
       if (first === undefined) return true
       const pick = () => requests[Math.floor(random() * requests.length)] ?? first

@@ -34,6 +34,20 @@ describe('a transform with a payload schema', () => {
     expect(outcome).toEqual({ kind: 'refused', problem: { code: 'payload-invalid', detail }, log: [] })
   })
 
+  test('the fields that the schema names are known without a call, also of each named export', async () => {
+    const { write, load, runtime, root, settings } = await createStage({ workers: 1 })
+    await write({ 'x.ts': `${checked}\nexport const plain = () => null`, 'y.ts': 'export default () => null' })
+    const loaded = await load('x.ts', 'y.ts')
+    expect(loaded['x.ts']?.reads).toEqual([['user', 'name']])
+    expect(loaded['y.ts']?.reads).toEqual([])
+    const named = await runtime.load({
+      root,
+      refs: [{ module: 'x.ts', export: 'plain' }, { module: 'x.ts' }],
+      settings,
+    })
+    expect([...named.values()].map(({ reads }) => reads)).toEqual([[], [['user', 'name']]])
+  })
+
   test('any schema with a safeParse method works, whatever its errors look like', async () => {
     const { write, load } = await createStage({ workers: 1 })
     await write({
