@@ -1,5 +1,5 @@
 // Learns the shapes of payloads from the requests that were stored. No request waits for this: payloads are read after the answer, for a
-// bounded share of the time of the main thread, so that under load only some requests are learnt from.
+// bounded share of the processor time, so that under load only some requests are learnt from, of each event some.
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Delivery } from '../../model/delivery.ts'
 import type { Log } from '../../model/log.ts'
@@ -7,12 +7,17 @@ import { parseBody } from '../../model/parse-body.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
 import { createEventShape, type EventShape, learnPayload, mergeEventShape } from '../../shapes/event-shape.ts'
 import type { Store } from '../../store/store.ts'
+import { type Allowance, processAllowance } from './allowance.ts'
 import { createDriftWatch, type DriftParts } from './drift.ts'
 import { addToStored, mostEvents, readShapes } from './stored.ts'
 
-/** After work that took one millisecond, the next work waits this many milliseconds: two percent of the time are used. */
-const restFactor = 49
+/** After work that took one millisecond, the next work waits this many milliseconds, so that it delays few answers. */
+const restFactor = 9
+/** Until there is time to learn again. */
+const pauseMs = 200
 const mostWaiting = 32
+/** Events with a request that waits, beyond `mostWaiting`: a rare event is learnt from between many requests of another one. */
+const mostWaitingEvents = 200
 const mostWaitingBytes = 4_000_000
 const largestBody = 1_000_000
 const writeAfterMs = 15_000
@@ -34,18 +39,29 @@ type LearnerParts = {
   readonly development: boolean
   /** Reports changes of the payloads to the operator. Default: they are not reported. */
   readonly watched?: Omit<DriftParts, 'log'> | undefined
+  /** Default: a share of the processor time of the process. In development, every request is learnt from. */
+  readonly allowance?: Allowance | undefined
   /** Called after a write. */
   readonly onLearnt?: ((hook: string) => void) | undefined
   readonly log: Log
 }
 
-type Waiting = Pick<Delivery, 'id' | 'receivedAt'> &
-  Pick<Delivery['body'], 'bytes' | 'syntax'> & { readonly event: EventShape }
+type Waiting = Pick<Delivery, 'id' | 'receivedAt' | 'source' | 'event'> &
+  Pick<Delivery['body'], 'bytes' | 'syntax'> & { readonly hook: string; readonly name: string }
 
-export function createShapeLearner({ store, development, watched, onLearnt, log }: LearnerParts): ShapeLearner {
+export function createShapeLearner({
+  store,
+  development,
+  watched,
+  allowance = processAllowance(),
+  onLearnt,
+  log,
+}: LearnerParts): ShapeLearner {
   const drift = watched && createDriftWatch({ ...watched, log })
   const waiting: Waiting[] = []
   let waitingBytes = 0
+  /** The names of the events of which a request waits. */
+  const waitingEvents = new Set<string>()
   /** The shapes that were learnt since the last write. */
   const learnt = new Map<string, EventShape>()
   /** The events of the store and of this process. Undefined: not read yet. */
@@ -58,17 +74,22 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
   let writing: Promise<void> = Promise.resolve()
 
   function scheduleLearning(): void {
-    const ms = Math.max(0, Math.ceil(restUntil - performance.now()))
-    learnTimer ??= setTimeout(() => void learnInTime(), ms).unref()
+    if (learnTimer !== undefined) return
+    const restMs = Math.max(0, Math.ceil(restUntil - performance.now()))
+    learnTimer = setTimeout(() => void learnInTime(), hasTime() ? restMs : pauseMs).unref()
   }
+
+  const hasTime = () => development || allowance.has()
 
   async function learnInTime(): Promise<void> {
     await readKnown()
     learnTimer = undefined
-    const started = performance.now()
-    learnNext()
-    const ended = performance.now()
-    restUntil = ended + restFactor * (ended - started)
+    if (hasTime()) {
+      const started = performance.now()
+      allowance.spend(learnNext)
+      const ended = performance.now()
+      restUntil = ended + restFactor * (ended - started)
+    }
     if (waiting.length > 0) scheduleLearning()
   }
 
@@ -95,14 +116,17 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
   function learnNext(): void {
     const next = waiting.shift()
     if (next === undefined) return
+    const { hook, source, event, name } = next
     waitingBytes -= next.bytes.byteLength
-    const key = toKey(next.event)
-    const target = learnt.get(key) ?? next.event
+    waitingEvents.delete(name)
+    const empty = createEventShape({ hook, ...(source && { source }), ...(event && { event }) })
+    const key = toKey(empty)
+    const target = learnt.get(key) ?? empty
     learnt.set(key, target)
     try {
       const payload = parseBody(next.bytes, next.syntax)
       learnPayload(target, payload, next.receivedAt)
-      drift?.look(next.event, payload, next.id)
+      drift?.look(target, payload, next.id)
     } catch (error) {
       log.debug({ thrown: toErrorName(error) }, 'a payload could not be read for its shape')
     }
@@ -153,9 +177,13 @@ export function createShapeLearner({ store, development, watched, onLearnt, log 
     note({ id, path, source, event, receivedAt, body: { bytes, syntax } }, hook) {
       const { byteLength } = bytes
       if (hook.kind !== 'mapped' || byteLength === 0 || byteLength > largestBody) return
-      if (waiting.length >= mostWaiting || waitingBytes + byteLength > mostWaitingBytes) return
-      const key = { hook: toHookLabel(hook, path), ...(source && { source }), ...(event && { event }) }
-      waiting.push({ id, bytes, syntax, receivedAt, event: createEventShape(key) })
+      if (waitingBytes + byteLength > mostWaitingBytes) return
+      // a key, which no other request has by chance; names are checked when it is learnt from
+      const name = `${path} ${source} ${event}`
+      const isFull = waiting.length >= mostWaiting || !hasTime()
+      if (isFull && (waitingEvents.has(name) || waitingEvents.size >= mostWaitingEvents)) return
+      waiting.push({ id, bytes, syntax, receivedAt, source, event, hook: toHookLabel(hook, path), name })
+      waitingEvents.add(name)
       waitingBytes += byteLength
       scheduleLearning()
     },

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { JsonObject } from '../../../src/base/json.ts'
+import type { Allowance } from '../../../src/deliveries/shapes/allowance.ts'
 import { createShapeLearner } from '../../../src/deliveries/shapes/learner.ts'
 import { readShapes } from '../../../src/deliveries/shapes/stored.ts'
 import { silentLog } from '../../../src/model/log.ts'
@@ -96,6 +97,48 @@ test('under load only some requests are learnt from, and no answer waits for it'
   const [shape] = await readShapes(store)
   expect(shape && readRequests(shape).count).toBeLessThan(100)
   expect(shape && readRequests(shape).count).toBeGreaterThan(0)
+})
+
+test('while there is no time to learn, one request of each event waits, so that a rare event is learnt from too', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const store = createMemoryStore({ clock: Date.now })
+  let turns = 0
+  const allowance: Allowance = {
+    has: () => turns > 0,
+    spend(work) {
+      turns -= 1
+      work()
+    },
+  }
+  const learner = createShapeLearner({ store, development: false, allowance, log: silentLog })
+  const often = (times: number) => {
+    for (let count = 0; count < times; count += 1) learner.note({ ...toDelivery({ id: 1 }), event: 'often' }, hook)
+  }
+  often(1_000)
+  learner.note({ ...toDelivery({ id: 1 }), event: 'rare' }, hook)
+  often(1_000)
+  turns = 2
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(turns).toBe(0)
+  await learner.flush()
+  const counts = (await readShapes(store)).map((shape) => [shape.event, readRequests(shape).count])
+  expect(Object.fromEntries(counts)).toEqual({ often: 1, rare: 1 })
+})
+
+test('a gateway in development learns from every request', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const store = createMemoryStore({ clock: Date.now })
+  const allowance = { has: () => false, spend: (work: () => void) => work() }
+  const learner = createShapeLearner({ store, development: true, allowance, log: silentLog })
+  for (let count = 0; count < 100; count += 1) {
+    learner.note(toDelivery({ id: 1 }), hook)
+    await vi.advanceTimersByTimeAsync(50)
+  }
+  await learner.flush()
+  const [shape] = await readShapes(store)
+  expect(shape && readRequests(shape).count).toBe(100)
 })
 
 test('learnt shapes are not lost while the store fails', async () => {
