@@ -8,7 +8,8 @@ import { configFile } from '../config/text.ts'
 import { type Config, listHookTokens } from '../model/config/config.ts'
 import { type Context, formatInvocation, quoteShellWord } from './terminal/context.ts'
 import { hooksAreOff } from './checks/findings.ts'
-import { createConfigFolder, toFixturePath } from './scaffold/folder.ts'
+import { createConfigFolder, schemaFile, toFixturePath } from './scaffold/folder.ts'
+import { writeKnownSchema } from './scaffold/known-schema.ts'
 import { keysHelp, readDevKeys } from './gateway/dev-keys.ts'
 import { createPrettyLog } from './gateway/log.ts'
 import { createPageLink, open } from './open.ts'
@@ -58,6 +59,11 @@ function createTypesWriter(
       }
     } catch (error) {
       log.warn({ err: error }, 'the types of payloads could not be written')
+    }
+    try {
+      await writeKnownSchema(context, live)
+    } catch (error) {
+      log.warn({ err: error }, `${schemaFile} could not be written`)
     }
   }
 

@@ -17,9 +17,58 @@ function buildConfigSchema(): Schema {
   })
 }
 
+/** What is known of the payloads that came in. Editors suggest it; it makes no value invalid. */
+export type KnownPayloads = {
+  /** `path`: as `match.payload` takes it. `placeholder`: as a template takes it. */
+  readonly paths: readonly { readonly path: string; readonly placeholder: string; readonly kinds: readonly string[] }[]
+  /** The names of top-level lists. */
+  readonly lists: readonly string[]
+  readonly sources: readonly string[]
+  readonly events: readonly string[]
+}
+
+const mostExamples = 100
+
 /** The text of the schema file next to `hookloom.jsonc`. */
-export function renderConfigSchema(): string {
-  return `${JSON.stringify(buildConfigSchema(), undefined, 2)}\n`
+export function renderConfigSchema(known?: KnownPayloads): string {
+  const schema = buildConfigSchema()
+  if (known !== undefined) suggest(schema, known)
+  return `${JSON.stringify(schema, undefined, 2)}\n`
+}
+
+/** Adds what editors suggest to the conditions and templates of the mappings. */
+function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayloads): void {
+  const find = (...path: PropertyKey[]) =>
+    path.reduce<Schema[]>((found, key) => found.flatMap((each) => listChildren(each, key)), [schema])
+  const mapping = ['hooks', 'mappings', 0]
+  const placeholders = paths.slice(0, mostExamples).map(({ placeholder }) => `{{${placeholder}}}`)
+  for (const match of [
+    [...mapping, 'match'],
+    [...mapping, 'match', 'any', 0],
+  ]) {
+    for (const found of find(...match, 'source')) found.examples = [...sources]
+    for (const found of find(...match, 'event')) found.examples = events.slice(0, mostExamples)
+    for (const found of find(...match, 'payload')) suggestKeys(schema, found, paths)
+  }
+  for (const found of find(...mapping, 'forEach')) found.examples = [...lists]
+  for (const name of ['messageTemplate', 'textTemplate']) {
+    for (const found of find(...mapping, name)) found.examples = placeholders
+  }
+}
+
+/** A known key has the schema of any other key, which is written once. */
+function suggestKeys(root: Schema, conditions: Schema, paths: KnownPayloads['paths']): void {
+  const { additionalProperties } = conditions
+  if (!isSchema(additionalProperties)) return
+  root.definitions = Object.assign({}, root.definitions, { condition: additionalProperties })
+  const ref = { $ref: '#/definitions/condition' }
+  conditions.properties = Object.fromEntries(
+    paths.map(({ path, kinds }) => [
+      path,
+      { allOf: [ref], description: `${kinds.join(' or ')}, as requests have it.` },
+    ]),
+  )
+  conditions.additionalProperties = ref
 }
 
 /** The known keys at a path; an empty list where any key is valid. */

@@ -1,4 +1,6 @@
 // The paths that the templates of a hook can read, as the known requests show them: to complete what an author types.
+import { trimSlashes } from '../base/text.ts'
+import type { KnownPayloads } from '../config/schema.ts'
 import type { LearntPaths } from '../model/api/shapes.ts'
 import type { CompiledMapping } from '../pipeline/compile.ts'
 import { mayMatch } from '../pipeline/reads.ts'
@@ -10,8 +12,31 @@ import { collectShapes, type ShapeParts } from './payload-shapes.ts'
 
 const mostPaths = 5_000
 
+/** What an editor of the configuration suggests: paths, lists, senders and events of all hooks, the most frequent first. */
+export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayloads> {
+  const hooks = [...new Set(parts.generation.mappings.flatMap(({ match }) => trimSlashes(match.path ?? '') || []))]
+  const shapes = (await Promise.all(hooks.map((hook) => collectShapes({ ...parts, mostKept: 0 }, hook)))).flat()
+  const places = findPlaces(shapes, renderPath)
+  const toNames = (names: readonly string[]) => [...new Set(names)].filter((name) => name !== '').toSorted()
+  const found = [...places].toSorted(
+    ([one, { count }], [other, { count: otherCount }]) => otherCount - count || (one < other ? -1 : 1),
+  )
+  return {
+    paths: found.slice(0, mostSuggested).flatMap(([path, { steps, kinds }]) => {
+      const placeholder = renderExpression(steps)
+      return placeholder === undefined ? [] : [{ path, placeholder, kinds: [...kinds].toSorted() }]
+    }),
+    lists: toNames(found.flatMap(([path, { steps, kinds }]) => (steps.length === 1 && kinds.has('array') ? path : []))),
+    sources: toNames(shapes.map(({ source }) => source)),
+    events: toNames(shapes.map(({ event }) => event)),
+  }
+}
+
+/** An editor shows a list of so many. */
+const mostSuggested = 500
+
 type Steps = readonly (string | number)[]
-type Known = { readonly kinds: Set<Kind>; count: number }
+type Known = { readonly steps: Steps; readonly kinds: Set<Kind>; count: number }
 
 /** `mappingId`: only the requests that this mapping may get. For an unknown mapping, the requests of the hook. */
 export async function listLearntPaths(
@@ -27,21 +52,33 @@ function chooseShapes(shapes: readonly NamedShape[], mapping: CompiledMapping | 
 }
 
 function mergePaths(shapes: readonly NamedShape[]): LearntPaths {
+  return {
+    requests: shapes.reduce((sum, shape) => sum + readRequests(shape).count, 0),
+    paths: [...findPlaces(shapes, renderExpression)].map(([path, { kinds, count }]) => ({
+      path,
+      kinds: [...kinds],
+      count,
+    })),
+  }
+}
+
+/** The places of all shapes by their rendered path. Those for which `render` returns undefined are left out. */
+function findPlaces(
+  shapes: readonly NamedShape[],
+  render: (steps: Steps) => string | undefined,
+): ReadonlyMap<string, Known> {
   const known = new Map<string, Known>()
   for (const { shape } of shapes) {
     visit(shape, [], (steps, field) => {
-      const path = renderExpression(steps)
+      const path = render(steps)
       if (path === undefined || (known.size >= mostPaths && !known.has(path))) return
-      const found = known.get(path) ?? { kinds: new Set(), count: 0 }
+      const found = known.get(path) ?? { steps, kinds: new Set(), count: 0 }
       known.set(path, found)
       for (const kind of field.kinds.keys()) found.kinds.add(kind)
       found.count += countSeen(field)
     })
   }
-  return {
-    requests: shapes.reduce((sum, shape) => sum + readRequests(shape).count, 0),
-    paths: [...known].map(([path, { kinds, count }]) => ({ path, kinds: [...kinds], count })),
-  }
+  return known
 }
 
 /** Calls `take` for each place that a path can name: the keys of a map are not known. For a list, it takes the path of its first item. */

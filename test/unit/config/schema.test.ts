@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { findNearest } from '../../../src/base/text.ts'
-import { listKeysAt, renderConfigSchema } from '../../../src/config/schema.ts'
+import { z } from 'zod'
+import { type KnownPayloads, listKeysAt, renderConfigSchema } from '../../../src/config/schema.ts'
 
 type Node = { path: string; schema: Record<string, unknown> }
 
@@ -44,6 +45,40 @@ test('the JSON Schema is draft-7, and requires no key that has a default', () =>
   expect(schema.$schema).toBe('http://json-schema.org/draft-07/schema#')
   expect(schema.required).toBeUndefined()
   expect(JSON.stringify(schema)).not.toContain(String(Number.MAX_SAFE_INTEGER))
+})
+
+const known: KnownPayloads = {
+  paths: [
+    { path: 'issue.state', placeholder: 'issue.state', kinds: ['string'] },
+    { path: 'event', placeholder: 'payload.event', kinds: ['null', 'string'] },
+  ],
+  lists: ['commits'],
+  sources: ['github'],
+  events: ['push'],
+}
+
+test('what is known of payloads is suggested, and makes nothing valid or invalid', () => {
+  const schema = JSON.parse(renderConfigSchema(known))
+  const { match, forEach, messageTemplate } = schema.properties.hooks.properties.mappings.items.properties
+  expect(Object.keys(match.properties.payload.properties)).toEqual(['issue.state', 'event'])
+  expect(match.properties.payload.properties.event.description).toBe('null or string, as requests have it.')
+  expect(match.properties.any.items.properties.payload.properties).toEqual(match.properties.payload.properties)
+  expect(match.properties.event.examples).toEqual(['push'])
+  expect(match.properties.source.examples).toEqual(['github'])
+  expect(forEach.examples).toEqual(['commits'])
+  expect(messageTemplate.examples).toEqual(['{{issue.state}}', '{{payload.event}}'])
+
+  const checks = [z.fromJSONSchema(JSON.parse(renderConfigSchema())), z.fromJSONSchema(schema)]
+  const verdicts = (payload: object) =>
+    checks.map((check) => {
+      const mappings = [{ match: { path: 'a', event: 'other', source: 'other', payload }, messageTemplate: 'x' }]
+      return check.safeParse({ hooks: { mappings } }).success
+    })
+  for (const name of ['issue.state', 'issue.other']) {
+    expect(verdicts({ [name]: 'open' })).toEqual([true, true])
+    expect(verdicts({ [name]: { gt: 3 } })).toEqual([true, true])
+    expect(verdicts({ [name]: { greater: 3 } })).toEqual([false, false])
+  }
 })
 
 test('listKeysAt finds keys through arrays and alternatives, and none where any key is valid', () => {

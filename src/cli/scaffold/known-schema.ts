@@ -1,0 +1,22 @@
+// The schema file next to hookloom.jsonc, with what is known of the payloads: an editor suggests paths, senders and events.
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { codeMode } from '../../base/files.ts'
+import { writeFileAtomic } from '../../config/config-file.ts'
+import { renderConfigSchema } from '../../config/schema.ts'
+import type { Generation } from '../../pipeline/generation.ts'
+import { collectKnownPayloads } from '../../replay/learnt-paths.ts'
+import { readStore } from '../gateway/stored.ts'
+import type { Context } from '../terminal/context.ts'
+import { schemaFile } from './folder.ts'
+
+/** The file has names of fields and no value of a request. A config directory without this file gets none. */
+export async function writeKnownSchema(context: Context, generation: Generation): Promise<void> {
+  const file = join(context.dir, schemaFile)
+  if (!existsSync(file)) return
+  const parts = { dir: context.dir, generation }
+  const known = await readStore(context, undefined, (store) => collectKnownPayloads({ ...parts, store }))
+  if (known === undefined) return
+  const text = renderConfigSchema(known)
+  if (readFileSync(file, 'utf8') !== text) await writeFileAtomic(file, text, codeMode)
+}
