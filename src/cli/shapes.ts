@@ -1,5 +1,6 @@
 // What the gateway has learnt about the payloads of each event, and what changed.
 import { readShapes } from '../deliveries/shapes/stored.ts'
+import { Problem } from '../model/problem.ts'
 import { listShapeChanges } from '../shapes/changes.ts'
 import { type EventShape, readRequests } from '../shapes/event-shape.ts'
 import { listPlaces } from '../shapes/places.ts'
@@ -16,7 +17,7 @@ const mostShown = 50
 
 export async function shapes(context: Context, { hook, since }: ShapesOptions): Promise<number> {
   if (context.json) {
-    const generation = await loadGeneration(context)
+    const generation = await loadGeneration(context).catch(orUndefined)
     const rows = await readStore(context, [], (store) => listShapeRows({ store, generation }, { hook, since }))
     for (const row of rows) context.printJson(row)
     return 0
@@ -26,6 +27,10 @@ export async function shapes(context: Context, { hook, since }: ShapesOptions): 
   else if (since === undefined) context.print(renderEvents(found))
   else context.print(renderChanges(found, since))
   return 0
+}
+
+function orUndefined(error: unknown): undefined {
+  if (!(error instanceof Problem)) throw error
 }
 
 function renderEvents(found: readonly EventShape[]): string {

@@ -19,7 +19,8 @@ const mostRead = 200
 const mostReadBytes = 16_000_000
 
 type RowParts = {
-  readonly generation: Generation
+  /** Undefined: the configuration is invalid, so no request can be read, and there are no examples. */
+  readonly generation: Generation | undefined
   readonly store: Pick<StoreReader, 'cursors' | 'kept'>
 }
 
@@ -62,6 +63,7 @@ type Example = {
 /** Lists the changes, the newest first. */
 async function readExamples({ generation, store }: RowParts, hook: string | undefined): Promise<Example[]> {
   const examples: Example[] = []
+  if (generation === undefined) return examples
   const among = hook === undefined || hook === '*' ? {} : { hook }
   let before: string | undefined
   let bytes = 0

@@ -142,6 +142,41 @@ test('no answer has a secret from the configuration or .env, nor the value of a 
   expect(answers.flatMap(({ isError, text }) => (isError ? text : []))).toEqual([])
 })
 
+test('each act of a tool is in the audit log, with what a save changed, and a question is not', async () => {
+  const made = await startInside({
+    config: {
+      hooks: {
+        retain: 10,
+        mappings: [{ id: 'acts', match: { path: 'acts' }, transform: { module: 'acts.ts' }, deliver: false }],
+      },
+    },
+    files: { 'hooks/transforms/acts.ts': 'export default ({ payload }) => ({ message: `n ${payload.n}` })\n' },
+  })
+  const { dir } = made
+  await post({ url: made.url, token: hookToken }, 'acts', { n: 1 })
+  const tool = await connectMcp({ dir, args: ['--write'] })
+  const acts = async () =>
+    (await runCommand(['audit', '--json'], { dir }))
+      .json()
+      .map(({ act, outcome }) => `${String(act)} ${String(outcome)}`)
+  for (const name of ['list', 'shapes', 'check', 'health', 'read', 'test'])
+    expect((await tool.call(name)).isError).toBe(false)
+  const before = (await acts()).length
+  expect((await tool.call('replay', { last: 5 })).isError).toBe(false)
+  expect(await acts()).toHaveLength(before)
+
+  expect((await tool.call('capture', { id: 'last', name: 'one' })).text).toContain('acts.fixtures')
+  await tool.call('update', { module: 'acts.ts' })
+  await tool.call('retry', { id: 'last' })
+  expect((await tool.call('publish')).isError).toBe(true)
+  const text = 'export default ({ payload }) => ({ message: `n ${payload.n}` }) // the same result\n'
+  await tool.call('write', { file: 'hooks/transforms/acts.ts', text })
+  await expect.poll(async () => (await acts()).slice(before)).toContain('reload done')
+  expect((await acts()).slice(before)).toEqual(
+    expect.arrayContaining(['capture begun', 'capture done', 'fixture.update done', 'retry begun', 'publish refused']),
+  )
+})
+
 test('paths outside the configuration and the transforms are refused, and nothing is read or written there', async () => {
   const outside = makeFolder()
   writeFileSync(join(outside, 'theirs.ts'), 'export default () => null\n')

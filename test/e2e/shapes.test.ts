@@ -102,7 +102,9 @@ test(
 )
 
 test('dev writes the types of a hook when its payloads change, and start does not', async () => {
-  const dev = await startGateway({ command: 'dev', config })
+  const files = { 'hookloom.schema.json': '{}' }
+  const dev = await startGateway({ command: 'dev', config, files })
+  const schemaFile = join(dev.dir, 'hookloom.schema.json')
   const file = join(dev.dir, 'hooks/transforms/payloads/orders.d.ts')
   const read = () => (existsSync(file) ? readFileSync(file, 'utf8') : '')
   await send(dev, { id: 1 })
@@ -112,6 +114,9 @@ test('dev writes the types of a hook when its payloads change, and start does no
   expect(read()).toContain('total?: number | null')
   expect(dev.output()).toContain('hooks/transforms/payloads/orders.d.ts is written: OrdersPayload')
   expect(dev.output()).not.toMatch(/d\.ts is live|could not be written/)
+  const schema = () => readFileSync(schemaFile, 'utf8')
+  await vi.waitUntil(() => schema().includes('{{total}}'), { timeout: 60_000 })
+  expect(JSON.parse(schema())).toMatchObject({ properties: { hooks: {} }, definitions: { condition: {} } })
   await dev.stop()
   const start = await startGateway({ config })
   await send(start, { id: 1 })
