@@ -283,13 +283,12 @@ export type TransformOutcome =
   | { kind: 'refused'; problem: ProblemRecord; log: readonly string[] }
   | { kind: 'failed'; problem: ProblemRecord; log: readonly string[] }
 
-/** A loaded transform of one generation, or a placeholder for one that does not load. A placeholder fails every delivery. */
+/** A loaded transform of one generation, or a placeholder for one that does not load. A placeholder fails every delivery. `reads`: the fields that its schema names. */
 export type Transform = {
   readonly module: string
   /** Hash of the running code; undefined if none could be loaded. */
   readonly hash: string | undefined
   readonly problem: ProblemRecord | undefined
-  /** The fields that its schema names, as names from the root of the payload down: see `defineTransform`. */
   readonly reads?: readonly (readonly string[])[]
   /** Never rejects. */
   run(call: TransformCall): Promise<TransformOutcome>

@@ -49,12 +49,3 @@ export function createAllowance({ clock, used }: AllowanceParts): Allowance {
     },
   }
 }
-
-export const processAllowance = (): Allowance =>
-  createAllowance({
-    clock: () => performance.now(),
-    used: () => {
-      const { user, system } = process.cpuUsage()
-      return (user + system) / 1_000
-    },
-  })

@@ -7,7 +7,7 @@ import { parseBody } from '../../model/parse-body.ts'
 import { type Hook, toHookLabel } from '../../pipeline/hook.ts'
 import { createEventShape, type EventShape, learnPayload, mergeEventShape } from '../../shapes/event-shape.ts'
 import type { Store } from '../../store/store.ts'
-import { type Allowance, processAllowance } from './allowance.ts'
+import { type Allowance, createAllowance } from './allowance.ts'
 import { createDriftWatch, type DriftParts } from './drift.ts'
 import { addToStored, mostEvents, readShapes } from './stored.ts'
 
@@ -53,7 +53,7 @@ export function createShapeLearner({
   store,
   development,
   watched,
-  allowance = processAllowance(),
+  allowance = createAllowance({ clock: () => performance.now(), used: readUsedMs }),
   onLearnt,
   log,
 }: LearnerParts): ShapeLearner {
@@ -194,6 +194,11 @@ export function createShapeLearner({
       clearTimeout(writeTimer)
     },
   }
+}
+
+function readUsedMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1_000
 }
 
 function toKey({ hook, source, event }: EventShape): string {
