@@ -25,7 +25,7 @@ function startOnTerminal(dir: string) {
     /** What is printed from now on. */
     next: () => {
       const from = text.length
-      return { shows: (pattern: RegExp) => expect.poll(() => text.slice(from)).toMatch(pattern) }
+      return { shows: async (pattern: RegExp) => await expect.poll(() => text.slice(from)).toMatch(pattern) }
     },
     ended: new Promise<number | null>((done) => child.once('close', done)),
   }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { choosePaths, findOpenPath } from '../../../src/inspector/completion.tsx'
+import { choosePaths, findOpenPath } from '../../../src/inspector/paths.ts'
 
 test.each([
   ['Say {{', { from: 4, word: '' }],
