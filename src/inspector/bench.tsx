@@ -9,7 +9,7 @@ import { markUnseen } from './format.ts'
 import { go } from './place.ts'
 import { captureFixture, copyText, describeException, useSaid } from './said.ts'
 import { TriedView } from './tried.tsx'
-import { Coverage } from './coverage.tsx'
+import { CoverageView } from './coverage.tsx'
 import { Payloads } from './payloads.tsx'
 import { SampleMenu, useSamples } from './samples.tsx'
 import { Line, Time } from './text.tsx'
@@ -128,7 +128,7 @@ export function BenchView({ hook, from, saved, all }: BenchProps): JSX.Element {
       </div>
       {found !== undefined && <Payloads hook={hook} hasCode={modules.size > 0} />}
       {[...modules].map(([module, file]) => (
-        <Coverage key={module} module={module} file={file} saved={saved} />
+        <CoverageView key={module} module={module} file={file} saved={saved} />
       ))}
     </div>
   )

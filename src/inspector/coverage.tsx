@@ -17,7 +17,7 @@ type CoverageProps = {
   readonly saved: string
 }
 
-export function Coverage({ module, file, saved }: CoverageProps): JSX.Element {
+export function CoverageView({ module, file, saved }: CoverageProps): JSX.Element {
   const [measured, setMeasured] = useState<CoverageFields>()
   const [said, setSaid] = useState('')
   useEffect(() => setMeasured(undefined), [module, saved])
