@@ -140,7 +140,7 @@ export function toShownPostState({ state, mayBeTwice, failed }: Post, job: Pick<
 }
 
 /** An attempt that failed. `at`: when it failed. `error`: cut to 200 characters. */
-export type FailedAttempt = { readonly at: number; readonly error: string }
+type FailedAttempt = { readonly at: number; readonly error: string }
 
 /** An accepted action on its way to its effects. `id` is the run id of an agent action. */
 export type Job = {

@@ -1,19 +1,21 @@
 // The keys of `hookloom dev` on a pseudo-terminal, as somebody presses them. `script` of util-linux makes the terminal.
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { chmodSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { onFileEnd } from '../file-end.ts'
 import { mainFile, makeConfigDir, startGateway, toChildEnv } from './gateway.ts'
 
-const hasScript = process.platform === 'linux' && spawnSync('script', ['--version']).status === 0
+const script = '/usr/bin/script'
+// another program has this name on macOS
+const hasScript = process.platform === 'linux' && existsSync(script)
 
 function startOnTerminal(dir: string) {
   const browser = join(dir, 'browser.sh')
   const words = [process.execPath, mainFile, 'dev', '--config-dir', dir].map((word) => `'${word}'`)
   // exec: a shell around it would get the signal of Ctrl-C too
   const command = `exec ${words.join(' ')}`
-  const child = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
+  const child = spawn(script, ['--quiet', '--return', '--command', command, '/dev/null'], {
     env: { ...toChildEnv({ BROWSER: browser }), SHELL: '/bin/sh' },
     stdio: ['pipe', 'pipe', 'inherit'],
   })
