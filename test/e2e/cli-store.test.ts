@@ -186,7 +186,7 @@ describe('reading commands next to a running gateway', () => {
     ])
     for (const refusal of refused) {
       expect(Object.keys(refusal).toSorted()).toEqual(
-        'requestId receivedAt client credential path hook nearestHook signature status code error trace isKept'
+        'requestId receivedAt client credential path hook nearestHook signature status code error trace isStranger isKept'
           .split(' ')
           .toSorted(),
       )
