@@ -6,15 +6,19 @@ import type { Generation } from '../pipeline/generation.ts'
 import { signRequest, stampPayload } from '../pipeline/verifiers/sign.ts'
 import { buildDelivery, toLocalHead } from './delivery.ts'
 
-/** `path`: the name of the hook. `headers`: lower-case names, with a content type. */
+/** `path`: the name of the hook. `headers`: lower-case names, with a content type. `fixed`: the headers that a new proof does not replace. */
 type OwnRequest = {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
+  readonly fixed?: Readonly<Record<string, string>>
   readonly body: string
 }
 
 /** `withToken`: the hook token is sent too. `note`: why the request is sent unsigned. */
-type SignedRequest = OwnRequest & { readonly withToken: boolean; readonly note: string | undefined }
+type SignedRequest = Pick<OwnRequest, 'path' | 'headers' | 'body'> & {
+  readonly withToken: boolean
+  readonly note: string | undefined
+}
 
 /**
  * The request stays unsigned if the mapping that matches it does not verify its sender. `handed`: the secrets that senders gave in
@@ -24,7 +28,7 @@ type SignedRequest = OwnRequest & { readonly withToken: boolean; readonly note: 
 export function signAsSender(
   generation: Generation,
   handed: (secretsName: string) => readonly string[],
-  given: OwnRequest,
+  { fixed, ...given }: OwnRequest,
 ): SignedRequest {
   const taker = findLikelyMapping(generation, given)
   const { verify } = taker?.mapping ?? {}
@@ -43,7 +47,8 @@ export function signAsSender(
   try {
     const toSign = { body: Buffer.from(body), now, method: 'POST', url, headers: given.headers }
     const proof = signRequest(settings, toSign, generation.verifiers)
-    return { ...given, headers: { ...proof, ...given.headers }, body, withToken, note: undefined }
+    // a recorded request has the proof of its own time, and of a secret that may be another one
+    return { ...given, headers: { ...given.headers, ...proof, ...fixed }, body, withToken, note: undefined }
   } catch (error) {
     const isSenders = error instanceof Problem && error.code === 'usage-invalid'
     if (!isSenders || !taker.verifier.isClaimed(given.headers)) throw error

@@ -164,6 +164,26 @@ describe('run', () => {
 })
 
 describe('send', () => {
+  test('a recorded signature is replaced by a new one, and a signature of the command line is sent unchanged', async () => {
+    const paddle = { scheme: 'paddle', secret: 'pdl_ntfset_a_secret_of_the_test' }
+    const recorded = {
+      headers: { 'paddle-signature': `ts=1700000000;h1=${'0'.repeat(64)}` },
+      payload: { event_id: 'evt_1', event_type: 'transaction.paid' },
+    }
+    const gateway = await startGateway({
+      config: {
+        hooks: { mappings: [{ match: { path: 'paid' }, verify: paddle, messageTemplate: '{{event_type}}' }] },
+      },
+      files: { 'recorded.json': JSON.stringify({ request: recorded }) },
+    })
+    const file = join(gateway.dir, 'recorded.json')
+    const sent = await runCommand(['send', 'paid', file], { dir: gateway.dir })
+    expect(sent).toMatchObject({ code: 0, stdout: expect.stringMatching(/^200 /) })
+    const forged = ['--header', `paddle-signature: ts=${Math.floor(Date.now() / 1_000)};h1=${'0'.repeat(64)}`]
+    const refused = await runCommand(['send', 'paid', file, ...forged], { dir: gateway.dir })
+    expect(refused).toMatchObject({ code: 77, stdout: expect.stringMatching(/^401 /) })
+  })
+
   test('send posts as a sender does, and its exit code shows why the gateway refused', async () => {
     const gateway = await startGateway(setup)
     const send = (hook: string, file: string, ...more: string[]) =>

@@ -11,6 +11,8 @@ import type { Context } from '../terminal/context.ts'
 export type RequestInput = {
   /** Lower-case names, no credential. There is always a content type. */
   readonly headers: Readonly<Record<string, string>>
+  /** Those of `headers` that the command line sets. */
+  readonly fixed: Readonly<Record<string, string>>
   /** The payload in the form in which it is sent. */
   readonly body: string
 }
@@ -60,7 +62,9 @@ export function parseInput(
   const names = new Set(asked.map(([name]) => name.toLowerCase()))
   const pairs = [...given.filter(([name]) => !names.has(name.toLowerCase()) && !isHopHeader(name)), ...asked]
   const all = { 'content-type': 'application/json', ...dropCredentials(toHeaders(pairs.flat()), new Set()) }
-  return { headers: all, body: serializeBody(request === undefined ? value : request['payload'], all['content-type']) }
+  const fixed = Object.fromEntries(Object.entries(all).filter(([name]) => names.has(name)))
+  const body = serializeBody(request === undefined ? value : request['payload'], all['content-type'])
+  return { headers: all, fixed, body }
 }
 
 function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
