@@ -73,6 +73,9 @@ export function readFlowSettings(row: Row): FlowSettings {
 export const ofKey = (alias: string, key: string, also = 'true') =>
   `jobs ${alias} WHERE ${alias}.flow BETWEEN ${key} AND ${key} AND ${alias}.ended_at IS NULL AND ${also} ORDER BY ${alias}.flow, ${alias}.seq`
 
+/** The condition of an unfinished job that it is queued. Not = 'queued': SQLite would read the index of all queued jobs in place of the key's. */
+export const whereQueued = (alias: string) => `${alias}.state <> 'running'`
+
 /** The columns of the ended jobs that `reviewKeys` needs. */
 export const reviewed = 'flow, queued_again'
 

@@ -21,6 +21,7 @@ import {
   run,
   type Script,
   toEndedColumns,
+  whereQueued,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
 
@@ -33,7 +34,7 @@ const selectUnsorted = `SELECT u.*, k.id AS key_id, k.state AS key_state, k.line
   FROM (SELECT j.*, f.ring, f.key, f.settings FROM (SELECT n.seq, n.id, n.delivery_seq, n.created_at, n.queued_again, n.state, n.labels
       FROM ${ofKey('n', '0')} LIMIT ${sortedAtOnce}) j JOIN job_flow f ON f.job_seq = j.seq) u
     LEFT JOIN flow_keys k ON k.ring = u.ring AND k.key = u.key
-    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', `q.state = 'queued'`)} LIMIT 1)
+    LEFT JOIN jobs h ON h.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
   ORDER BY u.seq`
 
 /**

@@ -18,6 +18,7 @@ import {
   run,
   type Script,
   toEndedColumns,
+  whereQueued,
 } from './flow-script.ts'
 import type { Row } from './rows.ts'
 import { clockSetBackMs } from './rules.ts'
@@ -158,7 +159,7 @@ const toHeadColumns = ({
 /** The first two keys of the line `$1`, each with its oldest job. */
 const selectReady = (dialect: Dialect) => `SELECT k.id, k.ring, k.key, k.rank, ${toHeadColumns(dialect)}
   FROM (SELECT id, ring, key, rank FROM flow_keys WHERE state = 'ready' AND line = $1 ORDER BY rank, id LIMIT 2) k
-    LEFT JOIN jobs j ON j.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', `q.state = 'queued'`)} LIMIT 1)
+    LEFT JOIN jobs j ON j.seq = (SELECT q.seq FROM ${ofKey('q', 'k.id', whereQueued('q'))} LIMIT 1)
     LEFT JOIN job_flow f ON f.job_seq = j.seq
   ORDER BY k.rank, k.id`
 

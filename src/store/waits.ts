@@ -1,7 +1,7 @@
 // Why queued jobs wait: the facts, read by one script for all engines. deliveries/waits.ts makes a sentence of them.
 import type { SharedLimits } from '../model/config/flow.ts'
 import { countRunning, findBlocker, type Place, type Rooms } from './flow-rooms.ts'
-import { type LineFacts, ofKey, readFlowSettings, run, type Script } from './flow-script.ts'
+import { type LineFacts, ofKey, readFlowSettings, run, type Script, whereQueued } from './flow-script.ts'
 import type { Hold } from './records.ts'
 import { type Row, toHold } from './rows.ts'
 
@@ -227,7 +227,7 @@ const mostNew = 1_000
  * Reads the first new jobs one by one, whatever their keys: a join may read the flow of every stored job. Usually a claim leaves no other new jobs.
  */
 export function* countQueued({ ring, key, most }: FlowQueue): Script<number> {
-  const isQueued = `j.state = 'queued'`
+  const isQueued = whereQueued('j')
   const keyId = '(SELECT k.id FROM flow_keys k WHERE k.ring = $1 AND k.key = $2)'
   const sorted = `(SELECT count(*) FROM (SELECT 1 FROM ${ofKey('j', keyId, isQueued)} LIMIT $3) s)`
   const isOfKey = '(SELECT 1 FROM job_flow f WHERE f.job_seq = n.seq AND f.ring = $1 AND f.key = $2)'

@@ -25,8 +25,9 @@ function askToEnd(db: Database, { seq = null }: Row, { ending, at }: { ending: E
   db.run(sql, seq, at, ending.state, ending.endedBy ?? null, ending.reason)
 }
 
-/** The running jobs that must end, with the fences of their leases. */
-export const selectEndings = `SELECT j.id, j.fence FROM endings e JOIN jobs j ON j.seq = e.job_seq WHERE j.state = 'running'`
+/** The running jobs that must end, with the fences of their leases. CROSS JOIN: otherwise SQLite would read all jobs, and look up each. */
+export const selectEndings = `SELECT j.id, j.fence FROM endings n
+  CROSS JOIN jobs j ON j.seq = n.job_seq WHERE j.state = 'running'`
 
 /** Drops queued or dead jobs, given by `seq` and `lane`; those of deliveries also by `state` and the columns `reviewed`. */
 export function dropJobs(db: Database, jobs: readonly Row[], at: number): void {

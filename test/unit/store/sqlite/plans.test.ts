@@ -5,7 +5,10 @@ import { type Database, openDatabase, type SqlValue } from '../../../../src/stor
 import { migrate } from '../../../../src/store/sqlite/migrations.ts'
 import type { Operation } from '../../../../src/store/sqlite/operations.ts'
 import { createReads, type Reads } from '../../../../src/store/sqlite/reads.ts'
+import { toAppend } from '../../../../src/store/sqlite/values.ts'
 import { trackWaitingBytes } from '../../../../src/store/sqlite/waiting-bytes.ts'
+import { flowJob } from '../../../contract/flow.ts'
+import { newDelivery } from '../../../contract/stage.ts'
 
 const main = { agentId: 'main', sessionKey: 'main' }
 const report = {
@@ -55,6 +58,7 @@ const reads: readonly ((from: Reads) => Promise<unknown>)[] = [
   (from) => from.open({ limit: 1 }),
   (from) => from.open({ limit: 1, waitsFor: 'a.ts' }),
   (from) => from.waitedFor(),
+  (from) => from.endings(),
 ]
 
 /** A database that records the query plan of each statement. */
@@ -84,6 +88,17 @@ test('no statement of the worker, the heartbeat or the metrics scans a table', a
   const steps = plan.filter((line) => tables.test(line))
   expect(steps.length).toBeGreaterThan(20)
   expect(steps.filter((line) => line.startsWith('SCAN'))).toEqual([])
+})
+
+test('a claim finds the next run of a flow by its key, and not among the queued runs of all keys', () => {
+  const { plan, planned } = createPlanned()
+  const claims = { kind: 'claim', at: 2, limit: 1, leaseMs: 9, limits: {}, only: undefined } as const
+  const deliveries = [1, 2].map((at) => toAppend(newDelivery({ at, jobs: [flowJob({})] }), at))
+  const { outcomes } = runBatch({ db: planned, operations: [...deliveries, claims, claims], isBulk: false })
+  expect(outcomes.map(({ ok }) => ok)).toEqual([true, true, true, true])
+  const steps = plan.filter((line) => /^(SCAN|SEARCH) [bnq]\b/.test(line))
+  expect(steps.length).toBeGreaterThan(3)
+  expect(steps.filter((line) => !line.includes('USING INDEX jobs_flow (flow'))).toEqual([])
 })
 
 test('the database itself refuses a second running job of a lane', () => {
