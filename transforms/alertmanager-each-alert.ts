@@ -20,7 +20,7 @@ type Alert = {
 }
 
 /** The gateway accepts 200 results for one delivery. Far fewer model calls are enough to find a common cause. */
-const mostRuns = 10
+const maxRuns = 10
 const excerptLength = 300
 
 export default defineTransform<Notification>(({ payload }, { log }) => {
@@ -31,7 +31,7 @@ export default defineTransform<Notification>(({ payload }, { log }) => {
     return null
   }
 
-  const shown = firing.slice(0, mostRuns)
+  const shown = firing.slice(0, maxRuns)
   const hidden = firing.length - shown.length + truncatedAlerts
   const rest = {
     name: 'Prometheus alerts',

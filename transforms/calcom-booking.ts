@@ -33,7 +33,7 @@ const happened: Record<string, string> = {
   BOOKING_RESCHEDULED: 'was moved',
   BOOKING_CANCELLED: 'was cancelled',
 }
-const mostAttendees = 10
+const maxAttendees = 10
 const excerptLength = 1000
 
 export default defineTransform({
@@ -47,7 +47,7 @@ export default defineTransform({
 
     const { uid, organizer, attendees, rescheduleStartTime: before, metadata, location } = booking
     const where = metadata?.videoCallUrl || (location?.startsWith('integrations:') ? '' : location)
-    const named = attendees.slice(0, mostAttendees).map(toPerson)
+    const named = attendees.slice(0, maxAttendees).map(toPerson)
     const hidden = attendees.length - named.length
     const people = [...named, ...(hidden > 0 ? [`${hidden} more`] : [])].join(', ')
     const reason = booking.cancellationReason?.trim()

@@ -27,7 +27,7 @@ type SlackEvent = {
 /** Subtypes under which people write; all others are edits, joins, bots and the like. */
 const written = ['file_share', 'thread_broadcast', 'me_message']
 const excerptLength = 4000
-const mostFiles = 10
+const maxFiles = 10
 
 export default defineTransform<SlackEvent>(({ payload }, { log }) => {
   const { team_id: team, event } = payload
@@ -38,7 +38,7 @@ export default defineTransform<SlackEvent>(({ payload }, { log }) => {
 
   const { user, channel, channel_type: kind, ts, thread_ts: thread } = event
   const files = (event.files ?? [])
-    .slice(0, mostFiles)
+    .slice(0, maxFiles)
     .map((file) => [file.name, file.permalink].filter(Boolean).join(' '))
   const said = [toExcerpt(event.text ?? ''), ...files].filter((line) => line !== '')
   if (said.length === 0) {

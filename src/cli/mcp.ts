@@ -27,8 +27,8 @@ import { test } from './test.ts'
 import { types } from './types.ts'
 
 /** More than a message with the largest file that `write` takes. */
-const mostMessageBytes = 4_000_000
-const mostFileChars = 200_000
+const maxMessageBytes = 4_000_000
+const maxFileChars = 200_000
 
 const instructions = [
   'Hookloom receives webhooks and turns them into actions of agents. These tools show what came in, and help to write its mappings and transforms.',
@@ -50,7 +50,7 @@ export async function mcp(context: Context, { write = false }: { readonly write?
     // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the SDK has no event targets
     server.onclose = done
   })
-  await server.connect(new StdioServerTransport(process.stdin, process.stdout, { maxBufferSize: mostMessageBytes }))
+  await server.connect(new StdioServerTransport(process.stdin, process.stdout, { maxBufferSize: maxMessageBytes }))
   await ended
   await server.close()
   return exitCodes.ok
@@ -165,7 +165,7 @@ const hook = string().min(1).max(512).optional()
 const module = string().min(1).max(500)
 const offset = number().int().min(0).max(100_000_000).optional().describe('The first character to show.')
 /** A gateway accepts no larger body. */
-const mostBodyBytes = Number.MAX_SAFE_INTEGER
+const maxBodyBytes = Number.MAX_SAFE_INTEGER
 
 const localTools: readonly Tool[] = [
   defineTool({
@@ -184,7 +184,7 @@ const localTools: readonly Tool[] = [
     rest: '',
     async run(context, input) {
       const { config } = loadConfig(context)
-      const { record, delivery, safe } = await readKept(context, config, input.id, mostBodyBytes)
+      const { record, delivery, safe } = await readKept(context, config, input.id, maxBodyBytes)
       const { method, path, source, event } = delivery
       return { deliveryId: record.deliveryId, method, hook: path, source, event, ...safe }
     },
@@ -239,8 +239,8 @@ const localTools: readonly Tool[] = [
     isWriting: true,
     input: strictObject({
       file: string().min(1).max(1_000),
-      text: string().max(mostFileChars),
-      replaces: string().max(mostFileChars).optional(),
+      text: string().max(maxFileChars),
+      replaces: string().max(maxFileChars).optional(),
     }),
     rest: '',
     writes: ({ file }) => file,

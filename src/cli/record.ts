@@ -19,7 +19,7 @@ export type RecordOptions = {
 
 /** The number of requests in memory at a time. */
 const pageSize = 25
-const mostShown = 10
+const maxShown = 10
 
 export async function record(context: Context, { last: limit, hook, source, since }: RecordOptions): Promise<number> {
   const { config } = loadConfig(context)
@@ -63,8 +63,8 @@ function describe(
   { removed, leftOut }: { removed: ReadonlyMap<string, number>; leftOut: number },
 ): string {
   const places = [...removed].toSorted(([, one], [, other]) => other - one)
-  const shown = places.slice(0, mostShown).map(([place, times]) => `${cutLine(place, 60)} (${times})`)
-  const more = places.length > mostShown ? ` and ${places.length - mostShown} other places` : ''
+  const shown = places.slice(0, maxShown).map(([place, times]) => `${cutLine(place, 60)} (${times})`)
+  const more = places.length > maxShown ? ` and ${places.length - maxShown} other places` : ''
   return [
     `Recorded ${count === 1 ? '1 request' : `${count} requests`}.`,
     ...(leftOut === 0 ? [] : [`Left out ${leftOut}, which are too large or cannot be read.`]),

@@ -7,7 +7,7 @@ import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
 
 const Shadows = z.object({ shadows: z.array(ShadowFields) })
 
-const mostShown = 10
+const maxShown = 10
 
 /** `mappingId`: only its shadow, with more of the newest differences. */
 export async function shadow(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
@@ -19,7 +19,7 @@ export async function shadow(context: Context, { mappingId }: { mappingId: strin
     context.print(`${what} a transform with a shadow. "transform": {"module": "x.ts", "shadow": "x.next.ts"} sets one.`)
   } else
     for (const each of found)
-      context.print(renderShadow(each, mappingId === undefined ? mostShown : Number.POSITIVE_INFINITY))
+      context.print(renderShadow(each, mappingId === undefined ? maxShown : Number.POSITIVE_INFINITY))
   return 0
 }
 

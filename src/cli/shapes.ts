@@ -13,7 +13,7 @@ import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
 /** `since`: in milliseconds since the epoch. */
 type ShapesOptions = { readonly hook: string | undefined; readonly since: number | undefined }
 
-const mostShown = 50
+const maxShown = 50
 
 export async function shapes(context: Context, { hook, since }: ShapesOptions): Promise<number> {
   if (context.json) {
@@ -48,8 +48,8 @@ function renderChanges(found: readonly EventShape[], since: number): string {
     const changes = isNew ? [] : listShapeChanges(each.shape, since)
     if (!isNew && changes.length === 0) return []
     const name = cutLine([each.hook, each.source, each.event].filter((word) => word !== '').join(' '), 200)
-    const lines = changes.slice(0, mostShown).map(({ at, text }) => `${formatTime(at)}  ${text}`)
-    const more = changes.length > mostShown ? [`and ${changes.length - mostShown} more`] : []
+    const lines = changes.slice(0, maxShown).map(({ at, text }) => `${formatTime(at)}  ${text}`)
+    const more = changes.length > maxShown ? [`and ${changes.length - maxShown} more`] : []
     return [
       [
         isNew ? `${name}: a new event, ${formatTime(readRequests(each).first)}` : name,

@@ -160,12 +160,12 @@ function renderCoverage({ files, requests: { total, covered, uncovered }, shapes
 }
 
 /** The maximum number of missing fields of an event that are named. */
-const mostNamed = 5
+const maxNamed = 5
 
 function describeShape({ source, event, requests, fixtures, fields, covered, missing }: CoveredShape): string {
   const name = cutLine([source, event].filter((word) => word !== null).join(' ') || 'no event', 60)
   const head = `${name}: ${requests} requests came in, and ${fixtures} ${fixtures === 1 ? 'fixture has' : 'fixtures have'} ${covered} of its ${fields} fields`
-  const named = missing.slice(0, mostNamed).map(({ path, kinds }) => `${path} (${kinds.join(', ')})`)
+  const named = missing.slice(0, maxNamed).map(({ path, kinds }) => `${path} (${kinds.join(', ')})`)
   const more = fields - covered - named.length
   return named.length === 0 || fixtures === 0
     ? head

@@ -29,9 +29,9 @@ export function toNetwork(client: string): string {
   return `${parts.join(':')}::/48`
 }
 
-const mostClients = 512
-const mostNetworks = 64
-const mostHooks = 1_000
+const maxClients = 512
+const maxNetworks = 64
+const maxHooks = 1_000
 
 /** The networks from which each hook let requests in. Only clients that prove themselves are admitted, so strangers cannot fill the set. */
 export function createKnownNetworks() {
@@ -42,14 +42,14 @@ export function createKnownNetworks() {
       let entry = hooks.get(label)
       if (entry?.clients.has(client) === true) return
       if (entry === undefined) {
-        if (hooks.size >= mostHooks) return
+        if (hooks.size >= maxHooks) return
         entry = { clients: new Set(), networks: new Set() }
         hooks.set(label, entry)
       }
       const { clients, networks } = entry
-      if (clients.size >= mostClients) clients.clear()
+      if (clients.size >= maxClients) clients.clear()
       clients.add(client)
-      if (networks.size < mostNetworks) networks.add(toNetwork(client))
+      if (networks.size < maxNetworks) networks.add(toNetwork(client))
     },
   }
 }

@@ -9,9 +9,9 @@ import { toBodyHash } from './duplicates.ts'
 
 /** Repetitions within this time are written together. */
 const writeAfterMs = 1_000
-const mostAtOnce = 1_000
+const maxAtOnce = 1_000
 /** The maximum number of deliveries whose repetitions wait for the store. Repetitions of further deliveries are only counted and logged. */
-const mostWaiting = 10_000
+const maxWaiting = 10_000
 
 /** A request that repeats the delivery `deliveryId`. `label`: the label of its hook in the metrics. */
 type RepeatedDelivery = Pick<Repetition, 'deliveryId' | 'bodyDiffered'> & {
@@ -46,7 +46,7 @@ export function createRepeats(parts: {
   function add(added: Repetition): void {
     const { deliveryId, times, lastAt, bodyDiffered } = added
     const known = waiting.get(deliveryId)
-    if (known === undefined && waiting.size >= mostWaiting) return
+    if (known === undefined && waiting.size >= maxWaiting) return
     waiting.set(deliveryId, {
       deliveryId,
       times: times + (known?.times ?? 0),
@@ -64,7 +64,7 @@ export function createRepeats(parts: {
 
   /** Repetitions that cannot be written wait for the next write. */
   async function write(): Promise<void> {
-    const taken = [...waiting.values()].slice(0, mostAtOnce)
+    const taken = [...waiting.values()].slice(0, maxAtOnce)
     if (taken.length === 0) return
     for (const { deliveryId } of taken) waiting.delete(deliveryId)
     try {
@@ -91,7 +91,7 @@ export function createRepeats(parts: {
       clearTimeout(timer)
       await writing
       clearTimeout(timer)
-      for (let left = waiting.size; left > 0; left -= mostAtOnce) await write()
+      for (let left = waiting.size; left > 0; left -= maxAtOnce) await write()
       clearTimeout(timer)
     },
   }

@@ -26,7 +26,7 @@ export type Auditor = {
 
 const againMs = 1_000
 /** The maximum number of entries that wait during an outage of the store. Without a limit, they would fill the memory. */
-const mostWaiting = 1_000
+const maxWaiting = 1_000
 
 type AuditorParts = {
   readonly store: Pick<Store, 'audit'>
@@ -68,7 +68,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   }
 
   function note(entry: NewAuditEntry): void {
-    if (waiting.length >= mostWaiting) {
+    if (waiting.length >= maxWaiting) {
       const { act, outcome } = entry
       log.error({ act, outcome }, 'an entry of the audit log is lost: the store has not taken any for too long')
       return

@@ -207,7 +207,7 @@ function isFollowedByBody({ headers, readableDidRead, readableFlowing }: Incomin
   return Number(headers['content-length'] ?? 0) > 0 || headers['transfer-encoding'] !== undefined
 }
 
-const mostDrainedBytes = 64 * 1024
+const maxDrainedBytes = 64 * 1024
 const longestDrainMs = 1_000
 
 /**
@@ -229,7 +229,7 @@ export function dropRest(req: IncomingMessage, res: ServerResponse): void {
     socket.once('close', () => clearTimeout(timer))
     req.on('data', (chunk: Buffer) => {
       drained += chunk.length
-      if (drained > mostDrainedBytes) socket.destroy()
+      if (drained > maxDrainedBytes) socket.destroy()
     })
     req.once('end', () => socket.destroy())
     req.resume()

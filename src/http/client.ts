@@ -78,7 +78,7 @@ export function createUnnamedProxies(trustedProxies: () => readonly string[]): U
   const seen = new Map<string, Address>()
   return {
     add: (address) => {
-      if (seen.size < mostUnnamed && nearRanges.has(address.range())) seen.set(address.toString(), address)
+      if (seen.size < maxUnnamed && nearRanges.has(address.range())) seen.set(address.toString(), address)
     },
     warnings: () => {
       const trusted = trustedProxies().map(toNetwork)
@@ -91,7 +91,7 @@ export function createUnnamedProxies(trustedProxies: () => readonly string[]): U
   }
 }
 
-const mostUnnamed = 10
+const maxUnnamed = 10
 const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueLocal', 'linkLocal', 'carrierGradeNat'])
 
 /** The client of a connection. All connections from loopback count as one client. */

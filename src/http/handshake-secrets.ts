@@ -6,7 +6,7 @@ import type { Clock } from '../store/store.ts'
 
 export const armedForMs = 600_000
 /** A secret and its successor: during a rotation, deliveries under the old secret still arrive. */
-const mostSecrets = 2
+const maxSecrets = 2
 
 /** `secretsName`: that of the `Identity` of a mapping. */
 export type HandshakeSecrets = {
@@ -61,7 +61,7 @@ export function withSaveListener(secrets: HandshakeSecrets, onSaved: (secretsNam
 }
 
 export function addSecret(secret: string, before: readonly string[]): readonly string[] {
-  return [secret, ...before].slice(0, mostSecrets)
+  return [secret, ...before].slice(0, maxSecrets)
 }
 
 function readSecretFile(file: string): Record<string, string[]> {

@@ -10,7 +10,7 @@ import { dropRest } from './body.ts'
 const lingerMs = 1_000
 
 /** Node silently drops headers above its limit, perhaps a second Authorization. So its limit is one more than this. */
-export const mostHeaders = 1_000
+export const maxHeaders = 1_000
 
 type MalformedGuard = {
   /** Calls the listener for unambiguous requests. Ignores requests after the last answer of a connection. */
@@ -95,8 +95,8 @@ function findAmbiguity({ rawHeaders, headers, httpVersion, url = '' }: IncomingM
   if (!url.startsWith('/') && url !== '*' && !URL.canParse(url)) {
     return new Problem('request-malformed', 'The target of the request is neither a path nor a URL.')
   }
-  if (rawHeaders.length > 2 * mostHeaders) {
-    return new Problem('request-malformed', `The request has more than ${mostHeaders} headers.`)
+  if (rawHeaders.length > 2 * maxHeaders) {
+    return new Problem('request-malformed', `The request has more than ${maxHeaders} headers.`)
   }
   let hosts = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {

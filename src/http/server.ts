@@ -10,7 +10,7 @@ import { toUrlPath } from './admission.ts'
 import { dropRest } from './body.ts'
 import { createPeerLookup } from './client.ts'
 import { connectionLimits, createConnections } from './connections.ts'
-import { createMalformedGuard, mostHeaders } from './malformed.ts'
+import { createMalformedGuard, maxHeaders } from './malformed.ts'
 import type { Readiness } from './readiness.ts'
 import type { Receiver } from './receive.ts'
 import type { StreamedAnswer } from './runs.ts'
@@ -132,7 +132,7 @@ export async function listen(
     onRequest,
   )
   server.maxConnections = connectionLimits.all
-  server.maxHeadersCount = mostHeaders + 1
+  server.maxHeadersCount = maxHeaders + 1
   server.on('connection', connections.track)
   server.on('checkContinue', (req, res) => {
     awaitingContinue.add(req)

@@ -11,7 +11,7 @@ const readEveryMs = 1_000
 /** Failures within this time are written together. */
 const writeAfterMs = 250
 /** The maximum number of clients in one write. Those beyond it are counted by this gateway alone. */
-const mostClients = 1_000
+const maxClients = 1_000
 
 type Parts<Calls extends keyof Store> = { readonly store: Pick<Store, Calls>; readonly log: Log }
 
@@ -91,7 +91,7 @@ function shareThrottle(
     },
     fail(client) {
       own.fail(client)
-      if (failures.size >= mostClients && !failures.has(client)) return
+      if (failures.size >= maxClients && !failures.has(client)) return
       failures.set(client, (failures.get(client) ?? 0) + 1)
       writing ??= setTimeout(() => void write(), writeAfterMs).unref()
     },

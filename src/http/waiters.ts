@@ -119,7 +119,7 @@ export function createWaiters({
 }
 
 /** The maximum number of seconds that a request waits: proxies cut one that is silent for a minute. */
-const mostSeconds = 55
+const maxSeconds = 55
 /** No client needs a longer header, and an attacker could make a longer one that takes time to parse. */
 const longestPrefer = 1_000
 
@@ -133,5 +133,5 @@ export function readPreferredWait(prefer: string | undefined): number | undefine
   const first = items.find((item) => /^[ \t]*wait[ \t]*(?:[=;]|$)/i.test(item))
   const [, quoted, plain] = /^[ \t]*wait[ \t]*=[ \t]*(?:"(\d+)"|(\d+))[ \t]*(?:;|$)/i.exec(first ?? '') ?? []
   const seconds = quoted ?? plain
-  return seconds === undefined ? undefined : Math.min(Number(seconds), mostSeconds)
+  return seconds === undefined ? undefined : Math.min(Number(seconds), maxSeconds)
 }

@@ -183,7 +183,7 @@ export function toTransformCall(
 }
 
 /** The maximum number of actions of one delivery. */
-export const mostActions = 200
+export const maxActions = 200
 
 /** The delivery once, or once for each item of its `forEach` array, with that item alone in the array. */
 export function splitItems(delivery: Delivery, forEach: string | undefined): Delivery[] {
@@ -192,10 +192,10 @@ export function splitItems(delivery: Delivery, forEach: string | undefined): Del
   if (!isJsonObject(payload) || !Object.hasOwn(payload, forEach)) return []
   const items = payload[forEach]
   if (!Array.isArray(items)) return []
-  if (items.length > mostActions) {
+  if (items.length > maxActions) {
     throw new Problem(
       'too-many-items',
-      `${forEach}: expected at most ${mostActions} items, found ${items.length}. Send fewer items at once.`,
+      `${forEach}: expected at most ${maxActions} items, found ${items.length}. Send fewer items at once.`,
     )
   }
   return items.map((item): Delivery => {

@@ -13,7 +13,7 @@ import type { CompiledMapping } from './compile.ts'
 import { findMapping, type Hook } from './hook.ts'
 import {
   type ActionDraft,
-  mostActions,
+  maxActions,
   mergeResult,
   renderDraft,
   requireText,
@@ -31,7 +31,7 @@ import { createDecisionState, type DecisionState, type StateChange, type StateRe
 import { applyPolicy, requireUsable, chooseSessionMode } from './policy.ts'
 
 /** The maximum length of the text of all items of one delivery, in UTF-16 units. */
-const mostText = 4_000_000
+const maxText = 4_000_000
 
 /** The built-in hooks have no mapping. */
 const noJobKeys = JobKeys.parse({})
@@ -188,16 +188,16 @@ function createPlans(
         once = draft.once
       }
       // every item repeats the fields outside the array: a small request must not become a large one on disk
-      if (items > 1 && written > mostText) {
+      if (items > 1 && written > maxText) {
         throw new Problem(
           'too-many-items',
-          `${forEach}: the texts of its items have more than ${mostText} characters in all. Send fewer items at once.`,
+          `${forEach}: the texts of its items have more than ${maxText} characters in all. Send fewer items at once.`,
         )
       }
-      if (actions.length > mostActions) {
+      if (actions.length > maxActions) {
         throw new Problem(
           'transform-result-invalid',
-          `${transform?.module} returned ${actions.length} actions for one delivery, expected at most ${mostActions}.`,
+          `${transform?.module} returned ${actions.length} actions for one delivery, expected at most ${maxActions}.`,
         )
       }
     },

@@ -44,7 +44,7 @@ const timeoutMs = 30_000
 const maxBytes = 64 * 1024 * 1024
 const tries = 4
 const leastSkewMs = 30_000
-const mostLimits = 20
+const maxLimits = 20
 const backoff = { firstMs: 1_000, capMs: 10_000 }
 /** GitHub resets its limit every hour. */
 const longestWaitMs = 3_900_000
@@ -88,7 +88,7 @@ export function createApiCall({ baseUrl, authorize }: ApiParts, tools: ApiTools)
       if (limitMs !== undefined) blockedUntil = clock() + limitMs
       if (isSuccessOf(answer, request)) return answer
       // a limit is not a failure: it ends, and then the same request succeeds
-      if (isLimited(answer) && limitMs !== undefined && limits < mostLimits) {
+      if (isLimited(answer) && limitMs !== undefined && limits < maxLimits) {
         limits += 1
         continue
       }

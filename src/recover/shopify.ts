@@ -32,7 +32,7 @@ const Created = z.object({
 })
 
 /** A page has 100 subscriptions. An API whose pages never end would hold up the other senders. */
-const mostPages = 50
+const maxPages = 50
 
 export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecover, tools: ApiTools): Outbox {
   const authorize = () => ({ 'x-shopify-access-token': token })
@@ -50,7 +50,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
   async function listMissing(): Promise<string[]> {
     const found = new Set<string>()
     let after: string | null = null
-    for (let pages = 0; pages < mostPages; pages += 1) {
+    for (let pages = 0; pages < maxPages; pages += 1) {
       const page: z.infer<typeof Listed> = await ask(Listed, listQuery, { after })
       const { nodes, pageInfo } = page.data.webhookSubscriptions
       for (const { topic, uri } of nodes) if (uri === url) found.add(topic)
@@ -58,7 +58,7 @@ export function openShopify({ shop, baseUrl, topics, url, token }: ShopifyRecove
         return topics.filter((topic) => !found.has(toGraphQLTopic(topic)))
       after = pageInfo.endCursor
     }
-    throw new Problem('recover-unavailable', `Shopify’s list of subscriptions does not end after ${mostPages} pages.`)
+    throw new Problem('recover-unavailable', `Shopify’s list of subscriptions does not end after ${maxPages} pages.`)
   }
 
   return {

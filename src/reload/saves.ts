@@ -19,11 +19,11 @@ import type { Live } from './live-types.ts'
 export type Save = { readonly at: number; readonly files: Readonly<Record<string, string>> }
 
 /** Enough for weeks of edits; a save of fifty modules has 40 kB. */
-const mostSaves = 200
-const mostBytes = 16_000_000
+const maxSaves = 200
+const maxBytes = 16_000_000
 /** The limits of one save. A larger save is not remembered. */
-const mostFiles = 2_000
-const mostSaveBytes = 8_000_000
+const maxFiles = 2_000
+const maxSaveBytes = 8_000_000
 
 /** `state/` is the folder of the store. */
 const folder = 'hooks'
@@ -102,7 +102,7 @@ async function dropOldest(place: string, names: readonly string[]): Promise<void
   let bytes = 0
   for (const [index, name] of names.toReversed().entries()) {
     bytes += (await stat(join(place, name))).size
-    if (index > 0 && (index >= mostSaves || bytes > mostBytes)) await rm(join(place, name), { force: true })
+    if (index > 0 && (index >= maxSaves || bytes > maxBytes)) await rm(join(place, name), { force: true })
   }
 }
 
@@ -118,7 +118,7 @@ async function listSaves(dir: string): Promise<string[]> {
 async function readSave(file: string): Promise<Save | undefined> {
   try {
     const packed = Buffer.from(await readFile(file, 'utf8'), 'base64')
-    const save = tryParseJson(gunzipSync(packed, { maxOutputLength: 2 * mostSaveBytes }).toString())
+    const save = tryParseJson(gunzipSync(packed, { maxOutputLength: 2 * maxSaveBytes }).toString())
     if (!isJsonObject(save) || typeof save['at'] !== 'number') return undefined
     const files = Object.entries(isJsonObject(save['files']) ? save['files'] : {})
     return { at: save['at'], files: Object.fromEntries(files.map(([name, text]) => [name, String(text)])) }
@@ -132,13 +132,13 @@ async function readSave(file: string): Promise<Save | undefined> {
  */
 async function readFiles(dir: string): Promise<Record<string, string> | undefined> {
   const names = [configFile, ...(await listFiles(dir, folder))].toSorted()
-  if (names.length > mostFiles) return undefined
+  if (names.length > maxFiles) return undefined
   const files: Record<string, string> = {}
   let bytes = 0
   for (const name of names) {
     const { size } = await stat(join(dir, name))
     bytes += size
-    if (bytes > mostSaveBytes) return undefined
+    if (bytes > maxSaveBytes) return undefined
     files[name] = await readFile(join(dir, name), 'utf8')
   }
   return files
@@ -152,7 +152,7 @@ async function listFiles(dir: string, below: string): Promise<string[]> {
     const name = `${below}/${entry.name}`
     if (entry.isDirectory()) found.push(...(await listFiles(dir, name)))
     else if (entry.isFile()) found.push(name)
-    if (found.length > mostFiles) break
+    if (found.length > maxFiles) break
   }
   return found
 }

@@ -7,9 +7,9 @@ import type { Candidate } from './candidate.ts'
 import type { SavedFile } from './reload-log.ts'
 
 /** After this many outdated builds, a complete one is used although it is not the newest. */
-const mostOldRounds = 5
+const maxOldRounds = 5
 /** After this many builds, one is used although some files may be newer than others, because a program keeps writing them. */
-const mostRounds = 50
+const maxRounds = 50
 /** How far the clock of the file system may be behind, in milliseconds. */
 const clockLagMs = 5
 
@@ -28,8 +28,8 @@ export async function buildStable(options: {
     // a build that ended with a problem may not have read the files again
     const hasRead = !(built instanceof Problem)
     const isMixed = inputs().some((input) => isSavedSince(input, begunAt) || (hasRead && hasChanged(input)))
-    const isWhole = !isMixed || round >= mostRounds
-    const isNewest = !saves.hasNew() || round >= mostOldRounds
+    const isWhole = !isMixed || round >= maxRounds
+    const isNewest = !saves.hasNew() || round >= maxOldRounds
     if (isClosed() || (isWhole && isNewest)) return built
   }
 }

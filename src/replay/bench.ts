@@ -56,7 +56,7 @@ export type HookBench = {
 /** A thread takes 50 ms to start, so the threads stay for the next keystroke. */
 const idleMs = 30_000
 /** `forEach` can make two hundred actions. */
-const mostShown = 20
+const maxShown = 20
 
 type Warm = { readonly edited: Generation; readonly generation: Generation; readonly threads: ReplayThreads }
 
@@ -133,7 +133,7 @@ export function createHookBench(parts: {
       }),
     tryKept: (draft, query) => inOrder(() => tryDraft(draft, { edited: edited(), store, query, newId })),
     checkDraft: (hook, draft) => void withDraft(edited(), hook, draft),
-    pathWarnings: () => findPathWarnings({ dir, store, generation: current(), mostKept: 0 }),
+    pathWarnings: () => findPathWarnings({ dir, store, generation: current(), maxKept: 0 }),
     shapes: (query) => listShapeRows({ store, generation: current() }, query),
     paths: (query) => listLearntPaths({ dir, store, generation: current() }, query),
     samples: (hook) => listSamples({ dir, generation: current(), store }, normalizeHookName(hook)),
@@ -222,7 +222,7 @@ function toTriedFields(
     case 'accept': {
       const { actions, response = null } = decision
       const shown = actions
-        .slice(0, mostShown)
+        .slice(0, maxShown)
         .map((planned) => ({ fields: toComparedAction(planned), prompt: renderPrompt(planned) ?? null }))
       return { ...reasons, decision: kind, count: actions.length, actions: shown, response }
     }

@@ -31,16 +31,16 @@ export type Kept = {
   readonly generation: Generation
 }
 
-/** Throws `conflict` for a request with more than `mostBytes`. */
+/** Throws `conflict` for a request with more than `maxBytes`. */
 export function buildKept(
   { record, request }: Stored,
   parts: Omit<Parts, 'transforms'>,
-  mostBytes = largestFixture,
+  maxBytes = largestFixture,
 ): Kept {
   const { config, mappings } = parts
   const { head, body } = request
   // the search for secrets takes time for each byte, so the size is checked first
-  if (body.byteLength > mostBytes) throw buildTooLargeProblem(body.byteLength)
+  if (body.byteLength > maxBytes) throw buildTooLargeProblem(body.byteLength)
   const generation = createGeneration({ ...parts, transforms: new Map() })
   const { deliveryId: id, receivedAt } = record
   const delivery = buildDelivery(head, body, { hook: generation.hook(head.path), id, receivedAt })
@@ -97,7 +97,7 @@ export async function capture(
     module,
     deliveryId: record.deliveryId,
     removed: [...(own?.removed ?? []), ...safe.removed]
-      .slice(0, mostPlaces)
+      .slice(0, maxPlaces)
       .map((place) => place.slice(0, longestPlace)),
     decision: actual?.decision ?? 'accept',
     note: actual === undefined && !outcome.ok ? (outcome.diff[0] ?? 'it fails').slice(0, longestNote) : null,
@@ -123,7 +123,7 @@ function withoutSecretFields(actual: Actual, secrets: readonly string[], request
 }
 
 // these are limited, because a place contains keys of the payload, which the sender chooses
-const mostPlaces = 100
+const maxPlaces = 100
 const longestPlace = 200
 const longestNote = 2_000
 

@@ -14,7 +14,7 @@ import { type Parts, runFixture } from './fixtures.ts'
 import { runAll } from './replay.ts'
 
 /** How many of the newest kept requests of a module run for its coverage, page by page. */
-const mostKept = 200
+const maxKept = 200
 const pageSize = 25
 /** No further page is run after this time. */
 const limitMs = 30_000
@@ -116,7 +116,7 @@ async function* readKept(
   const ids = mappings.flatMap(({ id, transform }) => (transform?.module === module ? id : []))
   const until = performance.now() + limitMs
   let before: string | undefined
-  for (let left = mostKept; left > 0 && ids.length > 0 && performance.now() < until; left -= pageSize) {
+  for (let left = maxKept; left > 0 && ids.length > 0 && performance.now() < until; left -= pageSize) {
     const page = (await store?.kept({ mappings: ids, before, limit: pageSize })) ?? []
     yield* page
     if (page.length < pageSize) return

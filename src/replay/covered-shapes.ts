@@ -14,7 +14,7 @@ import { toRequestType } from './payload-shapes.ts'
 
 type CoveredShape = ModuleCoverageFields['shapes'][number]
 
-const mostMissing = 50
+const maxMissing = 50
 
 type ShapeParts = {
   readonly generation: Generation
@@ -84,7 +84,7 @@ function cover(learnt: EventShape, fixed: ReadonlyMap<string, Fixed>): CoveredSh
     fixtures: known?.count ?? 0,
     fields: fields.length,
     covered: fields.length - missing.length,
-    missing: missing.slice(0, mostMissing).map(({ path, kinds }) => ({ path, kinds })),
+    missing: missing.slice(0, maxMissing).map(({ path, kinds }) => ({ path, kinds })),
   }
 }
 

@@ -12,7 +12,7 @@ import { createFileAtomic, reportUnwritable } from '../config/config-file.ts'
 import { readInside } from '../transforms/read.ts'
 import { isInside, toModuleLabel, resolveRealPath } from '../transforms/root.ts'
 
-const mostFixtures = 200
+const maxFixtures = 200
 /** The maximum size of a fixture, in bytes. */
 export const largestFixture = 1_000_000
 
@@ -61,10 +61,10 @@ export async function readFixtures(root: string, module: string): Promise<Fixtur
   const entries = await readdir(folder).catch(() => [])
   const names = entries.filter((name) => name.endsWith('.json') && !name.startsWith('.')).toSorted()
   const found = await Promise.all(
-    names.slice(0, mostFixtures).map((name) => readFixture(root, join(folder, name), name)),
+    names.slice(0, maxFixtures).map((name) => readFixture(root, join(folder, name), name)),
   )
-  if (names.length <= mostFixtures) return found
-  const why = `there are ${names.length} fixtures, and only the first ${mostFixtures} are read`
+  if (names.length <= maxFixtures) return found
+  const why = `there are ${names.length} fixtures, and only the first ${maxFixtures} are read`
   return [...found, { kind: 'unusable', name: toFixturesFolder(module), file: folder, why }]
 }
 
@@ -111,10 +111,10 @@ export async function writeFixture(
   })
   if (!isInside(root, made)) throw outside()
   const names = (await readdir(made)).filter((each) => each.endsWith('.json'))
-  if (names.length >= mostFixtures) {
+  if (names.length >= maxFixtures) {
     throw new Problem(
       'conflict',
-      `${label} has ${names.length} fixtures, and only ${mostFixtures} are read. Delete some.`,
+      `${label} has ${names.length} fixtures, and only ${maxFixtures} are read. Delete some.`,
     )
   }
   const file = join(folder, name)

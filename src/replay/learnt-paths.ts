@@ -10,19 +10,19 @@ import { renderPath } from '../shapes/places.ts'
 import { countSeen, type Kind, type Shape } from '../shapes/shape.ts'
 import { collectShapes, type ShapeParts } from './payload-shapes.ts'
 
-const mostPaths = 5_000
+const maxPaths = 5_000
 
 /** What an editor of the configuration suggests: paths, lists, senders and events of all hooks, the most frequent first. */
 export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayloads> {
   const hooks = [...new Set(parts.generation.mappings.flatMap(({ match }) => trimSlashes(match.path ?? '') || []))]
-  const shapes = (await Promise.all(hooks.map((hook) => collectShapes({ ...parts, mostKept: 0 }, hook)))).flat()
+  const shapes = (await Promise.all(hooks.map((hook) => collectShapes({ ...parts, maxKept: 0 }, hook)))).flat()
   const places = findPlaces(shapes, renderPath)
   const toNames = (names: readonly string[]) => [...new Set(names)].filter((name) => name !== '').toSorted()
   const found = [...places].toSorted(
     ([one, { count }], [other, { count: otherCount }]) => otherCount - count || (one < other ? -1 : 1),
   )
   return {
-    paths: found.slice(0, mostSuggested).flatMap(([path, { steps, kinds }]) => {
+    paths: found.slice(0, maxSuggested).flatMap(([path, { steps, kinds }]) => {
       const placeholder = renderExpression(steps)
       return placeholder === undefined ? [] : [{ path, placeholder, kinds: [...kinds].toSorted() }]
     }),
@@ -33,7 +33,7 @@ export async function collectKnownPayloads(parts: ShapeParts): Promise<KnownPayl
 }
 
 /** An editor shows a list of so many. */
-const mostSuggested = 500
+const maxSuggested = 500
 
 type Steps = readonly (string | number)[]
 type Known = { readonly steps: Steps; readonly kinds: Set<Kind>; count: number }
@@ -44,7 +44,7 @@ export async function listLearntPaths(
   { hook, mappingId }: { readonly hook: string; readonly mappingId: string | undefined },
 ): Promise<LearntPaths> {
   const mapping = parts.generation.mappings.find(({ id }) => id === mappingId)
-  return mergePaths(chooseShapes(await collectShapes({ ...parts, mostKept: 0 }, hook), mapping))
+  return mergePaths(chooseShapes(await collectShapes({ ...parts, maxKept: 0 }, hook), mapping))
 }
 
 function chooseShapes(shapes: readonly NamedShape[], mapping: CompiledMapping | undefined): readonly NamedShape[] {
@@ -71,7 +71,7 @@ function findPlaces(
   for (const { shape } of shapes) {
     visit(shape, [], (steps, field) => {
       const path = render(steps)
-      if (path === undefined || (known.size >= mostPaths && !known.has(path))) return
+      if (path === undefined || (known.size >= maxPaths && !known.has(path))) return
       const found = known.get(path) ?? { steps, kinds: new Set(), count: 0 }
       known.set(path, found)
       for (const kind of field.kinds.keys()) found.kinds.add(kind)

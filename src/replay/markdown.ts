@@ -7,7 +7,7 @@ const mark = '<!-- hookloom replay -->'
 /** GitHub takes 65,536 characters. */
 const longestComment = 60_000
 const longestValue = 600
-const mostLines = 12
+const maxLines = 12
 
 /** `base` and `edit`: what was compared, such as two folders. */
 export function renderMarkdown(report: ReplayReport, names: { readonly base: string; readonly edit: string }): string {
@@ -67,8 +67,8 @@ function renderSide(sign: '-' | '+', value: unknown): string[] {
   const text = typeof value === 'string' ? value : JSON.stringify(value)
   const cutText = text.length > longestValue ? `${text.slice(0, longestValue)}…` : text
   const lines = cutText.split('\n')
-  const more = lines.length > mostLines ? [`${sign} …`] : []
-  return [...lines.slice(0, mostLines).map((line) => `${sign} ${line}`), ...more]
+  const more = lines.length > maxLines ? [`${sign} …`] : []
+  return [...lines.slice(0, maxLines).map((line) => `${sign} ${line}`), ...more]
 }
 
 /** A fence that is longer than every run of backticks in the text, so that the text cannot end it. */

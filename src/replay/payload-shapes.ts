@@ -39,12 +39,12 @@ export type ShapeParts = {
   /** Undefined: there is no store yet. */
   readonly store: Pick<StoreReader, 'cursors' | 'kept' | 'request'> | undefined
   /** How many of the kept requests that came before the gateway learnt are read. Default: 1,000. */
-  readonly mostKept?: number
+  readonly maxKept?: number
 }
 
 /** The events of a hook with the names of their types. Requests that cannot be read any more are left out. */
 export async function collectShapes(parts: ShapeParts, name: string): Promise<NamedShape[]> {
-  const { generation, store, mostKept = 1_000 } = parts
+  const { generation, store, maxKept = 1_000 } = parts
   const hook = generation.hook(name)
   const learnt = store === undefined ? [] : await readShapes(store, toHookLabel(hook, name))
   const further = new Map<string, EventShape>()
@@ -68,7 +68,7 @@ export async function collectShapes(parts: ShapeParts, name: string): Promise<Na
     if (sample.kind === 'kept') continue
     add(buildTypedHead(generation, hook, sample.request), Buffer.from(sample.request.body), 0)
   }
-  for (const { deliveryId, receivedAt } of (await store?.kept({ hook: name, limit: mostKept })) ?? []) {
+  for (const { deliveryId, receivedAt } of (await store?.kept({ hook: name, limit: maxKept })) ?? []) {
     const request = await store?.request(deliveryId)
     if (request !== undefined) add(request.head, request.body, receivedAt)
   }

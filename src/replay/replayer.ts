@@ -21,7 +21,7 @@ export type Replayer = {
   /**
    * Compares the live code with the files on disk. If both are the same code, the records are the base instead. Throws `config-invalid` if
    * the configuration on disk is invalid, and `conflict` if the client has left before the replay begins. `ids`: only these deliveries,
-   * at most `mostNamed`.
+   * at most `maxNamed`.
    */
   replay(query: KeptQuery & Named, isWanted?: () => boolean): Promise<ReplayReportSchema>
   /** The outcomes of kept deliveries in the live code. Unknown ids, and deliveries whose request is not kept, are left out. */

@@ -11,10 +11,10 @@ import { resolveTransformsRoot } from '../transforms/root.ts'
 import { listBundledRequests } from './bundled.ts'
 import { type Fixture, readFixtures } from './fixture-files.ts'
 
-const mostKept = 10
-const mostFixtures = 50
+const maxKept = 10
+const maxFixtures = 50
 /** The maximum number of characters of the bodies in one answer. */
-const mostText = 1_000_000
+const maxText = 1_000_000
 
 type SampleParts = {
   /** The config directory. */
@@ -28,10 +28,10 @@ export async function listSamples({ dir, generation, store }: SampleParts, name:
   const hook = generation.hook(name)
   const [fixtures, kept] = await Promise.all([
     readHookFixtures(dir, generation, hook),
-    store.kept({ hook: name, limit: mostKept }),
+    store.kept({ hook: name, limit: maxKept }),
   ])
   const bundled = hook.kind === 'built-in' ? [] : listBundledRequests(listSenderNames(hook, name))
-  let left = mostText
+  let left = maxText
   const requests = [
     ...fixtures.map((one) => ({ ...one, kind: 'fixture' as const })),
     ...bundled.map((one) => ({ ...one, kind: 'bundled' as const })),
@@ -71,7 +71,7 @@ async function readHookFixtures(dir: string, { config }: Generation, hook: Hook)
   return files
     .flat()
     .flatMap((file) => (file.kind === 'fixture' ? [{ name: file.name.replace(/\.json$/, ''), ...file.fixture }] : []))
-    .slice(0, mostFixtures)
+    .slice(0, maxFixtures)
 }
 
 /** The names under which requests of the senders of a hook are bundled. */

@@ -15,8 +15,8 @@ import type { StoreReader } from '../store/store.ts'
 
 const pageSize = 25
 /** The number of newest kept requests that are searched for examples. */
-const mostRead = 200
-const mostReadBytes = 16_000_000
+const maxRead = 200
+const maxReadBytes = 16_000_000
 
 type RowParts = {
   /** Undefined: the configuration is invalid, so no request can be read, and there are no examples. */
@@ -67,7 +67,7 @@ async function readExamples({ generation, store }: RowParts, hook: string | unde
   const among = hook === undefined || hook === '*' ? {} : { hook }
   let before: string | undefined
   let bytes = 0
-  for (let left = mostRead; left > 0 && bytes < mostReadBytes; left -= pageSize) {
+  for (let left = maxRead; left > 0 && bytes < maxReadBytes; left -= pageSize) {
     const page = await store.kept({ ...among, before, limit: pageSize })
     for (const kept of page) {
       bytes += kept.request?.body.byteLength ?? 0

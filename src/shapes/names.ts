@@ -2,25 +2,25 @@
 // personal, even as a key: maps have ids, addresses and names of people as their keys.
 
 const fieldName = /^[@#]?[\p{L}_$][\p{L}\p{M}\p{N}_$.:-]*$/u
-const mostNameChars = 64
+const maxNameChars = 64
 /** The longest part of a name, between two signs or capital letters: words are shorter, tokens are not. */
-const mostPartChars = 32
+const maxPartChars = 32
 /** Templates cannot read them, and in generated code they would change an object. */
 const unreadable = new Set(['__proto__', 'prototype', 'constructor'])
 
 /** Whether a key reads like the name of a field. Ids, numbers, addresses, URLs and texts with spaces do not. */
 export function isFieldName(key: string): boolean {
-  if (key.length > mostNameChars || unreadable.has(key) || !fieldName.test(key)) return false
-  return !hasIdForm(key) && key.split(/[_$.:-]|(?=\p{Lu})/u).every((part) => part.length <= mostPartChars)
+  if (key.length > maxNameChars || unreadable.has(key) || !fieldName.test(key)) return false
+  return !hasIdForm(key) && key.split(/[_$.:-]|(?=\p{Lu})/u).every((part) => part.length <= maxPartChars)
 }
 
 /** The most words of a name that are separated by spaces: a sentence has more. */
-const mostEventWords = 5
+const maxEventWords = 5
 const eventName = /^[A-Za-z][\w.:/ -]{0,63}$/
 
 /** Whether a word reads like the name of an event or of a sender, such as `Merge Request Hook` or `orders/create`. */
 export function isEventName(word: string): boolean {
-  return eventName.test(word) && !hasIdForm(word) && word.split(' ').length <= mostEventWords
+  return eventName.test(word) && !hasIdForm(word) && word.split(' ').length <= maxEventWords
 }
 
 /** Whether digits are spread over a word, or are many: `sha256` and `address_2` are names, `U012AB3CD` and `item_48213` are not. */
@@ -39,8 +39,8 @@ const vocabularies: ReadonlySet<string> = new Set(
   ).split(' '),
 )
 const vocabularyWord = /^[A-Za-z]+(?:[_.:-][A-Za-z]+)*$/
-const mostWordChars = 40
-const mostPartOfWord = 20
+const maxWordChars = 40
+const maxPartOfWord = 20
 
 /** Whether the values of the field may be listed. */
 export function isVocabulary(field: string): boolean {
@@ -49,8 +49,8 @@ export function isVocabulary(field: string): boolean {
 
 /** Whether a value may be in such a list: letters only, in words, so no id, address, number or token. */
 export function isVocabularyWord(value: string): boolean {
-  if (value.length > mostWordChars || !vocabularyWord.test(value)) return false
-  return value.split(/[_.:-]|(?=[A-Z][a-z])/).every((part) => part.length <= mostPartOfWord)
+  if (value.length > maxWordChars || !vocabularyWord.test(value)) return false
+  return value.split(/[_.:-]|(?=[A-Z][a-z])/).every((part) => part.length <= maxPartOfWord)
 }
 
 /** The words of a name in lower case: `pullRequest_URL` has `pull`, `request` and `url`. */

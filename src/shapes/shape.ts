@@ -30,13 +30,13 @@ export type Shape = {
 }
 
 /** The maximum number of places and of words in the shape of one event. With them, its text has about 200 kB. */
-const mostPlaces = 2_000
-const mostWords = 12
-const mostFields = 200
+const maxPlaces = 2_000
+const maxWords = 12
+const maxFields = 200
 const deepest = 16
 /** The limits of one payload. */
-const mostVisits = 5_000
-const mostItems = 50
+const maxVisits = 5_000
+const maxItems = 50
 /** An object with at least this many fields of one kind, each of which few of its objects have, is a map. */
 const fewestOfMap = 16
 const openedOfMap = 5
@@ -76,7 +76,7 @@ type Room = { places: number; visits: number }
 
 /** Adds the payload of one request. */
 export function learn(shape: Shape, payload: JsonValue, at: number): void {
-  addValue(shape, payload, { at, depth: 0, room: { places: mostPlaces - countPlaces(shape), visits: mostVisits } })
+  addValue(shape, payload, { at, depth: 0, room: { places: maxPlaces - countPlaces(shape), visits: maxVisits } })
 }
 
 type Place = { readonly at: number; readonly depth: number; readonly room: Room }
@@ -102,14 +102,14 @@ function addValue(shape: Shape, value: JsonValue, { at, depth, room }: Place): v
 function addItems(shape: Shape, items: readonly JsonValue[], below: Place): void {
   if (items.length === 0) return
   const target = (shape.items ??= createShape())
-  for (const item of items.slice(0, mostItems)) addValue(target, item, below)
+  for (const item of items.slice(0, maxItems)) addValue(target, item, below)
 }
 
 function addFields(shape: Shape, value: JsonObject, below: Place): void {
   shape.opened += 1
   const keys = Object.keys(value)
-  if (keys.length > mostFields) makeMap(shape)
-  for (const key of keys.slice(0, mostFields)) {
+  if (keys.length > maxFields) makeMap(shape)
+  for (const key of keys.slice(0, maxFields)) {
     const target = shape.fields.get(key) ?? openKey(shape, key, below.room)
     // as: an own key
     if (target !== undefined) addValue(target, value[key] as JsonValue, below)
@@ -129,7 +129,7 @@ function addSeen(shape: Shape, kind: Kind, { count, first, last }: Seen): void {
 /** The place of a new key; undefined if the shape has no room for it. */
 function openKey(shape: Shape, key: string, room: Room): Shape | undefined {
   if (shape.isMap || !isFieldName(key)) return openOthers(shape, room)
-  if (shape.fields.size >= mostFields) {
+  if (shape.fields.size >= maxFields) {
     makeMap(shape)
     return openOthers(shape, room)
   }
@@ -153,7 +153,7 @@ function addWord(shape: Shape, word: string, room: Room): void {
   if (words === undefined || word === '') return
   const known = words.get(word)
   if (known !== undefined) words.set(word, known + 1)
-  else if (words.size < mostWords && room.places > 0 && isVocabularyWord(word)) {
+  else if (words.size < maxWords && room.places > 0 && isVocabularyWord(word)) {
     room.places -= 1
     words.set(word, 1)
   } else shape.words = undefined
@@ -166,7 +166,7 @@ function joinForms(one: Form | undefined, other: Form | undefined): Form | undef
 
 /** Adds the counts of another shape. */
 export function merge(shape: Shape, other: Shape): void {
-  mergeInto(shape, other, { places: mostPlaces - countPlaces(shape), visits: Infinity })
+  mergeInto(shape, other, { places: maxPlaces - countPlaces(shape), visits: Infinity })
   foldMaps(shape)
 }
 
@@ -192,7 +192,7 @@ function mergeWords(shape: Shape, added: Shape['words'], room: Room): void {
     if (!words.has(word)) room.places -= 1
     words.set(word, (words.get(word) ?? 0) + count)
   }
-  if (added === undefined || words.size > mostWords || room.places < 0) shape.words = undefined
+  if (added === undefined || words.size > maxWords || room.places < 0) shape.words = undefined
 }
 
 /** Forgets the keys. */
@@ -200,7 +200,7 @@ function makeMap(shape: Shape): void {
   if (shape.isMap) return
   shape.isMap = true
   const others = (shape.others ??= createShape())
-  for (const field of shape.fields.values()) mergeInto(others, field, { places: mostPlaces, visits: Infinity })
+  for (const field of shape.fields.values()) mergeInto(others, field, { places: maxPlaces, visits: Infinity })
   shape.fields.clear()
 }
 

@@ -59,7 +59,7 @@ export interface BudgetKeeper {
 /** How many waiting jobs retry when a turn is settled, oldest first. When one of them ends, it wakes the same number again, so the queue drains. */
 export const wokenBySettling = 2
 /** How many waiting jobs look again soon, because a turn that reserved a part of the budget may die without being settled. */
-const mostThatPoll = 4
+const maxThatPoll = 4
 const pollMs = 30_000
 /** Shorter than the time after which a due time counts as a clock that was set back. */
 const longestWaitMs = 86_400_000
@@ -112,7 +112,7 @@ export function toWait(
     `${format(most[measure])}. The budget resets at ${new Date(endsAt).toISOString()}. To add to it: hookloom budget raise ${name}`
   const isHeld = limit - spent[measure] >= most[measure]
   const untilEndMs = Math.max(1, endsAt - now)
-  const afterMs = Math.min(untilEndMs, isHeld && polling < mostThatPoll ? pollMs : longestWaitMs)
+  const afterMs = Math.min(untilEndMs, isHeld && polling < maxThatPoll ? pollMs : longestWaitMs)
   return { kind: 'waits', reason, afterMs }
 }
 

@@ -29,7 +29,7 @@ export const selectWaitedFor = `WITH RECURSIVE waited (name) AS (
 export const leaseLost = 'The gateway that ran this job died, or lost its lease, before it reported.'
 
 /** The maximum number of failed attempts of a job that are kept. A provider that is down for a day gets about a hundred attempts. */
-export const mostFailures = 12
+export const maxFailures = 12
 /** The maximum number of characters of the error of such an attempt. */
 export const longestFailure = 200
 

@@ -62,8 +62,8 @@ type WaitsQuery = {
   readonly texts: (param: string) => string
 }
 
-const mostCounted = 1_000
-const selectCount = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${mostCounted}) first)`
+const maxCounted = 1_000
+const selectCount = (rows: string) => `(SELECT count(*) FROM (SELECT 1 FROM ${rows} LIMIT ${maxCounted}) first)`
 const selectRunningInLane = (lane: string) => `SELECT e.id FROM jobs e WHERE e.lane = ${lane} AND e.ended_at IS NULL
   AND e.state = 'running' LIMIT 1`
 
@@ -217,11 +217,11 @@ function* findPlace(job: Row, lines: readonly Line[], now: number): Script<Queue
     before += Number((yield* run(sql, text, Number(job['rank']), Number(job['key_id'])))[0]?.['count'])
   }
   const since = Math.min(now, ...lines.map(({ rank, headStartMs }) => rank + headStartMs))
-  return { place: before >= mostCounted ? undefined : before + 1, oldestForMs: now - since }
+  return { place: before >= maxCounted ? undefined : before + 1, oldestForMs: now - since }
 }
 
 /** The number of new jobs that `countQueued` reads first. */
-const mostNew = 1_000
+const maxNew = 1_000
 
 /**
  * Reads the first new jobs one by one, whatever their keys: a join may read the flow of every stored job. Usually a claim leaves no other new jobs.
@@ -231,12 +231,12 @@ export function* countQueued({ ring, key, most }: FlowQueue): Script<number> {
   const keyId = '(SELECT k.id FROM flow_keys k WHERE k.ring = $1 AND k.key = $2)'
   const sorted = `(SELECT count(*) FROM (SELECT 1 FROM ${ofKey('j', keyId, isQueued)} LIMIT $3) s)`
   const isOfKey = '(SELECT 1 FROM job_flow f WHERE f.job_seq = n.seq AND f.ring = $1 AND f.key = $2)'
-  const first = `SELECT j.seq FROM ${ofKey('j', '0', isQueued)} LIMIT ${mostNew}`
+  const first = `SELECT j.seq FROM ${ofKey('j', '0', isQueued)} LIMIT ${maxNew}`
   const sql = `SELECT ${sorted} AS sorted, count(*) AS looked, count(${isOfKey}) AS unsorted FROM (${first}) n`
   const [row] = yield* run(sql, ring, key, most)
   const all = `SELECT count(*) AS unsorted FROM (SELECT 1 FROM jobs j JOIN job_flow f ON f.job_seq = j.seq
     WHERE j.flow = 0 AND j.ended_at IS NULL AND ${isQueued} AND f.ring = $1 AND f.key = $2 LIMIT $3) u`
-  const [rest] = Number(row?.['looked']) < mostNew ? [row] : yield* run(all, ring, key, most)
+  const [rest] = Number(row?.['looked']) < maxNew ? [row] : yield* run(all, ring, key, most)
   return Math.min(most, Number(row?.['sorted']) + Number(rest?.['unsorted']))
 }
 

@@ -8,7 +8,7 @@ import { keyed, type Moved, newDelivery, newEvent, newJob, planned } from './sta
 
 const leaseMs = 1_000
 const lanes = ['a', 'b', 'c', 'd', undefined] as const
-const mostInFlight = 6
+const maxInFlight = 6
 
 type Held = { readonly job: ClaimedJob; readonly store: Store; readonly shown: readonly number[] }
 
@@ -135,7 +135,7 @@ export async function interleave({ stores, clock, seed, steps }: Run): Promise<{
   for (let count = 0; count < steps; count += 1) {
     const running = step().finally(() => inFlight.delete(running))
     inFlight.add(running)
-    if (inFlight.size >= mostInFlight) await Promise.race(inFlight)
+    if (inFlight.size >= maxInFlight) await Promise.race(inFlight)
   }
   await Promise.all(inFlight)
   // the end: everything that was stored is done, however many workers died

@@ -17,7 +17,7 @@ export type Proxy = {
   /** New connections since the proxy was made. */
   connections(): number
   /** The most bytes that a server sent over one connection. */
-  mostBytes(): number
+  maxBytes(): number
 }
 
 /** Closed at the end of the test file. */
@@ -87,6 +87,6 @@ export async function createProxy(url: string): Promise<Proxy> {
     open: async () => void (await listen(own)),
     nextCut: () => new Promise((done) => void cutting.push(done)),
     connections: () => count,
-    mostBytes: () => most,
+    maxBytes: () => most,
   }
 }

@@ -17,7 +17,7 @@ const keys = ['a', 'b', 'c'] as const
 /** The sessions of all mappings. Few jobs have one, because each key would soon wait for the same two sessions. */
 const sharedSessions = ['s1', 's2'] as const
 /** More unfinished jobs make a walk slower, and find nothing new. */
-const mostUnfinished = 50
+const maxUnfinished = 50
 
 const limits = {
   llm: { total: 4, starts: { limit: 12, period: 60_000, burst: 5 } },
@@ -404,7 +404,7 @@ export async function walkFlows({ stores, clock, seed, steps }: Walk): Promise<S
   // ---- the steps of a walk
 
   async function accept(): Promise<void> {
-    if (unfinished.length >= mostUnfinished) return
+    if (unfinished.length >= maxUnfinished) return
     const ring = below(10) === 0 ? undefined : any(rings)
     const key = pick(keys)
     const session = below(40) === 0 ? pick(sharedSessions) : ring && `${ring.name} ${key}`

@@ -13,7 +13,7 @@ import { cutLine } from '../terminal/print.ts'
 import { secretMark } from './answer.ts'
 
 const folder = 'hooks/transforms'
-const mostFiles = 500
+const maxFiles = 500
 const extensions: readonly string[] = [...moduleExtensions, '.json']
 
 /** The names of all files that can be read, with `/` between folders. */
@@ -26,7 +26,7 @@ export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<stri
   const names = found
     .filter((entry) => entry.isFile())
     .map((entry) => [folder, ...relative(root, join(entry.parentPath, entry.name)).split(/[/\\]/)].join('/'))
-  return [configFile, ...names.filter(isOpen).toSorted()].slice(0, mostFiles)
+  return [configFile, ...names.filter(isOpen).toSorted()].slice(0, maxFiles)
 }
 
 /** The text of a file. Throws `usage-invalid` for a file that may not be read, and `not-found`. */

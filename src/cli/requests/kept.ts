@@ -9,10 +9,10 @@ import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 
-/** `given`: see `findId`. `mostBytes`: see `buildKept`. Throws `not-found`, and `conflict` if the payload was not kept. */
-export async function readKept(context: Context, config: Config, given: string, mostBytes?: number): Promise<Kept> {
+/** `given`: see `findId`. `maxBytes`: see `buildKept`. Throws `not-found`, and `conflict` if the payload was not kept. */
+export async function readKept(context: Context, config: Config, given: string, maxBytes?: number): Promise<Kept> {
   const { mappings, verifiers } = await assemble(context.dir, config)
-  return buildKept(await findKept(context, given, mappings), { config, mappings, verifiers }, mostBytes)
+  return buildKept(await findKept(context, given, mappings), { config, mappings, verifiers }, maxBytes)
 }
 
 async function findKept(context: Context, given: string, mappings: readonly NamedMapping[]): Promise<Stored> {

@@ -63,9 +63,9 @@ type Position = z.infer<typeof Position>
 /** The maximum number of deliveries in one commit. */
 const chunkSize = 20
 /** After this many failures in a row, the API counts as down, and the pass ends. */
-const mostFailures = 3
-const mostUnfetched = 100
-const mostRecent = 2_000
+const maxFailures = 3
+const maxUnfetched = 100
+const maxRecent = 2_000
 
 /** Throws if the store fails. */
 export async function recoverSource(
@@ -128,10 +128,10 @@ export async function recoverSource(
       else if (outcome !== undefined) rows.push(outcome)
     }
     if (isDryRun) return
-    if (unfetched.length > mostUnfetched) {
+    if (unfetched.length > maxUnfetched) {
       throw new Problem(
         'recover-unavailable',
-        `${mostUnfetched} deliveries of ${source.sender} cannot be fetched. They are tried again.`,
+        `${maxUnfetched} deliveries of ${source.sender} cannot be fetched. They are tried again.`,
       )
     }
     const places = chunk.flatMap(({ place, isUnfetched }) => (isUnfetched === true ? [] : [place]))
@@ -183,7 +183,7 @@ export async function recoverSource(
       return request
     } catch (error) {
       failuresInRow += 1
-      if (!(error instanceof Problem) || failuresInRow >= mostFailures) throw error
+      if (!(error instanceof Problem) || failuresInRow >= maxFailures) throw error
       counts.failed += 1
       parts.log.warn(
         { sender: source.sender, id: missing.id },
@@ -225,7 +225,7 @@ function trimRecent({ through, recent, unfetched }: Position, overlap: number): 
   const kept = Object.entries(recent)
     .filter(([, place]) => place >= through - overlap)
     .toSorted(([, one], [, other]) => other - one)
-    .slice(0, mostRecent)
+    .slice(0, maxRecent)
   return { through, recent: Object.fromEntries(kept), unfetched }
 }
 

@@ -22,7 +22,7 @@ export const settledAfterMs = 60_000
 const maxBytes = 32 * 1024 * 1024
 const maxDeliveries = 10_000
 /** An API whose pages never end would hold up the other senders. */
-const mostIdlePages = 100
+const maxIdlePages = 100
 
 type Seen = { place: number; isDelivered: boolean; readonly newest: SentAttempt }
 
@@ -40,8 +40,8 @@ export async function scanOutbox(outbox: Outbox, from: number): Promise<Scan> {
     const settled = now === undefined ? attempts : attempts.filter(({ place }) => place <= now - settledAfterMs)
     const wanted = settled.filter(({ place }) => place >= from)
     idlePages = wanted.some(({ id }) => !seen.has(id)) ? 0 : idlePages + 1
-    if (idlePages > mostIdlePages) {
-      const detail = `${outbox.name}: its last ${mostIdlePages} pages of deliveries have nothing new and do not end. They are asked for again later.`
+    if (idlePages > maxIdlePages) {
+      const detail = `${outbox.name}: its last ${maxIdlePages} pages of deliveries have nothing new and do not end. They are asked for again later.`
       throw new Problem('recover-unavailable', detail)
     }
     for (const attempt of wanted) {

@@ -90,8 +90,8 @@ const pauseMs = 250
 const batchRequests = 64
 const batchBytes = 512 * 1_024
 /** The limits of the requests that wait in memory. */
-const mostWaiting = 4_000
-const mostWaitingBytes = 32 * 1_024 * 1_024
+const maxWaiting = 4_000
+const maxWaitingBytes = 32 * 1_024 * 1_024
 const warnEveryMs = 60_000
 const pruneEveryMs = 3_600_000
 
@@ -241,7 +241,7 @@ function createFairQueue() {
   const toShareKey = ({ hookLabel, network }: Waiting) => `${hookLabel}\0${network}`
 
   function isRoomFor(entry: Waiting): boolean {
-    const load = Math.max(all.size / mostWaiting, bytes / mostWaitingBytes)
+    const load = Math.max(all.size / maxWaiting, bytes / maxWaitingBytes)
     if (load < 1) return true
     const isOverShare = (counts.get(toShareKey(entry)) ?? 0) >= all.size / counts.size
     return !isOverShare && load < (entry.isKnown ? 1.5 : 1.25)

@@ -22,9 +22,9 @@ export const noLikeness: Likeness = { networks: {}, agents: {}, constants: { sam
  */
 export type Resemblance = 'firm' | 'loose' | 'none'
 
-const mostNetworks = 64
-const mostAgents = 8
-const mostConstants = 16
+const maxNetworks = 64
+const maxAgents = 8
+const maxConstants = 16
 const fewestSamples = 3
 
 /** The network of every request that came through a local proxy or tunnel. */
@@ -56,9 +56,9 @@ export function addSample(
   const same =
     samples === 0 ? Object.entries(found) : Object.entries(digests).filter(([name, value]) => found[name] === value)
   return {
-    networks: keepNewest({ ...known.networks, ...added }, mostNetworks),
-    agents: keepNewest({ ...known.agents, [toAgentName(headers)]: at }, mostAgents),
-    constants: { samples: Math.min(samples + 1, 1_000), digests: Object.fromEntries(same.slice(0, mostConstants)) },
+    networks: keepNewest({ ...known.networks, ...added }, maxNetworks),
+    agents: keepNewest({ ...known.agents, [toAgentName(headers)]: at }, maxAgents),
+    constants: { samples: Math.min(samples + 1, 1_000), digests: Object.fromEntries(same.slice(0, maxConstants)) },
   }
 }
 

@@ -22,7 +22,7 @@ import {
 } from './record.ts'
 
 /** The maximum number of networks of one sender that are noted between two writes. */
-const mostNetworks = 100
+const maxNetworks = 100
 
 export type SenderNotes = {
   /** Notes a request that was accepted. `mappingId`: absent if it repeated an accepted one. */
@@ -124,7 +124,7 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
     known.last = now
     known.count += 1
     known.headers = headers
-    if (known.client === client || known.networks.size >= mostNetworks) return false
+    if (known.client === client || known.networks.size >= maxNetworks) return false
     known.client = client
     for (const network of findNetwork(headers, client)) known.networks.add(network)
     return false

@@ -6,7 +6,7 @@ const weekHours = 168
 /** Four weeks. */
 const keptHours = 4 * weekHours
 /** An hour in which the gateway did not listen for longer says nothing about the sender. */
-const mostDownMs = 600_000
+const maxDownMs = 600_000
 
 /** The accepted requests of each hour. `from`: the first hour, in hours since the epoch. */
 export type Hours = { readonly from: number; readonly counts: readonly number[] }
@@ -101,7 +101,7 @@ function readSmoothed(hours: Hours, hour: number, downs: readonly Period[]): num
 /** An hour after the last request was observed too, as a silent one. */
 function isObserved({ from, counts }: Hours, hour: number, downs: readonly Period[]): boolean {
   if (counts.length === 0 || hour < from) return false
-  return downs.length === 0 || sumDownMs({ from: hour * hourMs, to: (hour + 1) * hourMs }, downs) <= mostDownMs
+  return downs.length === 0 || sumDownMs({ from: hour * hourMs, to: (hour + 1) * hourMs }, downs) <= maxDownMs
 }
 
 /** Whether the hour is in a weekend somewhere on earth: from Friday 10:00 to Monday 12:00 UTC. */

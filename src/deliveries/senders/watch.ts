@@ -15,11 +15,11 @@ const everyMs = 60_000
 /** A sender that is new, or that is refused for a new cause, is written sooner. */
 const soonMs = 1_000
 /** A longer pause of the watch is a time in which the gateway did not listen. */
-const mostPauseMs = 3 * everyMs
-const mostDowns = 50
+const maxPauseMs = 3 * everyMs
+const maxDowns = 50
 const keptMs = 29 * 86_400_000
 /** Hooks and senders are limited by the configuration. This limit is for a configuration that changes for years. */
-const mostRecords = 1_000
+const maxRecords = 1_000
 const forgottenAfterMs = 90 * 86_400_000
 const watchCursor = 'senders/watch'
 
@@ -56,7 +56,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     clock,
     ringOf: expecting.ringOf,
     recordsOf: (hook) => byHook.get(hook) ?? [],
-    isFull: () => records.length >= mostRecords,
+    isFull: () => records.length >= maxRecords,
     onNew: () => {
       if (timer !== undefined) soon ??= setTimeout(() => ((soon = undefined), void look()), soonMs).unref()
     },
@@ -94,8 +94,8 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   async function noteListening(): Promise<void> {
     const now = clock()
     const { text, at, downs: known } = await readListening()
-    const added = now - at > mostPauseMs ? [{ from: at, to: now }] : []
-    const next = { at: now, downs: [...known.filter(({ to }) => now - to < keptMs), ...added].slice(-mostDowns) }
+    const added = now - at > maxPauseMs ? [{ from: at, to: now }] : []
+    const next = { at: now, downs: [...known.filter(({ to }) => now - to < keptMs), ...added].slice(-maxDowns) }
     await store.appendAll([], { name: watchCursor, from: text, to: JSON.stringify(next) })
   }
 

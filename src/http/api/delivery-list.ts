@@ -73,14 +73,14 @@ async function search(parts: ListParts, query: DeliveriesQuery): Promise<Deliver
 }
 
 /** The maximum number of dead jobs that one request reads. */
-const mostDead = 2_000
+const maxDead = 2_000
 
 /** Dead jobs have an index of their own, so the filters are applied to what it finds. */
 async function listDead(parts: ListParts, { limit, before, ...filters }: DeliveriesQuery): Promise<DeliveryPage> {
   const { store } = parts
   const found = new Map<string, DeliveryRecord>()
   const oldest = before === undefined ? undefined : (await store.delivery(before))?.jobs[0]?.id
-  const jobs = await store.deadJobs({ limit: mostDead, before: oldest })
+  const jobs = await store.deadJobs({ limit: maxDead, before: oldest })
   for (const { deliveryId } of jobs.toReversed()) {
     if (found.size === limit) break
     if (deliveryId === undefined || found.has(deliveryId)) continue

@@ -19,14 +19,14 @@ import type { ApiParts } from './parts.ts'
 import { answerJson } from './answer.ts'
 
 /** The number of newest deliveries whose runs are read. */
-const mostRead = 200
+const maxRead = 200
 
 type OutletParts = Pick<ApiParts, 'store' | 'generation' | 'dir'>
 
 export function addOutletRoutes(router: Router, guards: Guards, { store, generation, dir }: OutletParts): void {
   let examining: Promise<FindingFields[]> | undefined
   router.get('/api/outlets', guards.read, async (ctx) => {
-    const records = await store.deliveries({ limit: mostRead })
+    const records = await store.deliveries({ limit: maxRead })
     const answer: OutletsFields = { read: records.length, outlets: listOutlets(records, generation().config) }
     answerJson(ctx, answer)
   })
@@ -98,7 +98,7 @@ function findFailed({ planned, steps, posts }: Job, config: Config): Outlet | un
 }
 
 const longestMs = 60_000
-const mostBytes = 2_000_000
+const maxBytes = 2_000_000
 const Finding = z.object({
   name: z.string(),
   ok: z.boolean(),
@@ -110,7 +110,7 @@ const Finding = z.object({
 async function runDoctor(dir: string): Promise<FindingFields[]> {
   const file = createRequire(import.meta.url).resolve('#main')
   const { error, stdout } = await new Promise<{ error: Error | null; stdout: string }>((resolve) => {
-    const options = { timeout: longestMs, maxBuffer: mostBytes, windowsHide: true }
+    const options = { timeout: longestMs, maxBuffer: maxBytes, windowsHide: true }
     const args = [file, '--config-dir', dir, 'doctor', '--json']
     execFile(process.execPath, args, options, (failure, output) => resolve({ error: failure, stdout: output }))
   })

@@ -9,7 +9,7 @@ import { dropRest } from '../body.ts'
 
 export type RouteContext = Context & { readonly params: Record<string, string> }
 
-const mostRows = 500
+const maxRows = 500
 const usualRows = 100
 
 /** A parameter that came once; undefined if it is blank. Throws `usage-invalid` for one that came twice. */
@@ -24,8 +24,8 @@ export function readLimit(ctx: Context): number {
   const text = readParameter(ctx, 'limit')
   if (text === undefined) return usualRows
   const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= mostRows) return limit
-  throw new Problem('usage-invalid', `limit must be a number from 1 to ${mostRows}.`)
+  if (limit >= 1 && limit <= maxRows) return limit
+  throw new Problem('usage-invalid', `limit must be a number from 1 to ${maxRows}.`)
 }
 
 /** A moment in ISO 8601, as milliseconds since the epoch. */

@@ -11,20 +11,20 @@ import { answerJson } from './answer.ts'
 
 type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
 
-const mostListed = 500
+const maxListed = 500
 /** As many as the largest quarantine can contain. */
-const mostKept = 100_000
+const maxKept = 100_000
 
 export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalParts): void {
   const { refusals, refused, generation } = parts
   router.get('/api/refusals', guards.read, async (ctx) => {
-    const listed = merge(listRemembered(), await refused.list(mostListed))
+    const listed = merge(listRemembered(), await refused.list(maxListed))
     answerJson(ctx, { refusals: listed.map((refusal) => toRefusalFields(refusal, generation())) })
   })
   router.get('/api/refusals/:id', guards.read, async (ctx) => {
     const { id } = ctx.params
     const known = listRemembered().filter(({ requestId }) => requestId === id)
-    const kept = (await refused.list(mostKept)).filter(({ requestId }) => requestId === id)
+    const kept = (await refused.list(maxKept)).filter(({ requestId }) => requestId === id)
     const [refusal] = merge(known, kept)
     if (refusal === undefined) {
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')

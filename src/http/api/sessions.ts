@@ -15,7 +15,7 @@ import type { EventPage, SessionPage, SessionRow, ShownSession } from '../../mod
 const shownMessages = 200
 const shownEvents = 100
 /** The maximum number of messages of one run. A run has one prompt and one reply for each of its turns. */
-const mostOfRun = 50
+const maxOfRun = 50
 
 type SessionParts = Pick<ApiParts, 'store' | 'generation' | 'clock'>
 
@@ -58,7 +58,7 @@ async function readPage<Row>(
 
 /** The key of a run whose session has no name; see `pipeline/policy.ts`. */
 const singleKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
-const mostHooks = 5_000
+const maxHooks = 5_000
 
 /** Remembers the hooks of single runs, because they do not change, and a page reads its whole list again. */
 function createRowReader(store: SessionParts['store']): (session: Session) => Promise<SessionRow> {
@@ -69,7 +69,7 @@ function createRowReader(store: SessionParts['store']): (session: Session) => Pr
     const [message] = await store.messages({ agentId, sessionKey, limit: 1 })
     const planned = message && (await store.job(message.runId))?.planned
     if (planned === undefined || !('origin' in planned)) return undefined
-    if (hooks.size >= mostHooks) hooks.clear()
+    if (hooks.size >= maxHooks) hooks.clear()
     hooks.set(sessionKey, planned.origin.hook)
     return planned.origin.hook
   }
@@ -94,7 +94,7 @@ async function readSession({ store, generation }: SessionParts, ctx: RouteContex
 async function readRunFields(parts: SessionParts, job: Job): Promise<RunFields> {
   const { store } = parts
   const { agentId, sessionKey } = job.planned
-  const messages = await store.messages({ agentId, sessionKey, limit: mostOfRun, runId: job.id })
+  const messages = await store.messages({ agentId, sessionKey, limit: maxOfRun, runId: job.id })
   const findText = (role: string) => messages.filter((message) => message.role === role).at(-1)?.text
   const reply = job.steps.find(({ name, state }) => name === 'run' && state === 'done')?.result ?? findText('assistant')
   return {

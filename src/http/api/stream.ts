@@ -108,7 +108,7 @@ function toFrame(event: string, data: string, position?: Position): string {
 }
 
 /** The maximum number of files of a save that are named. A checkout of another branch saves hundreds. */
-const mostSaved = 5
+const maxSaved = 5
 
 export function toStatusFields(status: SavedFilesStatus): StatusFields {
   const { generation, degraded, held, problems, lastReloadAt, lastSave } = status
@@ -118,6 +118,6 @@ export function toStatusFields(status: SavedFilesStatus): StatusFields {
     held,
     problems: problems.length,
     lastReloadAt: lastReloadAt === 0 ? null : toIsoTime(lastReloadAt),
-    lastSave: lastSave === undefined ? null : { files: lastSave.files.slice(0, mostSaved), at: toIsoTime(lastSave.at) },
+    lastSave: lastSave === undefined ? null : { files: lastSave.files.slice(0, maxSaved), at: toIsoTime(lastSave.at) },
   }
 }

@@ -8,7 +8,7 @@ import type { Guards, OperatorCheck } from '../operator.ts'
 import { streamFrames, toStatusFields } from './stream.ts'
 
 /** Each open stream reads the store five times a second while deliveries come in. */
-const mostStreams = 20
+const maxStreams = 20
 
 type StreamRouteParts = Pick<ApiParts, 'store' | 'changes' | 'refusals' | 'status' | 'generation' | 'clock'> & {
   readonly operators: Pick<OperatorCheck, 'find'>
@@ -19,8 +19,8 @@ export function addStreamRoute(router: Router, guards: Guards, parts: StreamRout
   let open = 0
 
   router.get('/api/stream', guards.read, (ctx) => {
-    if (open >= mostStreams) {
-      throw new Problem('rate-limited', `More than ${mostStreams} streams are open. Close a page.`, {
+    if (open >= maxStreams) {
+      throw new Problem('rate-limited', `More than ${maxStreams} streams are open. Close a page.`, {
         retryAfterSeconds: 30,
       })
     }

@@ -70,19 +70,19 @@ function findConditionHeader(path: readonly string[]): string | undefined {
 }
 
 const secretHeaderName = /auth|token|secret|cookie|signature|password|credential|hmac|jwt|api-?key/i
-const mostOpenChars = 80
-const mostHumps = 4
+const maxOpenChars = 80
+const maxHumps = 4
 
 /**
  * Whether a condition compares a header with plain words, such as the name of an event. They also occur in payloads, so they must not count as
  * secrets. A condition may also compare with a shared secret, which is no word, or whose header has the name of a secret.
  */
 function isOpenCondition(header: string, text: string): boolean {
-  if (secretHeaderName.test(header) || text.length > mostOpenChars) return false
+  if (secretHeaderName.test(header) || text.length > maxOpenChars) return false
   return text.split(/[^\p{L}\p{N}]+/u).every((word) => {
     if (/^v?\d{0,4}$/i.test(word)) return true
     const humps = word.split(/(?<=\p{Ll})(?=\p{Lu})/u)
-    return humps.length <= mostHumps && humps.every((hump) => /^\p{L}{1,16}$/u.test(hump))
+    return humps.length <= maxHumps && humps.every((hump) => /^\p{L}{1,16}$/u.test(hump))
   })
 }
 

@@ -10,8 +10,8 @@ const maxBytes = 65_536
 /** The senders of a gateway have fewer certificates and key sets than this. More are an attempt to fill the memory. */
 const maxKept = 100
 /** The limits of one rule. Requests without a proof can name new URLs; a sender never needs more fetches than these. */
-const mostInFlight = 4
-const mostPerMinute = 20
+const maxInFlight = 4
+const maxPerMinute = 20
 
 /** One GET that follows no redirect. Rejects if there is no response. */
 export type Transport = (url: URL) => Promise<{ readonly status: number; readonly body: string }>
@@ -81,7 +81,7 @@ function findRuleState(states: Map<string, RuleState>, { host, path }: PinRule):
 function isWithinLimits(state: RuleState, now: number): boolean {
   // in both directions from now, because a clock that was set back must not block all fetches
   state.misses = state.misses.filter((at) => Math.abs(now - at) < 60_000)
-  return state.inFlight < mostInFlight && state.misses.length < mostPerMinute
+  return state.inFlight < maxInFlight && state.misses.length < maxPerMinute
 }
 
 function dropOldest(kept: Map<string, CachedFetch>): void {

@@ -27,7 +27,7 @@ export type Signature =
 export type SignatureHint = { readonly why: string; readonly next: string; readonly config: string | null }
 
 /** A stranger sends the headers, so few and short ones are read. */
-const mostHeaders = 60
+const maxHeaders = 60
 const longestName = 64
 const longestValue = 512
 
@@ -41,7 +41,7 @@ export function findSignature(headers: Headers): Signature | undefined {
   const known = recogniseSender({ headers })?.facts.source
   if (known !== undefined && schemes.some(({ source }) => source === known)) return { kind: 'sender', source: known }
   let found: Signature | undefined
-  for (const [name, value] of Object.entries(headers).slice(0, mostHeaders)) {
+  for (const [name, value] of Object.entries(headers).slice(0, maxHeaders)) {
     if (name.length > longestName || value.length > longestValue || otherHeaders.test(name)) continue
     const read = readDigest(name, value) ?? readFields(name, value)
     // of several signatures the strongest: some senders send one of each algorithm
@@ -87,7 +87,7 @@ const timeForms: readonly (readonly [RegExp, TimestampUnit])[] = [
 ]
 
 function findTime(headers: Headers): TimeHeader | undefined {
-  for (const [header, value] of Object.entries(headers).slice(0, mostHeaders)) {
+  for (const [header, value] of Object.entries(headers).slice(0, maxHeaders)) {
     if (!/time|date|(^|-)ts$/.test(header) || header.length > longestName || value.length > 40) continue
     const [, unit] = timeForms.find(([form]) => form.test(value)) ?? []
     if (unit !== undefined) return { header, unit }

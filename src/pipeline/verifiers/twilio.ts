@@ -7,7 +7,7 @@ import { isDigest } from './proof.ts'
 import { readQuery } from './url.ts'
 
 /** Twilio sends some dozens. A stranger must not make the gateway read and sort tens of thousands. */
-const mostFields = 1_000
+const maxFields = 1_000
 
 const ampersand = 0x26
 
@@ -45,7 +45,7 @@ function hasMoreFields(body: Uint8Array): boolean {
   let count = 1
   for (let at = body.indexOf(ampersand); at >= 0; at = body.indexOf(ampersand, at + 1)) {
     count += 1
-    if (count > mostFields) return true
+    if (count > maxFields) return true
   }
   return false
 }

@@ -4,7 +4,7 @@ import { storeUnavailable } from '../rules.ts'
 import type { Appended, NewDelivery } from '../records.ts'
 import { RefusedStatement } from './errors.ts'
 
-const mostInFlight = 2
+const maxInFlight = 2
 const batchLimit = 256
 
 type Call = {
@@ -39,7 +39,7 @@ export function createBatches(options: {
   }
 
   function flush(): void {
-    if (inFlight >= mostInFlight || waiting.length === 0) return
+    if (inFlight >= maxInFlight || waiting.length === 0) return
     const batch = take()
     inFlight += 1
     void commit(batch).finally(() => {

@@ -31,7 +31,7 @@ type ClientPool = {
 /** How long a call waits for a connection, new or free. */
 const connectMs = 5_000
 /** The statements that may wait for a connection. Each one keeps a request in memory, whose body may be large. */
-const mostWaiting = 2_000
+const maxWaiting = 2_000
 /** The time in which statements may still end before their connections are destroyed. */
 const closeMs = 3_000
 
@@ -85,7 +85,7 @@ export function createClientPool(options: {
       busy += 1
       return Promise.resolve()
     }
-    if (waiting.size >= mostWaiting) throw storeUnavailable('The store cannot keep up: its queue is full.', 1)
+    if (waiting.size >= maxWaiting) throw storeUnavailable('The store cannot keep up: its queue is full.', 1)
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
         clearTimeout(late)

@@ -3,7 +3,7 @@
 import type { Database, SqlValue } from './driver.ts'
 
 /** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most as many. */
-const mostBehind = 500
+const maxBehind = 500
 /** Before every row, even before those that a copy from another engine brought. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER
 
@@ -98,7 +98,7 @@ export function completeCatalog(db: Database): void {
 }
 
 /** Computed in SQL: the difference may be too large for a number of JavaScript. */
-const selectIsBehind = `SELECT max(${tables.map((table) => `${selectLast(table)} - ${table}`).join(', ')}) > ${mostBehind} AS is_behind FROM catalog`
+const selectIsBehind = `SELECT max(${tables.map((table) => `${selectLast(table)} - ${table}`).join(', ')}) > ${maxBehind} AS is_behind FROM catalog`
 
 /** Adds the rows behind the catalog, if there are enough of them to justify writing a few more pages. */
 export function extendCatalog(db: Database): void {

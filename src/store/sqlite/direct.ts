@@ -20,7 +20,7 @@ type DirectWriter = {
 /** The share of the newest commit in the average. */
 const share = 0.2
 /** The maximum number of commits in a row on this thread: only the writer thread checkpoints, and the WAL grows by some pages with each commit. */
-const mostInARow = 256
+const maxInARow = 256
 
 /**
  * The operations that always go to the writer thread: a sweep takes long, no answer waits for repetitions or refusals, and a probe tests that thread.
@@ -70,7 +70,7 @@ export function createDirectWriter(file: string, fastMs: number): DirectWriter {
       }
     },
     noteCommit(tookMs) {
-      left = mostInARow
+      left = maxInARow
       averageMs = averageMs === undefined ? tookMs : averageMs + share * (tookMs - averageMs)
     },
     noteOpened(opened) {

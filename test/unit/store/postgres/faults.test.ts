@@ -25,7 +25,7 @@ describe.skipIf(whyNoPostgres)('a connection that is cut', () => {
     const { url, proxy: first } = await stage()
     await openStore(url).append(newWake())
     await openStore(first.url).append(newWake())
-    const bytes = first.mostBytes()
+    const bytes = first.maxBytes()
     expect(bytes).toBeGreaterThan(500)
     // before the end of LISTEN
     const ofListener = 450
