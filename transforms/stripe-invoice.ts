@@ -1,7 +1,7 @@
 /** A Stripe payment that failed for the last time becomes an agent run; one that Stripe will try again, or that succeeds, becomes a wake. */
 import { defineTransform } from 'hookloom'
 
-/** The fields of an event about an invoice that are read: https://docs.stripe.com/api/invoices/object */
+/** What is read of an event about an invoice: https://docs.stripe.com/api/invoices/object */
 type InvoiceEvent = {
   type?: string
   livemode?: boolean

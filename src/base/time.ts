@@ -86,7 +86,7 @@ export async function withDeadline<T>(
 }
 
 /** Resolves after `ms`, or as soon as the signal is aborted. */
-export async function sleep(ms: number, signal: AbortSignal): Promise<void> {
+export async function sleepUntilAborted(ms: number, signal: AbortSignal): Promise<void> {
   await withDeadline({ outer: signal, ms }, () => new Promise<never>(() => {}))
 }
 

@@ -144,7 +144,7 @@ export type ErrorMeaning = {
 type Refusal<Body> = {
   readonly status: number
   readonly headers: Headers
-  /** The body, or undefined if it has another shape. */
+  /** The body, or undefined if it does not match `schema`. */
   readonly body: Body | undefined
   /** The provider's error code, if it is safe in a detail. */
   readonly code: string | undefined

@@ -19,7 +19,7 @@ import { render } from './markdown.ts'
 /** "For best results, limit the number of characters to 4,000." */
 const limit = 4_000
 
-/** `:thread:<ts>` is the time of the first message of a thread, as the API and the events name it. */
+/** In `:thread:<ts>`, `ts` is the time of the first message of the thread, under its name in the API and in events. */
 const recipient = /^(?:(?:channel:)?([CGD][A-Z0-9]{6,20})(?::thread:(\d{9,12}\.\d{6}))?|user:([UW][A-Z0-9]{6,20}))$/
 
 const PostedAnswer = z.object({ ok: z.literal(true), ts: z.string() })

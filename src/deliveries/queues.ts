@@ -57,7 +57,7 @@ function toFullProblem(most: number): Problem {
   return new Problem('queue-full', detail, { retryAfterSeconds })
 }
 
-/** The flow of an action that may be refused. */
+/** The flow of an action, if it refuses requests when too many runs wait. */
 function listLimited(action: PlannedAction): Limited[] {
   const flow = action.kind === 'wake' ? undefined : action.flow
   return flow?.refusesAt === undefined ? [] : [{ ...flow, refusesAt: flow.refusesAt }]

@@ -14,7 +14,7 @@ type WaitsParts = {
 }
 
 /** The maximum number of runs whose waits one answer reads. */
-const mostRead = 200
+const maxRead = 200
 
 /** The sentences by the ids of the runs. Runs that are not queued have none. */
 export type Waits = ReadonlyMap<string, string>
@@ -26,7 +26,7 @@ export async function readWaits(
 ): Promise<Waits> {
   const ids = jobs.filter(({ state }) => state === 'queued').map(({ id }) => id)
   if (ids.length === 0) return new Map()
-  const waits = await store.waits({ ids: ids.slice(0, mostRead), limits: config.limits })
+  const waits = await store.waits({ ids: ids.slice(0, maxRead), limits: config.limits })
   const isServed = !waits.some(({ kind }) => kind === 'slot') || (await store.nodes()).length > 0
   return new Map(waits.map((wait) => [wait.jobId, describeWait(wait, { config, now, isServed, isOutsider })]))
 }
@@ -37,7 +37,7 @@ type Facts = Pick<WaitsParts, 'config' | 'now'> & {
   readonly isOutsider: boolean
 }
 
-/** Begins with "waits". `now`: the same moment by the clock of this machine, for the times in it. */
+/** A sentence that begins with "waits". `now`: the present time by the clock of this machine, for the times in the sentence. */
 function describeWait(wait: Wait, { config, now, isServed, isOutsider }: Facts): string {
   const toTime = (inMs: number) => formatMoment(now + inMs, now)
   switch (wait.kind) {

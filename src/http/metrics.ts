@@ -16,7 +16,7 @@ export type Metrics = {
   readonly contentType: string
   /** The last hour, for the admin API. */
   minutes: LastHour['minutes']
-  hookCounts: LastHour['hook']
+  hookCounts: LastHour['hookCounts']
   /** The page in Prometheus' text format. Rejects if the store cannot be read. */
   page(): Promise<string>
 }
@@ -147,7 +147,7 @@ export function createMetrics({
       else if ('step' in labels) stepSeconds.observe({ step: labels.step }, value)
     },
     minutes: lastHour.minutes,
-    hookCounts: lastHour.hook,
+    hookCounts: lastHour.hookCounts,
     contentType: registry.contentType,
     async page() {
       const [counts, dueForMs = 0, waiting, budgets, waitCounts, holds] = await Promise.all([

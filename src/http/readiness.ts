@@ -4,11 +4,11 @@ import type { Log } from '../model/log.ts'
 import type { createPeerLookup } from './client.ts'
 import type { Store } from '../store/store.ts'
 
-/** A balancer needs up to three failed checks before it takes a gateway out. */
+/** A balancer may need three failed checks before it sends nothing more to a gateway. */
 const enoughAnswers = 3
 /** A balancer that has sent no check for this long, and for longer than a stop may wait, counts as gone. */
 const forgottenMs = 30_000
-const mostBalancers = 64
+const maxBalancers = 64
 
 export type Readiness = {
   isStopping(): boolean
@@ -26,18 +26,21 @@ export function createReadiness(parts: {
 }): Readiness {
   const { store, peerOf, log } = parts
   /** The balancers by address: when each sent its last check, and how often the answer was that this gateway stops. */
-  const balancers = new Map<string, { askedAt: number; told: number }>()
+  const balancers = new Map<string, { askedAt: number; unreadyAnswers: number }>()
   let isRetiring = false
   let endWait = () => {}
 
-  const isWaiting = () => [...balancers.values()].some(({ told }) => told < enoughAnswers)
+  const isWaiting = () => [...balancers.values()].some(({ unreadyAnswers }) => unreadyAnswers < enoughAnswers)
 
-  function noteCheck(address: string, isTold: boolean): void {
+  function noteCheck(address: string, isUnready: boolean): void {
     const known = balancers.get(address)
     balancers.delete(address)
     const oldest = balancers.keys().next()
-    if (balancers.size >= mostBalancers && !oldest.done) balancers.delete(oldest.value)
-    balancers.set(address, { askedAt: performance.now(), told: (known?.told ?? 0) + (isTold ? 1 : 0) })
+    if (balancers.size >= maxBalancers && !oldest.done) balancers.delete(oldest.value)
+    balancers.set(address, {
+      askedAt: performance.now(),
+      unreadyAnswers: (known?.unreadyAnswers ?? 0) + (isUnready ? 1 : 0),
+    })
   }
 
   return {
@@ -62,7 +65,7 @@ export function createReadiness(parts: {
         const timer = setTimeout(() => {
           log.warn(
             { limitMs },
-            'a balancer was not told in time; increase server.stopTimeoutMs, or let it check more often',
+            'a balancer did not ask in time; increase server.stopTimeoutMs, or let it check more often',
           )
           resolve()
         }, limitMs)

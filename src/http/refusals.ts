@@ -21,7 +21,7 @@ export type Refusal = Caller & {
   readonly code: ProblemCode
   readonly error: string
   readonly trace: readonly TraceEntry[]
-  /** The signature that its headers show, if no proof was tried. */
+  /** The signature that the headers of the request show, if no proof was tried. */
   readonly signature?: Signature | undefined
   /** Whether the request is kept, sealed, so that `hookloom retry --refused` can run it. */
   readonly isKept: boolean
@@ -41,8 +41,8 @@ const most = 500
 /** The maximum number of characters. A request may name a hook with up to 16 kB. */
 const longestName = 200
 
-const mostRequests = 50
-const mostBytes = 4 * 1024 * 1024
+const maxRequests = 50
+const maxBytes = 4 * 1024 * 1024
 
 export class Refusals {
   readonly #entries: Refusal[] = []
@@ -80,7 +80,7 @@ export class Refusals {
     this.#requests.set(requestId, request)
     this.#bytes += request.rawBody.byteLength
     for (const oldest of this.#requests.keys()) {
-      if (this.#requests.size <= mostRequests && this.#bytes <= mostBytes) return
+      if (this.#requests.size <= maxRequests && this.#bytes <= maxBytes) return
       this.forget(oldest)
     }
   }

@@ -7,7 +7,7 @@ import type { Log } from '../model/log.ts'
 import type { Reservation, Reserved, SettledTurn } from '../store/budgets.ts'
 import type { JobReport } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
-import { sleep, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
+import { sleepUntilAborted, readClocks, measureElapsedMs, type Moment } from '../base/time.ts'
 import { toErrorName } from '../base/exceptions.ts'
 
 export const leaseMs = 30_000
@@ -156,7 +156,7 @@ export function createLeases(options: {
         storeFailed(thrown)
         if (isLastTry) return false
       }
-      await sleep(toBackoffMs(failures, storeRetry), claim.abort.signal)
+      await sleepUntilAborted(toBackoffMs(failures, storeRetry), claim.abort.signal)
     }
     return false
   }
@@ -179,7 +179,7 @@ export function createLeases(options: {
       } catch (thrown) {
         storeFailed(thrown)
       }
-      await sleep(toBackoffMs(failures, storeRetry), claim.abort.signal)
+      await sleepUntilAborted(toBackoffMs(failures, storeRetry), claim.abort.signal)
     }
     return { kind: 'lost' }
   }

@@ -1,5 +1,5 @@
-// The text that an agent reads, and the part of history and events that fits. Outside the boundary are the operator's words and ours,
-// and our words never ask the agent to follow the text inside. Trust comes from the action or the event, never from a session key.
+// The text that an agent reads, and the part of history and events that fits. Outside the boundary are words of the operator and of the gateway.
+// The words of the gateway never ask the agent to follow the text inside. Trust comes from the action or the event, never from a session key.
 import type { Planned } from '../model/action.ts'
 import type { Message, SystemEvent } from '../model/job.ts'
 import { wrapExternal } from '../boundary/boundary.ts'

@@ -152,7 +152,7 @@ export function findMapping(hook: Hook, delivery: Delivery): ReturnType<Hook['fi
   return hook.find(delivery, (mapping) => findClosure(mapping, delivery.admitted))
 }
 
-/** Whether the credentials of a request open anything of this hook. The token opens a built-in hook. */
+/** Whether the credentials of a request are enough for a mapping of this hook, or for the built-in hook, which needs the token. */
 export function isHookOpen({ kind, mappings }: Hook, admitted: Admitted): boolean {
   return kind === 'built-in' ? admitted.token : mappings.some((mapping) => findClosure(mapping, admitted) === undefined)
 }

@@ -150,8 +150,8 @@ export function createLive({ log, clock, meter, parkedFor, compareKept, onReload
     else void compare(serving, next, forLineMs).then((recent) => logReload(log, { ...line, recent }))
     const problem = built instanceof Problem ? toProblemRecord(built) : undefined
     const fresh = problems.find(({ since }) => since === health.lastReloadAt)
-    const told = { files: saved.map(({ label }) => label), held: waits, why: fresh?.detail }
-    for (const listener of reloadListeners) listener({ generation: current().id, swapped, ...told })
+    const details = { files: saved.map(({ label }) => label), held: waits, why: fresh?.detail }
+    for (const listener of reloadListeners) listener({ generation: current().id, swapped, ...details })
     return { generation: current().id, swapped, tookMs, modules, problem }
   }
 

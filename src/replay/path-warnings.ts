@@ -52,16 +52,16 @@ function isEvidence(shape: NamedShape, { match, mapping, provenSender }: Compile
 
 /** Logs the warnings of mappings that it has not logged yet. Never rejects. */
 export function createMappingWarner({ log, ...parts }: Omit<ShapeParts, 'generation'> & { readonly log: Log }) {
-  let told: ReadonlySet<string> = new Set()
+  let known: ReadonlySet<string> = new Set()
   const warn = async (generation: Generation): Promise<void> => {
     try {
       const warnings = [
         ...findPlaceWarnings(generation),
-        ...(await findPathWarnings({ ...parts, generation, mostKept: 0 })),
+        ...(await findPathWarnings({ ...parts, generation, maxKept: 0 })),
       ]
       const lines = warnings.map(({ mappingId, text }) => `mapping "${mappingId}": ${text}`)
-      for (const line of lines) if (!told.has(line)) log.warn({}, line)
-      told = new Set(lines)
+      for (const line of lines) if (!known.has(line)) log.warn({}, line)
+      known = new Set(lines)
     } catch (error) {
       log.debug({ thrown: toErrorName(error) }, 'the paths of the templates could not be compared with the requests')
     }

@@ -21,12 +21,12 @@ import { listChanges, type Outcome, toOutcome } from './outcome.ts'
 import { pauseBetweenRuns } from './replay.ts'
 
 /** After a batch that took one millisecond, the next batch waits this many milliseconds: at most a tenth of the time is used. */
-const restFactor = 9
+const pauseFactor = 9
 const batchSize = 8
-const mostWaiting = 32
+const maxWaiting = 32
 /** The maximum number of bytes of waiting bodies and of the texts of their actions. */
-const mostWaitingBytes = 4_000_000
-const mostDifferences = 50
+const maxWaitingBytes = 4_000_000
+const maxDifferences = 50
 
 export type Shadows = {
   readonly note: OnDecided
@@ -84,14 +84,14 @@ type Waiting = {
 
 export function createShadows({ dir, generation: live, readState, clock, newId, meter, log }: ShadowParts): Shadows {
   const inOrder = createSerial()
-  const told = new Set<string>()
+  const logged = new Set<string>()
   let waiting: Waiting[] = []
   let waitingBytes = 0
   let runtime: TransformRuntime | undefined
   let loaded: Loaded | undefined
   let running: Promise<void> | undefined
   /** When the pause after the last batch ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
-  let restUntil = 0
+  let pauseUntil = 0
   const stopping = new AbortController()
   const { signal } = stopping
 
@@ -136,9 +136,9 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
 
   function warn(shadow: string, mappingId: string, problem: string): void {
     const text = `${toModuleLabel(shadow)}, the shadow of the mapping "${cut(toPrintableLine(mappingId), 100)}", does not run: ${problem} The live code is not affected.`
-    if (told.has(text)) return
-    if (told.size >= mostDifferences) told.clear()
-    told.add(text)
+    if (logged.has(text)) return
+    if (logged.size >= maxDifferences) logged.clear()
+    logged.add(text)
     log.warn({}, text)
   }
 
@@ -147,9 +147,9 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
     const shadow = loaded.shadows.get(decision.mappingId)
     if (shadow === undefined || shadow.problem !== undefined) return
     // first, because under load most requests are dropped
-    if (waiting.length >= mostWaiting) return drop(shadow)
+    if (waiting.length >= maxWaiting) return drop(shadow)
     const bytes = delivery.body.bytes.byteLength + measureTexts(decision)
-    if (waitingBytes + bytes > mostWaitingBytes) return drop(shadow)
+    if (waitingBytes + bytes > maxWaitingBytes) return drop(shadow)
     const before = toOutcome(decision, generation.config.hooks.onTransformError === 'reject')
     const reader = createReader(decision, { module: shadow.module, readState })
     waiting.push({ delivery, before, shadow, loaded, readState: reader, bytes })
@@ -165,15 +165,15 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
   /** Runs the waiting requests, in batches with a pause between them. The first batch begins after the answers of this turn of the event loop. */
   async function run(): Promise<void> {
     while (waiting.length > 0 && !signal.aborted) {
-      const restMs = Math.max(0, Math.ceil(restUntil - performance.now()))
-      await sleep(restMs, undefined, { signal }).catch(() => undefined)
+      const pauseMs = Math.max(0, Math.ceil(pauseUntil - performance.now()))
+      await sleep(pauseMs, undefined, { signal }).catch(() => undefined)
       const batch = waiting.slice(0, batchSize)
       waiting = waiting.slice(batchSize)
       for (const { bytes } of batch) waitingBytes -= bytes
       const started = performance.now()
       await Promise.all(batch.map(runOne))
       const ended = performance.now()
-      restUntil = ended + restFactor * (ended - started)
+      pauseUntil = ended + pauseFactor * (ended - started)
     }
   }
 
@@ -192,7 +192,7 @@ export function createShadows({ dir, generation: live, readState, clock, newId, 
       const path = compared.changes[0]?.path ?? 'decision'
       const receivedAt = new Date(delivery.receivedAt).toISOString()
       shadow.differences.push({ deliveryId: delivery.id, receivedAt, class: compared.class, path })
-      if (shadow.differences.length > mostDifferences) shadow.differences.shift()
+      if (shadow.differences.length > maxDifferences) shadow.differences.shift()
     } catch (error) {
       log.debug({ thrown: toErrorName(error) }, 'a shadow could not be compared')
     } finally {

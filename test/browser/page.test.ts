@@ -390,7 +390,7 @@ describe.skipIf(!hasBrowser)(
         await phone.context().close()
       })
 
-      test('a key opens the transform in the editor', async () => {
+      test('the key e opens the transform in the editor', async () => {
         await page.evaluate(
           `document.getElementById('open-editor').addEventListener('click', (event) => { event.preventDefault(); window.opened = event.currentTarget.href })`,
         )

@@ -326,7 +326,7 @@ describe('doctor', () => {
     fake.close()
   })
 
-  test('doctor does not take a killed gateway for a running one', async () => {
+  test('doctor reports that a killed gateway does not run', async () => {
     const gateway = await startGateway()
     await gateway.kill()
     const { json } = await runCommand(['doctor', '--json'], { dir: gateway.dir })

@@ -100,7 +100,7 @@ describe('POST /api/coverage', () => {
   const ask = async (adminUrl: string, module: string) =>
     (await (await fetch(`${adminUrl}/api/coverage?module=${module}`, { method: 'POST', headers })).json()) as object
 
-  test('a running gateway answers with what the command prints, stores nothing, and goes on measuring nothing', async () => {
+  test('a running gateway answers what the command prints, and stores nothing', async () => {
     const { dir, url, adminUrl, stop } = await startInside({ config: { hooks: { retain: 50, mappings } }, files })
     await post({ url, token: hookToken }, 'x', { kind: 'usual' })
     await post({ url, token: hookToken }, 'x', { kind: 'seen' }, { 'x-github-event': 'push' })

@@ -5,7 +5,7 @@ import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
 
 export type Fields = Record<string, unknown>
 
-/** `from`: its place in the file. */
+/** `from`: the place of the mapping in the file. */
 export type DraftMapping = { readonly from: ConfigPath; readonly mapping: Fields }
 
 export type ImportDraft = {

@@ -107,7 +107,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   }
   for (const key of ['enabled', 'name']) section.take(key)
   // the variables are not substituted yet
-  const parsed = channelSections[to].safeParse(withoutVariables(channel))
+  const parsed = channelSections[to].safeParse(withPlaceholders(channel))
   if (!parsed.success) {
     notes.add(section.path, `is not taken over: ${describeFirstIssue(parsed.error, channel)}. Set channels.${to}.`)
     return undefined
@@ -119,7 +119,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   return channel
 }
 
-function withoutVariables(fields: Fields): Fields {
+function withPlaceholders(fields: Fields): Fields {
   const pairs = Object.entries(fields).map(([key, value]): [string, unknown] => {
     return [key, value instanceof Variable ? 'variable' : value]
   })

@@ -12,9 +12,9 @@ import { shortestSecret } from '../../replay/redact.ts'
 import type { Context } from '../terminal/context.ts'
 
 /** About 10,000 tokens. Clients cut or refuse much longer answers. */
-const mostChars = 40_000
+const maxAnswerChars = 40_000
 /** A longer text in an answer is cut, so that the fields after it are still shown. */
-const mostTextChars = 8_000
+const maxTextChars = 8_000
 export const secretMark = '[secret]'
 
 /** `offset`: the answer is one long text, of which this is the first character to show. `rest`: how to see the part that was cut. */
@@ -28,7 +28,7 @@ type AnswerOptions = {
 export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOptions): string {
   if (offset !== undefined) {
     const text = maskSecrets(typeof value === 'string' ? value : JSON.stringify(value, undefined, 1), secrets)
-    const end = Math.min(text.length, offset + mostChars)
+    const end = Math.min(text.length, offset + maxAnswerChars)
     const place = `These are the characters ${offset} to ${end} of ${text.length}.`
     const isWhole = offset === 0 && end === text.length
     const more = end === text.length ? place : `${place} Call this tool with "offset": ${end} for the rest.`
@@ -37,7 +37,7 @@ export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOp
   const text = maskSecrets(JSON.stringify(value, cutText, 1), secrets)
   return [
     wrap(text),
-    ...(text.length > mostChars ? [`The answer is cut after ${mostChars} characters. ${rest}`] : []),
+    ...(text.length > maxAnswerChars ? [`The answer is cut after ${maxAnswerChars} characters. ${rest}`] : []),
   ].join('\n')
 }
 
@@ -51,12 +51,12 @@ export function renderProblem(thrown: unknown, secrets: readonly string[]): stri
 
 function wrap(text: string): string {
   const id = randomBytes(8).toString('hex')
-  return wrapExternal({ text, source: 'Hookloom, with texts of senders', id, maxChars: mostChars })
+  return wrapExternal({ text, source: 'Hookloom, with texts of senders', id, maxChars: maxAnswerChars })
 }
 
 function cutText(_key: string, value: unknown): unknown {
-  if (typeof value !== 'string' || value.length <= mostTextChars) return value
-  return `${value.slice(0, mostTextChars)} [Cut here: ${value.length - mostTextChars} of ${value.length} characters are left out.]`
+  if (typeof value !== 'string' || value.length <= maxTextChars) return value
+  return `${value.slice(0, maxTextChars)} [Cut here: ${value.length - maxTextChars} of ${value.length} characters are left out.]`
 }
 
 /** `text`: may be JSON, in which a secret is written with escapes. */

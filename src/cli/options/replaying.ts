@@ -46,7 +46,7 @@ export function addReplaying(program: Command, inContext: InContext): void {
         'event=push, payload.action=opened, headers.<name>=<value>, source=<sender>, or the "match" of a mapping as JSON; may be given several times',
       ).argParser(collect),
     )
-    .addOption(lastOption(20))
+    .addOption(createCountOption(20))
     .option(...hookOption)
     .addOption(jsonOption())
     .addHelpText(
@@ -127,7 +127,7 @@ export function addReplaying(program: Command, inContext: InContext): void {
 
 const hookOption = ['--hook <name>', 'only requests of this hook'] as const
 
-function lastOption(most: number): Option {
+function createCountOption(most: number): Option {
   const parse = parseWhole(1, maxReplays)
   return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(most)
 }
@@ -136,7 +136,7 @@ function lastOption(most: number): Option {
 function withRequests(command: Command): Command {
   const since = new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC')
   return command
-    .addOption(lastOption(defaultReplays))
+    .addOption(createCountOption(defaultReplays))
     .option(...hookOption)
     .option('--source <sender>', 'only requests of this sender')
     .addOption(since.argParser(parseSince))

@@ -1,8 +1,8 @@
 // The record of a sender: when it sends, what its requests have in common, and which were refused. One record for each hook and sender,
 // in the store; every gateway adds to it, and one of them judges it (judge.ts).
 //
-//   refusal    counted ──▶ told ──▶ over      it is over when the sender is accepted again and nothing more is refused
-//   silence    told ──▶ over                  it is over when the sender is accepted again
+//   refusal    counted ──▶ reported ──▶ over  it is over when the sender is accepted again and nothing more is refused
+//   silence    reported ──▶ over              it is over when the sender is accepted again
 import type { ProblemCode } from '../../model/problem.ts'
 import type { CursorMove } from '../../store/cursors.ts'
 import type { Store, StoreReader } from '../../store/store.ts'
@@ -41,6 +41,7 @@ export type RefusedCause = {
   /** The first reason, in words of the gateway. */
   readonly why: string
   readonly requestId: string
+  /** When it was reported. */
   readonly toldAt?: number
   /** No message about this cause is sent before this time. */
   readonly quietUntil?: number
@@ -62,7 +63,7 @@ export type NewRefusals = Pick<RefusedCause, 'code' | 'since' | 'last' | 'count'
 export type RecordKey = Pick<SenderRecord, 'hook' | 'source' | 'mapping'>
 
 const halfLifeMs = 14 * 86_400_000
-const mostEnded = 5
+const maxEnded = 5
 
 export function createRecord(key: RecordKey, at: number): SenderRecord {
   const { networks, agents, constants } = noLikeness
@@ -98,7 +99,7 @@ function addSilence(before: SenderRecord, to: number, downs: readonly Period[]):
   const expected = countExpected(before.hours, { from: before.last, to }, downs)
   // an outage is not usual
   if (before.silent !== undefined)
-    return { ...before, ended: [{ expected, at: to }, ...before.ended].slice(0, mostEnded) }
+    return { ...before, ended: [{ expected, at: to }, ...before.ended].slice(0, maxEnded) }
   return expected > readLongest(before, to) ? { ...before, longest: { expected, at: to } } : before
 }
 

@@ -133,13 +133,13 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/** The largest number of JSON characters for one byte of a body, and room for the other fields. */
-const [mostEscaped, mostOthers] = [2, 500_000]
+/** The maximum number of JSON characters for one byte of a body, and the bytes of all other fields. */
+const [maxEscaped, maxOthers] = [2, 500_000]
 
 /** Throws `usage-invalid` and `body-too-large`. */
 async function readBody<T>({ generation }: BenchParts, ctx: Context, schema: z.ZodType<T>): Promise<T> {
   const { maxBodyBytes } = generation().config.server
-  const text = await readRequestText(ctx, maxBodyBytes * mostEscaped + mostOthers)
+  const text = await readRequestText(ctx, maxBodyBytes * maxEscaped + maxOthers)
   if (text === undefined)
     throw new Problem('body-too-large', `The request is over server.maxBodyBytes (${maxBodyBytes}).`)
   const parsed = schema.safeParse(tryParseJson(text))

@@ -85,11 +85,11 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
 }
 
 /** `forEach` can make two hundred runs. */
-const mostRuns = 10
+const maxRuns = 10
 
 /** Reads the commit statuses and callbacks of the first runs. */
 async function readTasks({ jobs }: DeliveryRecord, store: DeliveryParts['store']): Promise<JobFields[]> {
-  const ids = jobs.slice(0, mostRuns).flatMap(({ planned }) => {
+  const ids = jobs.slice(0, maxRuns).flatMap(({ planned }) => {
     if (planned.kind !== 'agent') return []
     return [planned.statusJobId, planned.callbackJobId].filter((id) => id !== undefined)
   })
@@ -191,7 +191,7 @@ export const EditedBody = z.strictObject({ body: z.string() })
 /** The new body of `{"body": "…"}`; undefined if the request has no body. Throws `body-too-large` and `usage-invalid`. */
 async function readEditedBody(ctx: RouteContext, { config }: Generation): Promise<Uint8Array | undefined> {
   const { maxBodyBytes } = config.server
-  // JSON can escape each byte with six
+  // JSON can write one byte as six characters
   const text = await readRequestText(ctx, 6 * maxBodyBytes + 1_024)
   if (text === '') return undefined
   const edited = EditedBody.safeParse(tryParseJson(text ?? ''))

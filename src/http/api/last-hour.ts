@@ -26,7 +26,7 @@ export type LastHour = {
   readonly meter: Meter
   minutes(): MinuteFields[]
   /** The counts of a hook, by its name in metrics. */
-  hook(name: string): HookCounts
+  hookCounts(name: string): HookCounts
 }
 
 export function createLastHour(clock: Clock): LastHour {
@@ -90,7 +90,7 @@ export function createLastHour(clock: Clock): LastHour {
         reloads,
         latencyMs: toPercentiles(latencies),
       })),
-    hook(name) {
+    hookCounts(name) {
       const total = { deliveries: 0, parked: 0, duplicates: 0, refused: 0 }
       for (const { hooks } of readMinutes()) {
         const counts = hooks.get(name)

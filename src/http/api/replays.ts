@@ -16,8 +16,8 @@ import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from
 import type { CoverageFields } from '../../model/api/shapes.ts'
 
 /** The maximum number of ids in one request for the decisions of the live code, and in one replay: a page of it. */
-const mostIds = 100
-const mostReplayed = 25
+const maxIds = 100
+const maxReplayed = 25
 
 export type AdminReplayer = {
   /** `isWanted` is called when the replay can begin: false if its client has disconnected. */
@@ -25,7 +25,7 @@ export type AdminReplayer = {
     query: KeptQuery & { readonly ids?: readonly string[] | undefined },
     isWanted: () => boolean,
   ): Promise<ReplayReport>
-  /** Writes the results of the fixtures of a module as their expectations. */
+  /** Runs the fixtures of a module, and writes the results into them as the expected ones. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
   /** The code of a module that its fixtures and kept requests run. */
   coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
@@ -45,7 +45,7 @@ export const FixtureOptions = z.strictObject({
   name: z.string().max(200).optional(),
   module: z.string().max(500).optional(),
 })
-const mostOptionBytes = 4_096
+const maxOptionBytes = 4_096
 
 /** `operator` lets only the operator through. */
 export function addReplayRoutes(
@@ -55,7 +55,7 @@ export function addReplayRoutes(
 ): void {
   router.post('/api/replay', guards.operate, async (ctx) => {
     const isConnected = () => !ctx.res.destroyed
-    const ids = readIds(ctx, mostReplayed)
+    const ids = readIds(ctx, maxReplayed)
     const query = ids.length === 0 ? readKeptQuery(ctx.query) : { limit: ids.length, ids }
     answerJson(ctx, await replayer.replay(query, isConnected))
   })
@@ -78,13 +78,13 @@ export function addReplayRoutes(
     answerJson(ctx, await replayer.capture({ record, request }, options))
   })
   router.post('/api/replay/live', guards.operate, async (ctx) =>
-    answerJson(ctx, { outcomes: await replayer.decideLive(readIds(ctx, mostIds)) }),
+    answerJson(ctx, { outcomes: await replayer.decideLive(readIds(ctx, maxIds)) }),
   )
 }
 
 /** Throws `usage-invalid`. */
 async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureOptions>> {
-  const text = await readRequestText(ctx, mostOptionBytes)
+  const text = await readRequestText(ctx, maxOptionBytes)
   const options = FixtureOptions.safeParse(text === '' ? {} : tryParseJson(text ?? ''))
   if (options.success) return options.data
   throw new Problem(

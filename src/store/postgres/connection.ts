@@ -65,7 +65,7 @@ const lookMs = 2_000
 const doubtMs = 2_000
 /** The settings are checked this often, because a server may reload them. */
 const checkEveryMs = 1_000
-const mostConflicts = 5
+const maxConflicts = 5
 
 export function createDatabaseConnections(options: ConnectionOptions): DatabaseConnections {
   const { url, prepare: how = 'migrate', maxConnections = 8, log = silentLog, limits: own } = options
@@ -78,7 +78,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
     maxConnections,
     verify: check,
     verifyMs: lookMs,
-    onAnswer: () => presence.note(),
+    onAnswer: () => presence.noteAnswer(),
   })
   const presence = createPresence({ look, onLost, onFound: () => note(undefined) })
   let trouble: string | undefined
@@ -160,10 +160,10 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
 
   function reportUnreachable(error: unknown): Problem {
     const detail = describeOutage(error)
-    if (presence.lost() === undefined) {
+    if (presence.loss() === undefined) {
       note(detail)
-      if (!readOnly && readSqlState(error) === readOnlyCode) presence.lose(error)
-      else if (!readOnly && isConnectionError(error)) presence.doubt()
+      if (!readOnly && readSqlState(error) === readOnlyCode) presence.markLost(error)
+      else if (!readOnly && isConnectionError(error)) presence.checkSoon()
     }
     return storeUnavailable(readOnly ? detail : 'The store cannot be reached now.', 5, toCause(error))
   }
@@ -172,7 +172,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   function reportUnusable(error: unknown): unknown {
     if (readOnly || !(error instanceof Problem) || error.code !== 'config-invalid') return error
     note(error.message)
-    if (error instanceof UnfitDatabase && presence.lost() === undefined) presence.lose(error)
+    if (error instanceof UnfitDatabase && presence.loss() === undefined) presence.markLost(error)
     return storeUnavailable('The store cannot be used now.', 30, error)
   }
 
@@ -183,9 +183,9 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
   }
 
   async function runCall<Result>(run: () => Promise<Result>): Promise<Result> {
-    const slow = readOnly ? undefined : setTimeout(presence.doubt, doubtMs).unref()
+    const slow = readOnly ? undefined : setTimeout(presence.checkSoon, doubtMs).unref()
     try {
-      const lost = presence.lost()
+      const lost = presence.loss()
       if (lost !== undefined)
         throw lost.error instanceof Problem ? reportUnusable(lost.error) : reportUnreachable(lost.error)
       await open().catch((error: unknown) => {
@@ -193,7 +193,7 @@ export function createDatabaseConnections(options: ConnectionOptions): DatabaseC
       })
       await recheckSettings()
       const result = await run()
-      if (presence.lost() === undefined) note(undefined)
+      if (presence.loss() === undefined) note(undefined)
       return result
     } catch (error) {
       if (error instanceof Problem) throw error instanceof UnfitDatabase ? reportUnusable(error) : error
@@ -239,7 +239,7 @@ async function retryConflicts<Result>(run: () => Promise<Result>): Promise<Resul
     try {
       return await run()
     } catch (error) {
-      if (!isConflict(error) || failures === mostConflicts) throw error
+      if (!isConflict(error) || failures === maxConflicts) throw error
     }
   }
 }

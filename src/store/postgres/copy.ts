@@ -109,7 +109,7 @@ async function withLock<Result>(
   }
 }
 
-/** A gateway always has one of the named leases, and gives them back when it stops. Another writer waits for the lock of the copy. */
+/** A running gateway always has a named lease, and releases its leases when it stops. Another writer waits for the lock of the copy. */
 async function isUsed(query: Query): Promise<boolean> {
   const now = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
   const locked = copiedTables.map(({ name }) => `'${name}'::regclass`).join(', ')

@@ -83,7 +83,7 @@ CREATE TABLE flow_cancels (
 );
 `
 
-/** 52 random bits, and never 0, which no claim has. */
+/** A random number of 52 bits, plus 1: a fence of 0 means that nobody claimed the job. */
 export const newFence = '1 + floor(random() * 4503599627370496)::bigint'
 
 const toElements = (param: string) => `json_array_elements(CAST(${param} AS json)) AS listed (value)`

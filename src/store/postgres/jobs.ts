@@ -37,7 +37,7 @@ export const heads = `heads AS (
 export const eachHead = `SELECT seq FROM heads UNION ALL SELECT seq FROM jobs WHERE lane IS NULL AND state = 'queued' AND gate = 0`
 
 /** Queued, with no earlier job and no running job in its lane. */
-export const isFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
+export const whereFree = `j.state = 'queued' AND j.gate = 0 AND (j.lane IS NULL OR NOT EXISTS (SELECT 1 FROM jobs o
   WHERE o.lane = j.lane AND o.ended_at IS NULL AND o.seq <> j.seq AND (o.seq < j.seq OR o.state = 'running')))`
 
 /** A job that was never tried is due, and so is one that would wait for longer than any retry: the clock was set back. */
@@ -53,7 +53,7 @@ const claimFrom = (candidates: string, now: string) => `
   picked AS MATERIALIZED (
     SELECT j.seq, j.state AS was, j.fence AS was_fence FROM jobs j
     WHERE j.seq = ANY (ARRAY(SELECT seq FROM candidates UNION SELECT seq FROM expired))
-      AND ((${isFree} AND ${whereDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
+      AND ((${whereFree} AND ${whereDue(now)}) OR (j.state = 'running' AND j.locked_until <= ${now}))
       -- a job may have been stored after the gates were closed, and before this statement
       AND NOT ${whereHeld(now)}
     ORDER BY j.seq LIMIT $1 FOR UPDATE OF j SKIP LOCKED),
@@ -123,7 +123,7 @@ async function startFlows(query: Query, { limit, leaseMs, limits, now }: Claim):
       (${hasQueued})::int AS plain`,
   )
   const { now: at, held, ...own } = hints
-  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${isFree} AND ${whereDue(now)} ORDER BY j.seq LIMIT $1`
+  const selectPlain = `SELECT j.run_at FROM jobs j WHERE j.seq IN (${firstQueued}) AND ${whereFree} AND ${whereDue(now)} ORDER BY j.seq LIMIT $1`
   // as: labels are texts
   const labels = JSON.parse(String(held ?? '[]')) as string[]
   const given = { now: Number(at), limit, leaseMs, limits, held: labels, dialect, selectPlain }

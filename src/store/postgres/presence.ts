@@ -2,13 +2,13 @@
 
 type Presence = {
   /** Why the database is lost; undefined while it seems usable. */
-  lost(): { readonly error: unknown } | undefined
-  /** Call it when something failed or is late. It looks, because there may be another reason. */
-  doubt(): void
+  loss(): { readonly error: unknown } | undefined
+  /** Call it when something failed or is late. Whether the database is lost is decided by a look, because there may be another reason. */
+  checkSoon(): void
   /** Call it when the database certainly cannot be used: calls are refused from now on, until a look succeeds. */
-  lose(error: unknown): void
+  markLost(error: unknown): void
   /** Call it when the database answered. A look that fails at the same time has another reason, such as a busy server. */
-  note(): void
+  noteAnswer(): void
   close(): void
 }
 
@@ -44,7 +44,7 @@ export function createPresence(parts: {
       reportFound()
     } catch (error) {
       isLooking = false
-      if (lost !== undefined || !hasAnswered) lose(error)
+      if (lost !== undefined || !hasAnswered) markLost(error)
     }
   }
 
@@ -54,7 +54,7 @@ export function createPresence(parts: {
     onFound()
   }
 
-  function lose(error: unknown): void {
+  function markLost(error: unknown): void {
     if (isClosed) return
     lost = { error }
     onLost(error)
@@ -62,10 +62,10 @@ export function createPresence(parts: {
   }
 
   return {
-    lost: () => lost,
-    doubt: schedule,
-    lose,
-    note: () => void (hasAnswered = true),
+    loss: () => lost,
+    checkSoon: schedule,
+    markLost,
+    noteAnswer: () => void (hasAnswered = true),
     close() {
       isClosed = true
       clearTimeout(timer)

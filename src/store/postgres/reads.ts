@@ -35,7 +35,7 @@ import { readAccounts } from './budgets.ts'
 import type { Query } from './pool.ts'
 import { findQuarantined, findSealed } from './quarantine.ts'
 import { runScript } from './flow.ts'
-import { eachHead, heads, whereDue, isFree, selectJob } from './jobs.ts'
+import { eachHead, heads, whereDue, whereFree, selectJob } from './jobs.ts'
 
 type Reads = Omit<StoreReader, 'close'> & Pick<Store, 'answered' | 'open' | 'nextDueInMs' | 'endings' | 'gathered'>
 
@@ -87,7 +87,7 @@ const selectCountsByState = (table: string, usualEnd: string) => `
   SELECT '${usualEnd}', (SELECT count(*) FROM ${table}) - (SELECT coalesce(sum(count), 0) FROM others)::bigint`
 
 const selectFirstFree = (condition: string) => `WITH RECURSIVE ${heads}
-  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${isFree} AND ${condition}`
+  SELECT min(j.run_at) AS run_at FROM jobs j WHERE j.seq = ANY (ARRAY(${eachHead})) AND ${whereFree} AND ${condition}`
 
 /** A gateway joins again every ten seconds. */
 const selectTexts = (param: string) => `SELECT json_array_elements_text(CAST(${param} AS json))`

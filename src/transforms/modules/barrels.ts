@@ -56,7 +56,7 @@ export function createTrimmer(root: string): Trimmer {
       if (candidates.length === 0) return undefined
       try {
         const found = (await Promise.all(candidates.map(readBarrel))).flatMap((barrel) => barrel ?? [])
-        const sources = await Promise.all(ownFiles.map((file) => readOwn(root, file)))
+        const sources = await Promise.all(ownFiles.map((file) => readOwnSource(root, file)))
         return buildTrimOf(
           root,
           found,
@@ -101,7 +101,7 @@ function buildTrimOf(root: string, barrels: readonly Barrel[], sources: readonly
   }
 }
 
-/** Files of packages with many imports that only the files of the module import. */
+/** Files in packages that have many imports, and that the own files of the module import. */
 function findCandidates(root: string, { inputs }: Metafile): Candidate[] {
   const specifiers = new Map<string, Set<string>>()
   for (const [importer, { imports }] of Object.entries(inputs)) {
@@ -121,7 +121,7 @@ function findCandidates(root: string, { inputs }: Metafile): Candidate[] {
 }
 
 /** A file of the module in its current state; undefined if it is gone or does not parse, which the build reports. */
-async function readOwn(root: string, file: string): Promise<OwnSource | undefined> {
+async function readOwnSource(root: string, file: string): Promise<OwnSource | undefined> {
   try {
     const { contents, input } = await readInside(root, file)
     const isCode = /\.[cm]?[jt]sx?$/.test(file)

@@ -59,7 +59,7 @@ const remote: Peer = { client: '203.0.113.7', isLoopback: false }
 const another: Peer = { client: '203.0.113.8', isLoopback: false }
 
 describe('the number of connections of a client', () => {
-  test('a client over its limit is cut off while others are not, and a closed connection makes room for a new one', async () => {
+  test('a connection over the limit of its client is closed, one of another client is not, and a connection that ends makes room for a new one', async () => {
     const many = Array.from({ length: perClient + 1 }, () => remote)
     const { openConnection, ask, responses, told } = await serve(...many, another, remote, remote)
     const held: Awaited<ReturnType<typeof openConnection>>[] = []
@@ -164,7 +164,7 @@ describe('the client of a connection', () => {
     expect(peer('2001:db8:1:3::9')).not.toEqual(peer('2001:db8:1:2::9'))
   })
 
-  test('all connections from this machine have one client', () => {
+  test('all connections from this machine count as one client', () => {
     for (const address of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1']) {
       expect(peer(address)).toEqual({ client: 'loopback', isLoopback: true })
     }

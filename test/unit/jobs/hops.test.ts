@@ -36,7 +36,7 @@ test('a reply counts one hop more than the request that caused it, and so does a
   expect(turns.map(({ request }) => request.hops)).toEqual([1, 4])
 })
 
-test('the reply of a heartbeat counts from the event with the most hops that the heartbeat read', async () => {
+test('the reply of a heartbeat counts one hop more than the event with the most hops among those that the heartbeat read', async () => {
   await stage.accept(wakePlan())
   await stage.accept({ ...wakePlan(), origin })
   await stage.accept(wakePlan())
@@ -47,7 +47,7 @@ test('the reply of a heartbeat counts from the event with the most hops that the
   expect(hops()).toEqual([4])
 })
 
-test('a heartbeat that read the summary of a run counts from the request of that run', async () => {
+test('a heartbeat that read the summary of a run counts one hop more than the request of that run', async () => {
   const { hops } = open()
   await stage.accept(agentPlan({ origin, action: { deliver: false } }))
   await stage.openHeartbeats()

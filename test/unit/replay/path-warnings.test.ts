@@ -70,7 +70,7 @@ test('a warning about a path without a similar one needs many requests', async (
   ])
 })
 
-test('only events that the mapping takes count', async () => {
+test('a warning counts only the events that the mapping takes', async () => {
   const sent = [
     { payload, event: 'pull_request' },
     { payload: { titel: 1 }, event: 'push' },

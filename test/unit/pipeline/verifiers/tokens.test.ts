@@ -51,7 +51,7 @@ describe('tokens of Google', () => {
     return { state, verifier, sends }
   }
 
-  test('a valid token is proven with keys that are fetched from Google once', async () => {
+  test('a valid token is accepted, and two requests fetch the keys of Google once', async () => {
     const { state, sends, verifier } = world()
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
     expect(await sends(tokenOf(claims, rsa.privateKey, header))).toEqual({ ok: true })
