@@ -27,7 +27,7 @@ export type KnownPayloads = {
   readonly events: readonly string[]
 }
 
-const mostExamples = 100
+const maxExamples = 100
 
 /** The text of the schema file next to `hookloom.jsonc`. */
 export function renderConfigSchema(known?: KnownPayloads): string {
@@ -41,13 +41,13 @@ function suggest(schema: Schema, { paths, lists, sources, events }: KnownPayload
   const find = (...path: PropertyKey[]) =>
     path.reduce<Schema[]>((found, key) => found.flatMap((each) => listChildren(each, key)), [schema])
   const mapping = ['hooks', 'mappings', 0]
-  const placeholders = paths.slice(0, mostExamples).map(({ placeholder }) => `{{${placeholder}}}`)
+  const placeholders = paths.slice(0, maxExamples).map(({ placeholder }) => `{{${placeholder}}}`)
   for (const match of [
     [...mapping, 'match'],
     [...mapping, 'match', 'any', 0],
   ]) {
     for (const found of find(...match, 'source')) found.examples = [...sources]
-    for (const found of find(...match, 'event')) found.examples = events.slice(0, mostExamples)
+    for (const found of find(...match, 'event')) found.examples = events.slice(0, maxExamples)
     for (const found of find(...match, 'payload')) suggestKeys(schema, found, paths)
   }
   for (const found of find(...mapping, 'forEach')) found.examples = [...lists]

@@ -82,7 +82,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       const note = (body: Buffer) =>
         refusals.note(incoming.requestId, withoutGatewayCredentials(request, secretHeaders, body))
       if (request.token === 'valid' && hook.kind === 'unknown') {
-        // its author sees the body on the page, and makes a hook for it
+        // the request is kept, because the operator may make a hook from its body on the page
         if (refusals.keepsRequests) await readBody(req, { limit, timeoutMs, continueNow }).then(note, () => {})
         throw new Problem('hook-unknown', 'No hook has this name.')
       }

@@ -13,8 +13,8 @@ type Forge = {
   /** The commit, in the form of the channel. */
   readonly findCommit: (read: Reader) => string | undefined
   /**
-   * A text that every request has for which `isOwn` can be true, in any encoding of the body. Requests without it are not parsed. Undefined: all are
-   * parsed.
+   * Bytes that are in the body of every own comment, whatever its encoding. A request without them is not parsed, because `isOwn` cannot be true.
+   * Undefined: all are parsed.
    */
   readonly mark?: Buffer
   readonly isOwn: (read: Reader) => boolean

@@ -176,7 +176,7 @@ type Tried = {
   readonly event: string | undefined
 }
 
-/** Never rejects with a refusal. */
+/** A refusal is a result, and no exception. */
 async function tryRequest(
   generation: Generation,
   request: TypedRequest,

@@ -56,7 +56,7 @@ export type NewJob = {
   readonly steps: readonly Step[]
   /** The names by which holds find the job: see `toLabels` in jobs/plan.ts. Default: none. */
   readonly labels?: readonly string[] | undefined
-  /** How the job takes turns with others. It is then no plain job of its lane: it enters the lane when it is claimed. */
+  /** Decides when the run of the job starts. A job with a flow enters its lane only when it is claimed. */
   readonly flow?: PlannedFlow | undefined
   /** Events of these steps, written with the job. */
   readonly events: readonly NewEvent[]

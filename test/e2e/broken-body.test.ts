@@ -37,7 +37,7 @@ const broken: [string, Buffer][] = [
 ]
 
 describe.each(['fixed', 'missing', 'slow', 'fast'])('invalid bodies at the hook "%s"', (hook) => {
-  test.each(broken)('a body that is %s is 400 and is not stored', async (_, body) => {
+  test.each(broken)('a body that is %s is answered 400 and is not stored', async (_, body) => {
     expect(toVerdict(await post(gateway.port, `/hooks/${hook}`, body))).toBe('body-invalid')
     const stored = await readStore(gateway.dir, (store) => store.deliveries({ limit: 1000 }))
     expect(stored.filter((delivery) => delivery.hook === hook)).toEqual([])
@@ -50,7 +50,7 @@ describe.each(['fixed', 'missing', 'slow', 'fast'])('invalid bodies at the hook 
     }
   })
 
-  test('an unsupported media type is 415', async () => {
+  test('an unsupported media type is answered 415', async () => {
     const headers: Headers = [...bearer, ['content-type', 'image/png']]
     const reply = await send(gateway.port, { target: `/hooks/${hook}`, headers, body: '{}' })
     expect(toVerdict(reply)).toBe('media-type-unsupported')

@@ -77,7 +77,7 @@ it('a reply whose direct channel could not be opened is tried again, because not
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
 })
 
-it('a person who accepts no direct messages, or who does not exist, is a permanent failure that says so', async () => {
+it('a direct message to a person who accepts none, or who does not exist, fails permanently with this reason', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: `user:${grace}` }))).toEqual({
     kind: 'permanent',

@@ -32,7 +32,7 @@ it('a person with whom there is a chat gets the reply there', async () => {
   ])
 })
 
-it('a person without a chat gets a new one', async () => {
+it('a message to a person without a chat starts a new chat', async () => {
   const { channel, fake } = await start()
   expect(await channel.send(toOutgoing({ to: 'Someone@example.com' }))).toEqual({ kind: 'sent', id: 'guid-1' })
   expect(fake.posted).toEqual([

@@ -53,7 +53,7 @@ it('a person is reached by id and by name, through a direct channel that is open
   expect(fake.received.filter(({ path }) => path.endsWith('/channels/direct'))).toHaveLength(2)
 })
 
-it('a person whom the server does not know is a permanent failure', async () => {
+it('a message to a person whom the server does not know fails permanently', async () => {
   const { channel, fake } = await start()
   expect(await channel.send(toOutgoing({ to: '@nobody' }))).toEqual({
     kind: 'permanent',

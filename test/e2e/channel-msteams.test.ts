@@ -53,7 +53,7 @@ it('markup stays Markdown, and what an outsider wrote into it stays text', async
   expect(sent).not.toMatch(/<(at|img)/)
 })
 
-it('a conversation that Teams does not know is a permanent failure', async () => {
+it('a message to a conversation that Teams does not know fails permanently', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: '19:other@thread.tacv2' }))).toMatchObject({
     kind: 'permanent',

@@ -97,7 +97,7 @@ it('an error text that could quote the message is not shown', async () => {
   expect(JSON.stringify(result)).not.toContain('The build is green')
 })
 
-it('a channel without the app, or one that does not exist, is a permanent failure', async () => {
+it('a message to a channel without the app, or to one that does not exist, fails permanently', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: 'C024BE92M' }))).toMatchObject({ kind: 'permanent' })
   expect(await channel.send(toOutgoing({ to: 'channel:C999BE92M' }))).toMatchObject({ kind: 'permanent' })

@@ -51,7 +51,7 @@ describe('handshakes by GET or HEAD', () => {
   const questions = `?challenge=abc123&crc_token=abc123&hub.mode=subscribe&hub.verify_token=our-word&hub.challenge=abc123`
   const oktaHeader: Headers = [['x-okta-verification-challenge', 'abc123']]
   test.each(['github', 'slack', 'plain', 'nobody', 'wake', 'agent', ''])(
-    'a handshake on the hook "%s" is 405 with and without the hook token, and nothing is sent back',
+    'a handshake on the hook "%s" is answered 405 with and without the hook token, and nothing is sent back',
     async (path) => {
       for (const method of ['GET', 'HEAD', 'PUT', 'OPTIONS']) {
         for (const headers of [oktaHeader, [...oktaHeader, ...bearer]]) {
@@ -62,7 +62,7 @@ describe('handshakes by GET or HEAD', () => {
     },
   )
 
-  test('a handshake is 404 outside the prefix, and 400 with a token in the query', async () => {
+  test('a handshake is answered 404 outside the prefix, and 400 with a token in the query', async () => {
     expect(toVerdict(await gateway.greet({ method: 'GET', target: `/dropbox${questions}` }))).toBe('hook-unknown')
     expect(toVerdict(await gateway.greet({ method: 'GET', target: '/hooks/dropbox?challenge=abc&token=x' }))).toBe(
       'token-in-query',

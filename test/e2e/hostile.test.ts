@@ -131,7 +131,7 @@ describe('paths of requests', () => {
 
 describe('methods of requests', () => {
   test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'])(
-    'the method %s is 405, and the answer names the right one',
+    'the method %s is answered 405, and the answer names the right one',
     async (method) => {
       for (const headers of [[], bearer]) {
         const reply = await ask({ method, target: '/hooks/wake', headers })
@@ -142,7 +142,7 @@ describe('methods of requests', () => {
     },
   )
 
-  test('the method HEAD is 405 without a body', async () => {
+  test('the method HEAD is answered 405 without a body', async () => {
     const reply = await ask({ method: 'HEAD', target: '/hooks/wake', headers: bearer })
     expect([reply.status, reply.headers['allow'], reply.body]).toEqual([405, 'POST', ''])
   })

@@ -110,11 +110,11 @@ describe('multipart forms', () => {
       `${part('a').repeat(1_001)}--x--\r\n`,
       'The form has more than 1000 parts.',
     ],
-  ])('a form of %s that is incomplete or too long is 400', async (type, body, error) => {
+  ])('a form of %s that is incomplete or too long is answered 400', async (type, body, error) => {
     expect(await post('json', type, body)).toMatchObject({ status: 400, error })
   })
 
-  test('a form with a field that is not UTF-8 is 400', async () => {
+  test('a form with a field that is not UTF-8 is answered 400', async () => {
     const body = Buffer.concat([Buffer.from(part('a').slice(0, -3)), Buffer.from([0xff]), Buffer.from('\r\n--x--\r\n')])
     expect(await post('json', 'multipart/form-data; boundary=x', body)).toMatchObject({ status: 400 })
   })

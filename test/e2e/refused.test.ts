@@ -180,7 +180,7 @@ describe('requests of refusals', () => {
     expect(Object.keys(request?.headers ?? {})).not.toContain('x-service-token')
   })
 
-  test('the API shows a refused request as null if no body was read, and an unknown id is 404', async () => {
+  test('the API shows a refused request as null if no body was read, and an unknown id is answered 404', async () => {
     const { requestId } = await refuse(gateway, '/deploy', {})
     expect(await requestOf(gateway, requestId)).toEqual({ status: 200, request: null })
     expect((await requestOf(gateway, 'unknown')).status).toBe(404)

@@ -1,4 +1,4 @@
-// Shows two values above each other, with the lines in which they differ.
+// Shows two values, one above the other, with the lines in which they differ.
 import colors from 'picocolors'
 import { toPrintableLine } from '../../base/text.ts'
 

@@ -73,13 +73,13 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     if (duty.isHeld()) await noteListening()
     downs = (await readListening()).downs
     await notes.write(downs)
-    await read()
+    await loadRecords()
     if (!duty.isHeld() || !generation().config.hooks.enabled) return
     await addExpected()
     for (const record of records) await judgeRecord(record)
   }
 
-  async function read(): Promise<void> {
+  async function loadRecords(): Promise<void> {
     records = await readRecords(store)
     byHook = groupByHook(records.filter(({ mapping }) => mapping === undefined))
   }
@@ -153,7 +153,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
     noteRefused: notes.noteRefused,
     look,
     start() {
-      void read().catch(() => undefined)
+      void loadRecords().catch(() => undefined)
       timer = setInterval(() => void look(), everyMs).unref()
       return stop
     },

@@ -61,7 +61,7 @@ export const questions: ReadonlySet<string> = new Set([
 type Actor = NewAuditEntry['by']
 
 export type ActRecorder = {
-  /** Goes on with the request, between the entries of its act. */
+  /** Lets the request be answered, and writes an audit entry before and after it. */
   perform(ctx: Context, by: Actor, next: Next): Promise<void>
   /** Notes that a caller may not do this. */
   refuse(ctx: Context, by: Actor, reason: string): void

@@ -1,4 +1,4 @@
-// The keys of the page. `hookloom open` gets a code that works once and for a minute; the page exchanges it for a key of twelve hours.
+// The keys of the page. `hookloom open` gets a code that works once, within a minute; the page exchanges it for a key of twelve hours.
 //
 //   key        hlk_ base64url( public part, signature )
 //   public     6 bytes: end of the key in milliseconds since the epoch · 10 random bytes

@@ -136,7 +136,7 @@ export function createListener(parts: {
     runLater(() => void connect(), toBackoffMs(failures, retry))
   }
 
-  /** The ping is sent by the pool: a pooler may return to a connection only the notifications that this connection itself sent. */
+  /** The pool sends the ping, over another connection: with some poolers, a connection gets only the notifications that it sent itself. */
   async function check(): Promise<void> {
     if (state.kind !== 'listening') return
     const { attempt } = state

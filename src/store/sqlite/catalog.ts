@@ -2,7 +2,7 @@
 // it. The rows behind the catalog are read from their tables, and the writer adds them in bulk, in a commit that it makes anyway.
 import type { Database, SqlValue } from './driver.ts'
 
-/** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most as many. */
+/** A batch of the writer completes the catalog when this many rows of a table are behind it. Readers visit at most that many rows. */
 const maxBehind = 500
 /** Before every row, even before those that a copy from another engine brought. */
 export const firstSeq = -Number.MAX_SAFE_INTEGER

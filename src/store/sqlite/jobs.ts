@@ -163,7 +163,7 @@ export function report(db: Database, operation: OperationOf<'report'>): boolean 
     endReported(db, operation, job)
     return false
   }
-  // a job that is done waits for nothing: the room of these columns is that of its last step, so that its row keeps its page
+  // a job that is done does not need these columns; without them, its last step fits into the page of the row
   if (operation.outcome.kind === 'done')
     db.run('UPDATE jobs SET lane = NULL, labels = NULL WHERE seq = ?', job['seq'] ?? null)
   if (job['recorded'] === 0) recordTurn(db, operation, job)

@@ -5,10 +5,10 @@ import { schemaMark } from '../../model/refusal.ts'
 type FieldPath = readonly string[]
 
 /** A schema may be recursive, or be a copy of a large API. */
-const mostPaths = 100
+const maxPaths = 100
 const deepest = 8
 const longestName = 200
-const mostVisits = 2_000
+const maxVisits = 2_000
 
 type Definition = {
   readonly type?: unknown
@@ -37,7 +37,7 @@ export function listSchemaPaths(callable: unknown): FieldPath[] {
   let visits = 0
   const visit = (schema: unknown, path: FieldPath): void => {
     visits += 1
-    if (found.length >= mostPaths || path.length > deepest || visits > mostVisits) return
+    if (found.length >= maxPaths || path.length > deepest || visits > maxVisits) return
     const definition = readDefinition(schema)
     const { type } = definition
     if (type === 'object') visitFields(definition.shape, path)
@@ -95,7 +95,7 @@ function toList(value: unknown): unknown[] {
 /** What another thread says about the exports of a module: its code may post anything. */
 export function parseSchemaPaths(given: unknown, exports: number): (readonly FieldPath[])[] {
   const lists = toList(given)
-  return Array.from({ length: exports }, (_, at) => toList(lists[at]).filter(isFieldPath).slice(0, mostPaths))
+  return Array.from({ length: exports }, (_, at) => toList(lists[at]).filter(isFieldPath).slice(0, maxPaths))
 }
 
 function isFieldPath(path: unknown): path is FieldPath {

@@ -73,11 +73,11 @@ describe('a push', () => {
     expect(wakes).toBe(0)
   })
 
-  test('a push without a token, or with an invalid one, is 401', async () => {
+  test('a push without a token, or with an invalid one, is answered 401', async () => {
     expect([await push(undefined), await push('secret')]).toEqual([401, 401])
   })
 
-  test('a push from a page of another site is 403, whatever its token, and is not logged', async () => {
+  test('a push from a page of another site is answered 403, whatever its token, and is not logged', async () => {
     for (const mark of [{ origin: 'https://evil.test' }, { 'sec-fetch-site': 'cross-site' }]) {
       expect(await push(google.signPush({ aud: audience }), { mark })).toBe(403)
       expect(await push(undefined, { mark })).toBe(403)
@@ -103,7 +103,7 @@ describe('a push', () => {
     expect(warnings).toEqual([expect.anything(), expect.objectContaining({ pushes: 10 })])
   })
 
-  test('a push whose token names the algorithm "none" is 401', async () => {
+  test('a push whose token names the algorithm "none" is answered 401', async () => {
     const [, claims] = google.signPush({ aud: audience }).split('.')
     const head = Buffer.from('{"alg":"none","kid":"k1"}').toString('base64url')
     expect(await push(`${head}.${claims}.`)).toBe(401)

@@ -135,7 +135,7 @@ describe('reading a body', () => {
 })
 
 describe('the limit of a body', () => {
-  test('a body of exactly the limit is read, and one byte more is 413, declared or counted', async () => {
+  test('a body of exactly the limit is read, and one byte more is answered 413, declared or counted', async () => {
     expect((await post('a'.repeat(limit))).body?.bytes).toHaveLength(limit)
     expect((await post('a'.repeat(limit + 1))).problem?.code).toBe('body-too-large')
     for (const [size, code] of [
@@ -229,7 +229,7 @@ describe('encodings of a body', () => {
   })
 
   test.each(['gzip', 'deflate', 'br'])(
-    'a body that is not %s is 400, and the answer does not quote it',
+    'a body that is not %s is answered 400, and the answer does not quote it',
     async (encoding) => {
       const { problem } = await post('canary canary canary', encoding)
       expect(problem?.code).toBe('body-invalid')
@@ -237,7 +237,7 @@ describe('encodings of a body', () => {
     },
   )
 
-  test('compressed data that ends early is 400', async () => {
+  test('compressed data that ends early is answered 400', async () => {
     expect((await post(gzipSync('a'.repeat(100)).subarray(0, 20), 'gzip')).problem?.code).toBe('body-invalid')
     expect((await post(brotliCompressSync('abcdefghijk').subarray(0, 8), 'br')).problem?.code).toBe('body-invalid')
   })

@@ -167,7 +167,7 @@ describe('the callback of a run', () => {
   })
 
   test(
-    'the callback is given up at once if the receiver refuses it, and after a day if it stays down',
+    'the callback is given up at once if the receiver refuses it, and after a day if the receiver stays down',
     { timeout: 120_000 },
     async () => {
       const refused = open([410], () => ok('Done.'))

@@ -67,7 +67,7 @@ describe('a wake', () => {
     expect(event?.consumedAt).toBeGreaterThanOrEqual(noon)
   })
 
-  test('a store that is down for long is one line of the log, and the turn is queued when it is back', async () => {
+  test('a long outage of the store makes one log line, and the turn is queued when the outage ends', async () => {
     const stage = stageWith()
     const { runner, turns } = scriptedRunner()
     stage.openWorker({ runner, settings: { defaultRoute: { channel: 'console' } } })

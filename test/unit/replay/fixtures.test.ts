@@ -97,7 +97,7 @@ describe('fixtures', () => {
     expect(line).toMatch(/^actions\[0\]\.message from character 481: expected "a{20}c", got "a{20}b"$/)
   })
 
-  test('a fixture obeys policy as a delivery does: a session key that is not allowed parks', async () => {
+  test('a fixture obeys the policy as a delivery does: it is parked if its session key is not allowed', async () => {
     const source = 'export default () => ({ message: "m", sessionKey: "main" })'
     const hooks = { allowedSessionKeyPrefixes: ['hook:'] }
     const failed = await run(source, { request, expect: { decision: 'accept' } }, {}, hooks)
