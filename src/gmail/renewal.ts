@@ -37,7 +37,7 @@ export async function keepWatching({ api, gmail, clock, onRenewed, ...patience }
   }
 }
 
-/** True after `renewMinutes`, or when less than a day remains, but not at every check. */
+/** True after `renewMinutes`. True already after `checkMs` if the watch expires within a day. */
 export function isRenewalDue({
   now,
   renewedAt,

@@ -104,7 +104,7 @@ describe('a message', () => {
 })
 
 describe('the reply of an agent with a list of recipients', () => {
-  test('has a step and a receipt for each, in show, in the API and for the caller, and one of them does not stop the other', async () => {
+  test('has a step and a receipt for each recipient, in show, in the API and for the caller, and one that fails does not stop the other', async () => {
     const receivers = { ops: await startFakeReceiver({ secret }), devs: await startFakeReceiver({ secret }) }
     const endpoints = Object.fromEntries(Object.entries(receivers).map(([name, { url }]) => [name, { url, secret }]))
     const to = [

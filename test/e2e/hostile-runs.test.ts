@@ -82,7 +82,7 @@ describe('the run of another token', () => {
     expect(replies[0]?.body).toBe(replies[1]?.body)
   })
 
-  test('is not told by a repetition of its request: neither its end nor its reply', async () => {
+  test('does not appear in the answer to a repetition of its request: neither its end nor its reply', async () => {
     const gateway = await startInside({ config: { hooks: { mappings }, tokens } })
     const headers: Headers = [['idempotency-key', 'build-7']]
     const { runId } = await start(gateway, { headers })

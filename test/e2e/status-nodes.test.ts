@@ -144,7 +144,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       expect([pair.set(), pair.called()]).toEqual([['pending', 'success'], ['run.done']])
     })
 
-    test('of a run that a request at the other gateway replaces is error, and the newer one has its own', async () => {
+    test('becomes error if a request at the other gateway replaces the run, and the newer run sets its own', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const second = await pair.startSecond()
@@ -161,7 +161,7 @@ describe.skipIf(whyNoPostgres !== undefined).each(['github', 'gitlab'] as const)
       expect(pair.called().toSorted()).toEqual(['run.dead', 'run.done'])
     })
 
-    test('is set by the gateway that is left if the one that runs is killed', async () => {
+    test('is set by the remaining gateway if the one with the run is killed', async () => {
       const pair = await openPair(name)
       await pair.push(oldSha)
       const child = await pair.startChild()

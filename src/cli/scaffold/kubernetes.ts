@@ -92,7 +92,7 @@ ${renderPod(facts)}
 `
 }
 
-/** Ends inside the list of volumes. */
+/** The template of a pod. Its last line opens the list of volumes, to which the caller adds items. */
 function renderPod({ port, adminPort, sharesStore, stopTimeoutMs, transformsMb }: KubernetesFacts): string {
   const seconds = drainSeconds + computeStopSeconds({ stopTimeoutMs })
   const mounts = sharesStore

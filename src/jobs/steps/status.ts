@@ -110,7 +110,7 @@ async function setStatus(result: Result, input: Input, context: JobContext): Pro
         step: { state: 'skipped', detail: `A newer run sets this status: see the task ${newer}.` },
       }
     }
-    // asks the store after a pause that was longer than the lease
+    // if the wait was longer than the lease, the store says whether this gateway still has it
     while (!lease.isConfirmed()) if (!(await lease.report({}))) return { kind: 'aborted' }
     return await callChannel(result, input, { ...context, setStatus: channel.setStatus })
   } finally {

@@ -115,7 +115,7 @@ export function createListener(parts: {
       client.on('error', () => lose(attempt))
       client.on('end', () => lose(attempt))
       client.on('notification', ({ payload }) => receive(payload))
-      // by the pool first: it creates the tables
+      // first a query of the pool, which creates the tables
       await query('SELECT 1')
       await client.connect()
       const { rows } = await client.query(`SELECT ${channel} AS name`)

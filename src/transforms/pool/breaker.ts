@@ -1,20 +1,20 @@
 // Code that was stopped three times within a minute gets no calls for a minute, and then one, because a worker takes 100 ms to
 // start. Each version of a module begins with a closed breaker. Only the newest version that was called has a breaker.
 // ```
-// closed ──3 strikes within a minute──▶ open ──a minute──▶ half-open: one call
+// closed ──3 stops within a minute──▶ open ──a minute──▶ half-open: one call
 //   ▲                                    ▲                    │
 //   └──── a new version, or a save ──────┼────◀── it ended ───┤
-//                                        └────── a strike ────┘
+//                                        └────── a stop ──────┘
 // ```
 import { Problem } from '../../model/problem.ts'
 import { toModuleLabel } from '../root.ts'
 
-const strikesToOpen = 3
+const stopsToOpen = 3
 const minuteMs = 60_000
 
 type State = {
-  /** The times of the last strikes, while the breaker is closed. */
-  strikes: number[]
+  /** The times of the last stopped calls, while the breaker is closed. */
+  stops: number[]
   /** Undefined while the breaker is closed. */
   openUntil: number | undefined
   /** True while the single call of a half-open breaker runs. */
@@ -65,17 +65,17 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     newest.set(module, Math.max(known, version))
     return version >= known
   }
-  const strike = (module: string, isTrial: boolean) => {
+  const recordStop = (module: string, isTrial: boolean) => {
     const now = clock()
-    const state = states.get(module) ?? { strikes: [], openUntil: undefined, isTrying: false, timer: undefined }
+    const state = states.get(module) ?? { stops: [], openUntil: undefined, isTrying: false, timer: undefined }
     states.set(module, state)
     if (state.openUntil !== undefined) {
       // this call was in flight when the breaker opened, so its end adds no information
       if (isTrial) open(module, state)
       return
     }
-    state.strikes = [...state.strikes.filter((at) => now - at < minuteMs), now]
-    if (state.strikes.length >= strikesToOpen) open(module, state)
+    state.stops = [...state.stops.filter((at) => now - at < minuteMs), now]
+    if (state.stops.length >= stopsToOpen) open(module, state)
   }
   return {
     admit: (code) => {
@@ -92,7 +92,7 @@ export function createBreakers({ clock, onHalfOpen, onRecovered }: { clock: () =
     recordEnd: (code, { stopped, isTrial }) => {
       const { module } = code
       if (!isNewest(code)) return
-      if (stopped) strike(module, isTrial)
+      if (stopped) recordStop(module, isTrial)
       else if (isTrial) recover(module)
     },
     reset: (code) => {

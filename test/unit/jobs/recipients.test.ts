@@ -162,7 +162,7 @@ describe('a reply with three recipients', () => {
     expect(stepsOf(job)).toEqual(['run done', 'summary done', 'deliver done', 'deliver-3 done'])
   })
 
-  test('is not begun again for those that have it after a kill between two of them', async () => {
+  test('is not sent again to those that have it, after a kill between two recipients', async () => {
     const never = () => new Promise<never>(() => {})
     let isKilled = false
     const { report, extend } = stage.store

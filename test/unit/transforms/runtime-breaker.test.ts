@@ -14,17 +14,17 @@ function createClock() {
     onHalfOpen: () => {},
     onRecovered: (module) => void clock.recovered.push(module),
   })
-  const strike = (isTrial = false) => breakers.recordEnd(x, { stopped: true, isTrial })
-  return Object.assign(clock, { breakers, strike })
+  const stop = (isTrial = false) => breakers.recordEnd(x, { stopped: true, isTrial })
+  return Object.assign(clock, { breakers, stop })
 }
 
 describe('breakers', () => {
-  test('a breaker opens at the third strike within a minute, for its own module only, and reports until when', () => {
-    const { breakers, strike } = createClock()
-    strike()
-    strike()
+  test('a breaker opens at the third stop within a minute, for its own module only, and reports until when', () => {
+    const { breakers, stop } = createClock()
+    stop()
+    stop()
     expect(breakers.admit(x)).toBe('free')
-    strike()
+    stop()
     expect(breakers.admit(x)).toMatchObject({
       code: 'transform-failed',
       message:
@@ -37,7 +37,7 @@ describe('breakers', () => {
   test('a breaker stays closed if three strikes take longer than a minute', () => {
     const clock = createClock()
     for (let n = 0; n < 10; n++) {
-      clock.strike()
+      clock.stop()
       clock.now += minute / 2
       expect(clock.breakers.admit(x)).toBe('free')
     }
@@ -45,7 +45,7 @@ describe('breakers', () => {
 
   test('an open breaker admits one call after a minute, and closes when that call ends', () => {
     const clock = createClock()
-    for (let n = 0; n < 3; n++) clock.strike()
+    for (let n = 0; n < 3; n++) clock.stop()
     clock.now += minute - 1
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.now += 1
@@ -60,13 +60,13 @@ describe('breakers', () => {
 
   test('a breaker stays open for another minute if the trial call is stopped', () => {
     const clock = createClock()
-    for (let n = 0; n < 3; n++) clock.strike()
+    for (let n = 0; n < 3; n++) clock.stop()
     clock.now += minute
     expect(clock.breakers.admit(x)).toBe('trial')
     // in flight before the breaker opened
-    clock.strike()
+    clock.stop()
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
-    clock.strike(true)
+    clock.stop(true)
     clock.now += minute - 1
     expect(clock.breakers.admit(x)).toBeInstanceOf(Problem)
     clock.now += 1
