@@ -157,7 +157,7 @@ spec:
   selector: ${selector}
 `
 
-/** Kubelets of the node need no rule for their probes. */
+/** The kubelet of the node needs no rule for its probes. */
 function renderNetworkPolicy({ port, adminPort }: KubernetesFacts): string {
   return `apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy

@@ -25,7 +25,7 @@ describe('a sync of a mailbox', () => {
     expect(await stage.sync()).toEqual({ mails: 0, gap: false })
   })
 
-  test('a sync reads all pages of the history, and takes a message that is listed twice once', async () => {
+  test('a sync reads all pages of the history, and takes each message once, even if it is listed twice', async () => {
     const stage = createStage(google)
     await stage.sync()
     google.mailbox.pageSize = 2

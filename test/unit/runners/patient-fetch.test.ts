@@ -63,7 +63,7 @@ describe('a fetch without time limits', () => {
     expect([answer.status, await answer.text()]).toEqual([204, ''])
   })
 
-  test('reading an answer whose connection breaks fails', async () => {
+  test('the read of an answer fails if the connection breaks', async () => {
     const url = await serve((_, response) => void response.write('half', () => response.socket?.destroy()))
     const answer = await patientFetch(url)
     await expect(answer.text()).rejects.toMatchObject({ code: 'ECONNRESET' })
