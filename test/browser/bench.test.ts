@@ -192,7 +192,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await shoot(page, 'waterfall')
   })
 
-  test('several rows can be chosen by a click or with the keyboard, and dropped together', async () => {
+  test('several rows can be chosen by a click on their outcome, and dropped together', async () => {
     const ids = [
       await stage.post('review', { title: 'a', bad: true }),
       await stage.post('review', { title: 'b', bad: true }),
