@@ -48,6 +48,20 @@ test('an act has an entry before it begins and one with its outcome, with who di
   ])
 })
 
+test('a dry run has no entry, and no other act hides from the log with its parameter', slow, async () => {
+  const gateway = await start()
+  expect((await call(gateway, '/api/refusals/retry?dryRun=true')).status).toBe(200)
+  expect((await call(gateway, '/api/pauses?dryRun=true', operator, pause)).status).toBe(200)
+  expect((await call(gateway, '/api/tokens?dryRun=1', gatewayToken, { name: 'ci', may: ['admin'] })).status).toBe(200)
+  const ofTokens = (await readEntries(gateway.dir)).filter(({ by }) => by.kind !== 'command' && by.kind !== 'save')
+  expect(ofTokens.map(({ act, outcome }) => `${act} ${outcome}`)).toEqual([
+    'pause begun',
+    'pause done',
+    'token.new begun',
+    'token.new done',
+  ])
+})
+
 test(
   'an act that a token may not do has an entry, until its client is locked out; a wrong token has none',
   slow,
