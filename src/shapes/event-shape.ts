@@ -1,15 +1,6 @@
 // The shape of one event, and the types that are written for the events of a hook.
-import {
-  countSeen,
-  createShape,
-  kinds,
-  type Kind,
-  learn,
-  merge,
-  type Shape,
-  decodeShape,
-  encodeShape,
-} from './shape.ts'
+import { countSeen, createShape, kinds, type Kind, learn, merge, type Shape } from './shape.ts'
+import { decodeShape, encodeShape } from './encoded-shape.ts'
 import { isEventName, splitWords } from './names.ts'
 import type { JsonValue } from '../base/json.ts'
 

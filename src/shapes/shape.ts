@@ -41,6 +41,8 @@ const maxItems = 50
 const fewestOfMap = 16
 const openedOfMap = 5
 const sharedOfMap = 0.25
+/** A large object forgets the fields that fewer objects than this have, or a smaller share than `sharedOfMap`. */
+const fewestOfCommon = 2
 
 /** `field`: the name of the field, which may have a vocabulary. */
 export function createShape(field = ''): Shape {
@@ -106,13 +108,28 @@ function addItems(shape: Shape, items: readonly JsonValue[], below: Place): void
 }
 
 function addFields(shape: Shape, value: JsonObject, below: Place): void {
-  shape.opened += 1
   const keys = Object.keys(value)
-  if (keys.length > maxFields) makeMap(shape)
-  for (const key of keys.slice(0, maxFields)) {
+  if (keys.length > maxFields) return addLarge(shape, value, below)
+  doubtMap(shape)
+  shape.opened += 1
+  for (const key of keys) {
     const target = shape.fields.get(key) ?? openKey(shape, key, below.room)
     // as: an own key
     if (target !== undefined) addValue(target, value[key] as JsonValue, below)
+  }
+}
+
+/** Adds an object with more keys than a shape may have: the fields that are known, then some of the others. */
+function addLarge(shape: Shape, value: JsonObject, below: Place): void {
+  forgetRareKeys(shape)
+  const keys = Object.keys(value)
+  const known = keys.filter((key) => shape.fields.has(key))
+  // an object without any of them shows nothing about the fields
+  if (shape.isMap || known.length > 0) shape.opened += 1
+  for (const key of [...known, ...keys.filter((each) => !shape.fields.has(each))].slice(0, maxFields)) {
+    const target = shape.fields.get(key) ?? openOthers(shape, below.room)
+    // as: an own key
+    addValue(target, value[key] as JsonValue, below)
   }
 }
 
@@ -130,7 +147,7 @@ function addSeen(shape: Shape, kind: Kind, { count, first, last }: Seen): void {
 function openKey(shape: Shape, key: string, room: Room): Shape | undefined {
   if (shape.isMap || !isFieldName(key)) return openOthers(shape, room)
   if (shape.fields.size >= maxFields) {
-    makeMap(shape)
+    forgetRareKeys(shape)
     return openOthers(shape, room)
   }
   if (room.places <= 0) {
@@ -172,11 +189,13 @@ export function merge(shape: Shape, other: Shape): void {
 
 function mergeInto(shape: Shape, other: Shape, room: Room): void {
   for (const [kind, seen] of other.kinds) addSeen(shape, kind, seen)
-  shape.opened += other.opened
+  if (other.isMap) forgetRareKeys(shape)
+  else if (other.opened > 0) doubtMap(shape)
+  // as for a large object
+  if (shape.isMap || !other.isMap) shape.opened += other.opened
   shape.form = joinForms(shape.form, other.form)
   shape.isPartial ||= other.isPartial
   mergeWords(shape, other.words, room)
-  if (other.isMap) makeMap(shape)
   for (const [key, field] of other.fields) {
     const target = shape.fields.get(key) ?? openKey(shape, key, room)
     if (target !== undefined) mergeInto(target, field, room)
@@ -195,17 +214,30 @@ function mergeWords(shape: Shape, added: Shape['words'], room: Room): void {
   if (added === undefined || words.size > maxWords || room.places < 0) shape.words = undefined
 }
 
-/** Forgets the keys. */
-function makeMap(shape: Shape): void {
+/** Forgets the keys, except those that many objects have. Without such keys, the object is a map. */
+function forgetRareKeys(shape: Shape): void {
+  const fewest = Math.max(fewestOfCommon, sharedOfMap * shape.opened)
+  forgetKeys(shape, (field) => countSeen(field) < fewest)
+}
+
+function forgetKeys(shape: Shape, isForgotten: (field: Shape) => boolean): void {
   if (shape.isMap) return
-  shape.isMap = true
   const others = (shape.others ??= createShape())
-  for (const field of shape.fields.values()) mergeInto(others, field, { places: maxPlaces, visits: Infinity })
-  shape.fields.clear()
+  for (const [key, field] of shape.fields) {
+    if (!isForgotten(field)) continue
+    mergeInto(others, field, { places: maxPlaces, visits: Infinity })
+    shape.fields.delete(key)
+  }
+  shape.isMap = shape.fields.size === 0
+}
+
+/** One large object does not show for ever that an object is a map: anybody may have sent it, before the first usual one. */
+function doubtMap(shape: Shape): void {
+  if (shape.opened < openedOfMap) shape.isMap = false
 }
 
 function foldMaps(shape: Shape): void {
-  if (looksLikeMap(shape)) makeMap(shape)
+  if (looksLikeMap(shape)) forgetKeys(shape, () => true)
   for (const field of shape.fields.values()) foldMaps(field)
   if (shape.others !== undefined) foldMaps(shape.others)
   if (shape.items !== undefined) foldMaps(shape.items)
@@ -228,46 +260,4 @@ function countPlaces({ fields, others, items, words }: Shape): number {
   let sum = words?.size ?? 0
   for (const field of fields.values()) sum += 1 + countPlaces(field)
   return sum + (others === undefined ? 0 : 1 + countPlaces(others)) + (items === undefined ? 0 : 1 + countPlaces(items))
-}
-
-/** Kinds as [index in `kinds`, count, first, last], then what there is of the rest. */
-type Stored = {
-  k: [number, number, number, number][]
-  o?: number
-  f?: [string, Stored][]
-  r?: Stored
-  i?: Stored
-  w?: [string, number][]
-  t?: Form
-  p?: 1
-  m?: 1
-}
-
-export function encodeShape(shape: Shape): Stored {
-  const { opened, fields, others, items, words, form, isPartial, isMap } = shape
-  return {
-    k: [...shape.kinds].map(([kind, { count, first, last }]) => [kinds.indexOf(kind), count, first, last]),
-    ...(opened > 0 && { o: opened }),
-    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, Stored] => [key, encodeShape(field)]) }),
-    ...(others && { r: encodeShape(others) }),
-    ...(items && { i: encodeShape(items) }),
-    ...(words && { w: [...words] }),
-    ...(form && { t: form }),
-    ...(isPartial && { p: 1 as const }),
-    ...(isMap && { m: 1 as const }),
-  }
-}
-
-export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: Stored): Shape {
-  return {
-    kinds: new Map(k.map(([kind, count, first, last]) => [kinds[kind] ?? 'null', { count, first, last }])),
-    opened: o,
-    fields: new Map(f.map(([key, field]) => [key, decodeShape(field)])),
-    others: r && decodeShape(r),
-    items: i && decodeShape(i),
-    words: w && new Map(w),
-    form: t,
-    isPartial: p === 1,
-    isMap: m === 1,
-  }
 }

@@ -103,6 +103,33 @@ describe('the limits of a shape', () => {
     expect(pathsOf(learnt)).toEqual(['<any>'])
   })
 
+  const large = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`k${'abcdefghij'[at % 10]}${at}`, at]))
+  const usual = { action: 'opened', user: { login: 'ada' } }
+  const usualPaths = ['action', 'user', 'user.login']
+
+  test.each([
+    ['after many others', [usual, usual, usual, usual, usual, usual, large, usual]],
+    ['before all others', [large, usual, usual, usual, usual, usual]],
+    ['after one other', [usual, large, usual, usual]],
+    ['with the usual keys after the others', [usual, usual, usual, { ...large, ...usual }]],
+    ['again and again', [usual, usual, ...Array.from({ length: 50 }, () => large), usual]],
+  ])('one request with 10,000 keys does not hide the fields of the others: it comes %s', (_, payloads) => {
+    expect(pathsOf(toLearnt(payloads))).toEqual(expect.arrayContaining(usualPaths))
+    const stored = createEventShape({ hook: 'orders' })
+    for (const payload of payloads) mergeEventShape(stored, toLearnt([payload]))
+    expect(pathsOf(stored)).toEqual(expect.arrayContaining(usualPaths))
+    const text = renderEventShape(stored)
+    expect(text.length).toBeLessThan(5_000)
+    expect(text).not.toContain('ka0')
+  })
+
+  test('a burst of requests with 10,000 keys between two writes does not hide the stored fields', () => {
+    const stored = toLearnt(Array.from({ length: 10 }, () => usual))
+    for (let write = 0; write < 5; write += 1)
+      mergeEventShape(stored, toLearnt([large, ...Array.from({ length: 100 }, () => large), usual]))
+    expect(pathsOf(stored)).toEqual(expect.arrayContaining(usualPaths))
+  })
+
   test('new keys in every request do not grow a shape without limit', () => {
     const learnt = createEventShape({ hook: 'x' })
     const letters = [...'abcdefghijklmnopqrstuvwxyz']

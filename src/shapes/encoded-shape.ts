@@ -1,0 +1,45 @@
+// The form in which a shape is stored: short names, and nothing for what it does not have.
+import type { Form } from './names.ts'
+import { kinds, type Shape } from './shape.ts'
+
+/** Kinds as [index in `kinds`, count, first, last], then what there is of the rest. */
+type Stored = {
+  k: [number, number, number, number][]
+  o?: number
+  f?: [string, Stored][]
+  r?: Stored
+  i?: Stored
+  w?: [string, number][]
+  t?: Form
+  p?: 1
+  m?: 1
+}
+
+export function encodeShape(shape: Shape): Stored {
+  const { opened, fields, others, items, words, form, isPartial, isMap } = shape
+  return {
+    k: [...shape.kinds].map(([kind, { count, first, last }]) => [kinds.indexOf(kind), count, first, last]),
+    ...(opened > 0 && { o: opened }),
+    ...(fields.size > 0 && { f: [...fields].map(([key, field]): [string, Stored] => [key, encodeShape(field)]) }),
+    ...(others && { r: encodeShape(others) }),
+    ...(items && { i: encodeShape(items) }),
+    ...(words && { w: [...words] }),
+    ...(form && { t: form }),
+    ...(isPartial && { p: 1 as const }),
+    ...(isMap && { m: 1 as const }),
+  }
+}
+
+export function decodeShape({ k, o = 0, f = [], r, i, w, t, p, m }: Stored): Shape {
+  return {
+    kinds: new Map(k.map(([kind, count, first, last]) => [kinds[kind] ?? 'null', { count, first, last }])),
+    opened: o,
+    fields: new Map(f.map(([key, field]) => [key, decodeShape(field)])),
+    others: r && decodeShape(r),
+    items: i && decodeShape(i),
+    words: w && new Map(w),
+    form: t,
+    isPartial: p === 1,
+    isMap: m === 1,
+  }
+}
