@@ -5,15 +5,14 @@ import type { Env } from '../config/env.ts'
 import type { SampleFields, SavedMappingFields, TriedDraft, TriedFields, TypedRequest } from '../model/api/bench.ts'
 import type { CapturedFields } from '../model/api/replay.ts'
 import type { PlannedAction } from '../model/action.ts'
-import { Mapping } from '../model/config/mapping.ts'
 import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import { Problem } from '../model/problem.ts'
-import { createGeneration, type Generation } from '../pipeline/generation.ts'
+import type { Generation } from '../pipeline/generation.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import { buildDelivery, checkBody, convertMultipart } from '../deliveries/delivery.ts'
 import type { ReplayThreads } from '../transforms/runtime.ts'
 import type { Stored } from './capture.ts'
-import { type Draft as KeptDraft, tryDraft } from './drafts.ts'
+import { createWithDraft, type Draft as KeptDraft, parseDraft, tryDraft } from './drafts.ts'
 import { toComparedAction } from './outcome.ts'
 import { withTransforms } from './replay.ts'
 import type { Replayer } from './replayer.ts'
@@ -31,12 +30,12 @@ type Draft = { readonly mappingId?: string | undefined; readonly template: strin
 export type HookBench = {
   /**
    * `isWanted` is called when the request can run: false if its client has disconnected, and then it throws `conflict`. Throws
-   * `config-invalid` if the configuration on disk or the draft is invalid.
+   * `config-invalid` if the configuration on disk is invalid, and `usage-invalid` if the draft is.
    */
   try(request: TypedRequest, draft: Draft | undefined, isWanted: () => boolean): Promise<TriedFields>
-  /** Tries a draft with kept requests; see `tryDraft`. Throws `config-invalid` if the configuration on disk or the draft is invalid. */
+  /** Tries a draft with kept requests; see `tryDraft`. Throws as `try` does. */
   tryKept(draft: KeptDraft, query: KeptQuery): Promise<TriedDraft>
-  /** Throws `config-invalid` if the draft is invalid, and `not-found` if its mapping does not exist. */
+  /** Throws `usage-invalid` if the draft is invalid, and `not-found` if its mapping does not exist. */
   checkDraft(hook: string, draft: Draft): void
   /** The requests with which a hook can be tried. */
   samples(hook: string): Promise<SampleFields[]>
@@ -154,12 +153,12 @@ function withDraft(generation: Generation, hook: string, { mappingId, template }
   }
   if (found === undefined) {
     // the mappings of presets come after those of the configuration
-    const made = Mapping.parse({ match: { path: hook }, messageTemplate: template })
+    const made = parseDraft({ match: { path: hook }, messageTemplate: template })
     mappings.splice(config.hooks.mappings.length, 0, { ...made, id: findFreeId(mappings, hook) })
   } else {
     mappings[at] = { ...found, [found.action === 'wake' ? 'textTemplate' : 'messageTemplate']: template }
   }
-  return createGeneration({ config, env, mappings, transforms, verifiers })
+  return createWithDraft({ config, env, mappings, transforms, verifiers })
 }
 
 function findFreeId(mappings: readonly { readonly id: string }[], hook: string): string {

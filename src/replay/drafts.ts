@@ -47,7 +47,7 @@ const pageSize = 25
 const draftId = 'draft'
 
 /**
- * The newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts. Throws `config-invalid` if
+ * The newest request first. The draft is tried alone: neither the order of the mappings nor a signature counts. Throws `usage-invalid` if
  * the draft is invalid.
  */
 export async function tryDraft(
@@ -86,11 +86,25 @@ export type DraftParts = {
 }
 
 function createDraftGeneration({ config, env, verifiers }: Generation, { template, match }: Draft): Generation {
-  const fields = { match, accept: ['text', 'xml'], messageTemplate: template }
+  const mappings = [{ ...parseDraft({ match, accept: ['text', 'xml'], messageTemplate: template }), id: draftId }]
+  return createWithDraft({ config, env, mappings, transforms: new Map(), verifiers })
+}
+
+/** The mapping of a draft. Throws `usage-invalid`. */
+export function parseDraft(fields: Parameters<typeof describeFirstIssue>[1]): Mapping {
   const parsed = Mapping.safeParse(fields)
-  if (!parsed.success) throw new Problem('config-invalid', `The draft: ${describeFirstIssue(parsed.error, fields)}.`)
-  const mappings = [{ ...parsed.data, id: draftId }]
-  return createGeneration({ config, env, mappings, transforms: new Map(), verifiers })
+  if (parsed.success) return parsed.data
+  throw new Problem('usage-invalid', `The draft: ${describeFirstIssue(parsed.error, fields)}.`)
+}
+
+/** Throws `usage-invalid` for the fault of a draft: all other parts were loaded before, so it is a fault of the request. */
+export function createWithDraft(parts: Parameters<typeof createGeneration>[0]): Generation {
+  try {
+    return createGeneration(parts)
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'config-invalid') throw error
+    throw new Problem('usage-invalid', error.message, { cause: error })
+  }
 }
 
 type Tried = {

@@ -119,7 +119,15 @@ describe('the bench of the admin API', () => {
     const news = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n}}' } })
     expect(news).toMatchObject({ mappingId: 'fresh', actions: [{ fields: { message: 'New 7' } }] })
     const wrong = await tryIt('fresh', { n: 7 }, { draft: { template: 'New {{n' } })
-    expect(wrong).toMatchObject({ answered: 500, code: 'config-invalid', error: expect.stringContaining('"fresh"') })
+    // the configuration is valid: only the request is wrong
+    expect(wrong).toMatchObject({ answered: 400, code: 'usage-invalid', error: expect.stringContaining('"fresh"') })
+    for (const template of [' ', '{{#if a}}x{{/if}}'])
+      expect(await tryIt('fresh', { n: 7 }, { draft: { template } })).toMatchObject({
+        answered: 400,
+        code: 'usage-invalid',
+      })
+    const kept = await call('/api/try', { last: 5, draft: { template: 'New {{n' } })
+    expect(kept).toMatchObject({ answered: 400, code: 'usage-invalid' })
   })
 
   test('a request sent from the bench has the proof of its sender or the hook token, and its numbers as typed', async () => {
@@ -205,7 +213,7 @@ describe('the bench of the admin API', () => {
     const code409 = await call('/api/mappings', { hook: 'review', mappingId: 'review', template: 'x' })
     expect(code409).toMatchObject({ answered: 409, error: expect.stringContaining('review.ts') })
     expect(await call('/api/mappings', { hook: 'plain', mappingId: 'plain', template: '{{' })).toMatchObject({
-      answered: 500,
+      answered: 400,
     })
     expect(await call('/api/mappings', { hook: 'x', mappingId: 'none', template: 'x' })).toMatchObject({
       answered: 404,

@@ -96,13 +96,13 @@ describe('hookloom try', () => {
   })
 
   test('an invalid template or condition is refused with its place', async () => {
-    expect(await tryIt('{{#if x}}')).toMatchObject({ code: 78, stderr: expect.stringContaining('column 3') })
+    expect(await tryIt('{{#if x}}')).toMatchObject({ code: 64, stderr: expect.stringContaining('column 3') })
     expect(await tryIt('x', '--match', 'payload.a')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('--match'),
     })
     expect(await tryIt('x', '--match', '{"evnt": "x"}')).toMatchObject({
-      code: 78,
+      code: 64,
       stderr: expect.stringContaining('evnt'),
     })
     expect(await tryIt('x', '--match', '{event')).toMatchObject({ code: 64 })
