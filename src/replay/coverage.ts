@@ -51,10 +51,12 @@ export function createCoverageNotes(): CoverageNotes {
     note,
     async finish(module, { parts, fixtures, store }) {
       const generation = createGeneration(parts)
-      const found: { readonly one: KeptDelivery; readonly covered: CoveredCode }[] = []
+      const found: { readonly one: CountedRequest; readonly covered: CoveredCode }[] = []
       for await (const one of readKept(module, parts, store)) {
+        // without the body: 200 of them may not fit into memory
+        const { source, event, deliveryId } = one
         listener = (covered) => {
-          if (covered.module === module) found.push({ one, covered })
+          if (covered.module === module) found.push({ one: { source, event, deliveryId }, covered })
         }
         await runAll(generation, [one], { newId })
       }
@@ -124,7 +126,9 @@ async function* readKept(
   }
 }
 
-function group(deliveries: readonly KeptDelivery[]): ModuleCoverageFields['requests']['uncovered'] {
+type CountedRequest = Pick<KeptDelivery, 'source' | 'event' | 'deliveryId'>
+
+function group(deliveries: readonly CountedRequest[]): ModuleCoverageFields['requests']['uncovered'] {
   const groups = new Map<string, ModuleCoverageFields['requests']['uncovered'][number]>()
   for (const { source = null, event = null, deliveryId: example } of deliveries) {
     const key = JSON.stringify([source, event])
