@@ -111,6 +111,9 @@ describe('listConfigSecrets', () => {
 
   test.each([
     ['x-webhook-token', 'tuesday'],
+    ['x-webhook-key', 'tuesday'],
+    ['x-hook-passphrase', 'correct-horse-battery-staple'],
+    ['x-sig', 'tuesday'],
     ['authorization', 'Basic YWRhOmJhc2lj'],
     ['x-shared', '7f3a9c1e55d0'],
     ['x-sender', 'kQ3vX9wLm2pR'],
