@@ -2,6 +2,7 @@
 // repeats, or after a crash during the send.
 import type { Channel, Outgoing, SendResult } from '../model/channel.ts'
 import type { ClaimedJob, Post, StoredPost } from '../model/job.ts'
+import { toErrorName, toErrorText } from '../base/exceptions.ts'
 import { withDeadline } from '../base/time.ts'
 import { findRunStep } from './plan.ts'
 import { defaultRetry, type Failure, type StepRecord, type StepOutcome } from './retry.ts'
@@ -26,7 +27,7 @@ type Reply = {
  */
 export async function postAll(
   { posts, channel, job, run, isOneOfSeveral }: Reply,
-  { clock, lease, retry = defaultRetry }: Pick<JobContext, 'clock' | 'lease' | 'retry'>,
+  { clock, lease, log, retry = defaultRetry }: Pick<JobContext, 'clock' | 'lease' | 'log' | 'retry'>,
 ): Promise<StepOutcome> {
   let current = inOrder([...job.posts.filter(({ step }) => step !== posts[0]?.step), ...posts])
   const save = (changed: Post): Promise<boolean> => {
@@ -41,7 +42,13 @@ export async function postAll(
     while (isOurs && !lease.isConfirmed()) isOurs = await save(begun)
     if (!isOurs) return { kind: 'aborted' }
     const maybeSince = post.state === 'sending' ? job.createdAt : undefined
-    const result = await postOne(begun, channel, { run, signal: lease.signal, maybeSince })
+    const sending = postOne(begun, channel, { run, signal: lease.signal, maybeSince })
+    const result = await sending.catch((thrown: unknown): Threw => {
+      if (!isOneOfSeveral || lease.signal.aborted) throw thrown
+      // the step of the next recipient writes all messages, so it must know these
+      log.warn({ jobId: job.id, thrown: toErrorName(thrown) }, 'a channel threw')
+      return { kind: 'threw', detail: `threw ${toErrorText(thrown)}` }
+    })
     if (result.kind === 'sent') {
       current = replace(current, { ...begun, state: 'sent', id: result.id, at: clock() })
       continue
@@ -51,10 +58,7 @@ export async function postAll(
       if (state !== 'sending') await save({ ...begun, state })
       return { kind: 'aborted' }
     }
-    const failure =
-      state === 'unknown'
-        ? failUnknown(result.detail, post, job)
-        : failPost(result, post, { state, dedupes: channel.dedupes })
+    const failure = toFailure(result, post, { state, dedupes: channel.dedupes, job })
     const isLast = failure.kind === 'transient' && job.attempts + 1 >= retry.attempts
     const failed = isOneOfSeveral && (failure.kind === 'permanent' || isLast) ? { failed: failure.detail } : {}
     if ((state !== 'sending' || 'failed' in failed) && !(await save({ ...begun, state, ...failed })))
@@ -76,7 +80,12 @@ function markSending(post: Post, { dedupes }: Channel): Post {
   return { ...post, state: 'sending', ...(mayBeTwice ? { mayBeTwice } : {}) }
 }
 
-type FailedSend = Exclude<SendResult, { kind: 'sent' }> | { readonly kind: 'aborted'; readonly isBegun: boolean }
+/** `detail`: the text of the exception, which may quote anything. */
+type Threw = { readonly kind: 'threw'; readonly detail: string }
+type FailedSend =
+  | Exclude<SendResult, { kind: 'sent' }>
+  | { readonly kind: 'aborted'; readonly isBegun: boolean }
+  | Threw
 
 /** The state after a failed attempt. A message that may have arrived is sent again only if the channel drops repeats, or repeats anyway. */
 function chooseStateAfter(
@@ -84,6 +93,7 @@ function chooseStateAfter(
   { dedupes, repeatsUnknown = false }: Channel,
   before: Post,
 ): Post['state'] {
+  if (result.kind === 'threw') return 'sending'
   if (result.kind === 'ambiguous') return dedupes || repeatsUnknown ? 'sending' : 'unknown'
   // an earlier attempt may have arrived, and the channel drops a repeat only for some minutes
   if (dedupes && before.state === 'sending') return 'sending'
@@ -107,6 +117,15 @@ async function postOne(
   if (ended.kind === 'timeout')
     return { kind: 'ambiguous', detail: `There was no answer in ${sendTimeoutMs / 1_000} s.` }
   return ended.value
+}
+
+function toFailure(
+  result: Exclude<FailedSend, { kind: 'aborted' }>,
+  post: Post,
+  { job, ...given }: Parameters<typeof failPost>[2] & { readonly job: ClaimedJob },
+): Failure {
+  if (result.kind === 'threw') return { kind: 'transient', ...describeFailure(post, result.detail), quotes: true }
+  return given.state === 'unknown' ? failUnknown(result.detail, post, job) : failPost(result, post, given)
 }
 
 /** A repeat could post the message twice; only a person can check. */

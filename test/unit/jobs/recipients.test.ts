@@ -126,6 +126,44 @@ describe('a reply with three recipients', () => {
     expect(turns).toHaveLength(1)
   })
 
+  test('repeats no message that was sent before the next one made the channel throw', async () => {
+    let isBroken = true
+    const { taken } = open({
+      slack: ({ text }) => {
+        if (text === 'two' && isBroken) throw new Error('broken')
+        return sent('s')
+      },
+      telegram: () => sent('t'),
+    })
+    const [id] = await stage.accept(
+      agentPlan({ action: { channel: 'slack', to: 'C1', alsoTo: [{ channel: 'telegram', to: '7' }] } }),
+    )
+    await pass(0)
+    isBroken = false
+    await pass(60_000)
+    expect((await stage.jobOf(id)).state).toBe('done')
+    expect(taken.filter((message) => message === 'slack C1: one')).toHaveLength(1)
+    expect(taken.filter((message) => message.startsWith('telegram'))).toHaveLength(2)
+  })
+
+  test('goes to a recipient that is away for an hour, although the channel of another one throws each time', async () => {
+    let isAway = true
+    const { taken } = open({
+      slack: () => {
+        throw new Error('broken')
+      },
+      telegram: () => (isAway ? away : sent('t')),
+    })
+    const [id] = await stage.accept(toThree())
+    await pass(3_600_000)
+    isAway = false
+    await pass(7_200_000)
+    const job = await stage.jobOf(id)
+    expect(stepsOf(job)).toContain('deliver-2 done')
+    expect(job.state).toBe('dead')
+    expect(taken.filter((message) => message === 'slack C1: one')).toHaveLength(10)
+  })
+
   test('names each recipient that it could not reach', async () => {
     open({ telegram: () => refused, slack: () => ({ kind: 'permanent', detail: 'channel_not_found' }) })
     const [id] = await stage.accept(toThree())
