@@ -59,7 +59,7 @@ const config = {
           key: '{{text}}',
           onNew,
           delay: '1s',
-          expires: '1s',
+          expires: '2s',
           maxQueued: 1,
           rateLimit: { limit: 2, period: '1h', key: '{{text}}' },
           cancelOn: { payload: { kind: 'cancel' } },
