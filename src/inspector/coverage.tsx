@@ -3,10 +3,10 @@ import type { JSX } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { CoverageFields, ModuleCoverageFields } from '../model/api/shapes.ts'
 import { post, toQuery } from './api.ts'
-import { formatCount } from './format.ts'
+import { formatCount, markUnseen } from './format.ts'
 import { Example, nameEvent } from './payloads.tsx'
 import { toEditorUrl } from './pipe.tsx'
-import { describeException } from './said.ts'
+import { useSaid } from './said.ts'
 import { Line } from './text.tsx'
 
 type CoverageProps = {
@@ -19,16 +19,11 @@ type CoverageProps = {
 
 export function CoverageView({ module, file, saved }: CoverageProps): JSX.Element {
   const [measured, setMeasured] = useState<CoverageFields>()
-  const [said, setSaid] = useState('')
+  const { said, setSaid, report } = useSaid()
   useEffect(() => setMeasured(undefined), [module, saved])
-  async function measure(): Promise<void> {
-    setSaid('Running the fixtures …')
-    try {
-      setMeasured(await post<CoverageFields>(`/api/coverage?${toQuery({ module })}`))
-      setSaid('')
-    } catch (error) {
-      setSaid(describeException(error))
-    }
+  function measure(): void {
+    setSaid({ text: 'Running the fixtures …', isBad: false })
+    report(post<CoverageFields>(`/api/coverage?${toQuery({ module })}`).then((found) => (setMeasured(found), '')))
   }
   const coverage = measured?.coverage
   return (
@@ -37,11 +32,11 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
         Coverage of <Line text={module} most={120} />
       </h3>
       <div class="tools">
-        <button type="button" onClick={() => void measure()}>
+        <button type="button" onClick={measure}>
           what do its fixtures cover?
         </button>
-        <span class="dim" role="status">
-          {said}
+        <span class={said.isBad ? 'bad' : 'dim'} role="status">
+          {markUnseen(said.text)}
         </span>
       </div>
       {measured !== undefined && measured.problem !== null && (
@@ -53,7 +48,7 @@ export function CoverageView({ module, file, saved }: CoverageProps): JSX.Elemen
       {coverage != null && (
         <>
           <Code coverage={coverage} root={file?.slice(0, -module.length)} />
-          <Uncovered coverage={coverage} />
+          <Uncovered coverage={coverage} report={report} />
         </>
       )}
     </section>
@@ -98,7 +93,10 @@ function Code({
 
 const mostMissing = 12
 
-function Uncovered({ coverage: { requests, shapes } }: { coverage: ModuleCoverageFields }): JSX.Element {
+type UncoveredProps = { readonly coverage: ModuleCoverageFields; readonly report: ReturnType<typeof useSaid>['report'] }
+
+/** `report`: a new fixture makes the figures old, which removes them, so its sentence is shown above them. */
+function Uncovered({ coverage: { requests, shapes }, report }: UncoveredProps): JSX.Element {
   return (
     <>
       <p>
@@ -109,7 +107,7 @@ function Uncovered({ coverage: { requests, shapes } }: { coverage: ModuleCoverag
         {requests.uncovered.map(({ source, event, count, example }) => (
           <li key={example}>
             <Line text={nameEvent(source, event)} most={120} /> <span class="dim">× {formatCount(count)}</span>{' '}
-            <Example id={example} hasCode />
+            <Example id={example} hasCode report={report} />
           </li>
         ))}
       </ul>

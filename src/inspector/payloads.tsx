@@ -62,18 +62,22 @@ export function Payloads({ hook, hasCode }: PayloadsProps): JSX.Element | null {
   )
 }
 
-type ExampleProps = { readonly id: string; readonly hasCode: boolean }
+type ExampleProps = {
+  readonly id: string
+  readonly hasCode: boolean
+  readonly report?: ReturnType<typeof useSaid>['report']
+}
 
-/** A kept request that shows something. `hasCode`: a fixture can be made of it. */
-export function Example({ id, hasCode }: ExampleProps): JSX.Element {
-  const { said, report } = useSaid()
+/** A kept request that shows something. `hasCode`: a fixture can be made of it. `report`: shows the sentence about it elsewhere. */
+export function Example({ id, hasCode, report }: ExampleProps): JSX.Element {
+  const { said, report: reportHere } = useSaid()
   return (
     <>
       <button type="button" class="link" onClick={() => go({ view: 'list', id })}>
         show one
       </button>{' '}
       {hasCode && (
-        <button type="button" onClick={() => report(captureFixture(toCapturePath(id)))}>
+        <button type="button" onClick={() => (report ?? reportHere)(captureFixture(toCapturePath(id)))}>
           make it a fixture
         </button>
       )}{' '}

@@ -198,6 +198,39 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.setViewportSize({ width: 1440, height: 900 })
   })
 
+  test('code that only a kept request runs is told apart from code that nothing runs, and the request becomes a fixture with one press', async () => {
+    await stage.post('review', { title: 'Old', skip: true })
+    await show(page, 'view=list')
+    await show(page, 'view=hooks&bench=review')
+    const coverage = page.getByRole('region', { name: 'Coverage of review.ts' })
+    const measure = coverage.getByRole('button', { name: 'what do its fixtures cover?' })
+    const code = coverage.getByRole('list', { name: 'Code' })
+    const places = async () => (await code.getByRole('listitem').allInnerTexts()).slice(1)
+    await measure.click()
+    await expect
+      .poll(places, wait)
+      .toEqual([
+        expect.stringMatching(/^review\.ts:3 nothing runs /),
+        expect.stringMatching(/^review\.ts:4 only kept requests run /),
+      ])
+    const uncovered = coverage.getByRole('list', { name: 'Requests without a fixture' }).getByRole('listitem')
+    expect(await uncovered.count()).toBe(1)
+    await uncovered.getByRole('button', { name: 'make it a fixture' }).focus()
+    await page.keyboard.press('Enter')
+    // the new fixture makes the figures old, but the sentence stays
+    await expect.poll(() => code.count(), wait).toBe(0)
+    const said = coverage.getByText(/Created .* It expects the decision skip\./)
+    await said.waitFor(wait)
+    const [, created = ''] = /Created (.*\.json)\./.exec(await said.innerText()) ?? []
+    expect(JSON.parse(readFileSync(created, 'utf8'))).toMatchObject({
+      request: { payload: { title: 'Old', skip: true } },
+    })
+    expect(await findBarriers(page)).toEqual([])
+    await measure.click()
+    await expect.poll(places, wait).toEqual([expect.stringMatching(/^review\.ts:3 nothing runs /)])
+    expect(await uncovered.count()).toBe(0)
+  })
+
   test('nothing wrote an error to the console', () => {
     expect(stage.errors).toEqual([])
   })
