@@ -266,6 +266,34 @@ describe.skipIf(!hasBrowser)(
       expect(await count()).toBe(before + ids)
     })
 
+    test('without an edit no delivery is changed, not even a parked one', async () => {
+      const same = await startStage({ config: config(), files: { [file]: second } }, stage.browser)
+      try {
+        for (const kind of [...kinds, 'throw']) await same.post('x', { kind })
+        const { deliveries } = await same.ask('/api/health')
+        expect(deliveries).toMatchObject({ parked: 2 })
+        const other = await same.open({ hash: 'view=replay' })
+        const replayed = other.locator('.replay > .said', { hasText: '11 requests, no difference.' })
+        await replayed.waitFor(wait)
+        const shown = async () => (await other.locator('.classes li').allInnerTexts()).map((text) => text.split(/\s+/))
+        expect(await shown()).toEqual([['11', 'same', '100', '%']])
+        expect(await other.locator('.group, .changed').count()).toBe(0)
+        expect(await other.locator('.report').innerText()).not.toContain('problem.')
+        // after an edit of the others, whose code frame has other lines
+        const edited = second.replaceAll('Bye', 'So long').replace('{\n', '{\n  // one line more\n')
+        writeFiles(same.gateway.dir, { [file]: edited })
+        await other.locator('.replay > .said', { hasText: '11 requests, 8 would differ.' }).waitFor(wait)
+        expect((await shown()).map(([count, ...words]) => [count, words[0]])).toEqual([
+          ['3', 'same'],
+          ['8', 'changed'],
+        ])
+        expect(await other.locator('.report').innerText()).not.toContain('problem.')
+        expect(same.errors).toEqual([])
+      } finally {
+        await same.close()
+      }
+    })
+
     test('a save that waits because it would change recent deliveries can be published', async () => {
       const held = await startStage({ config: config(true), files: { [file]: first } }, stage.browser)
       try {

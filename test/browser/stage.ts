@@ -58,16 +58,19 @@ export const usual = {
   files: { 'hooks/transforms/review.ts': transform },
 }
 
+/** `args`: options of Chromium besides those of every case. */
+export function startBrowser(args: readonly string[] = []): Promise<Browser> {
+  return chromium.launch({
+    ...(executablePath === undefined ? {} : { executablePath }),
+    // the tests may run as root, where Chromium has no sandbox
+    args: ['--no-sandbox', '--disable-gpu', '--disable-smooth-scrolling', ...args],
+  })
+}
+
 /** `given`: another configuration with its files, or a config directory that has a store already. `shared`: a running browser. */
 export async function startStage(given: Parameters<typeof startInside>[0] = usual, shared?: Browser): Promise<Stage> {
   const gateway = await startInside(given)
-  const browser =
-    shared ??
-    (await chromium.launch({
-      ...(executablePath === undefined ? {} : { executablePath }),
-      // the tests may run as root, where Chromium has no sandbox
-      args: ['--no-sandbox', '--disable-gpu', '--disable-smooth-scrolling'],
-    }))
+  const browser = shared ?? (await startBrowser())
   const errors: string[] = []
   const contexts: BrowserContext[] = []
 

@@ -1,0 +1,141 @@
+// What a glance must not get wrong: the size of the text, what is touched on a phone, how long a run took, and when a gateway was last seen.
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { writeFiles } from '../e2e/gateway.ts'
+import { hasBrowser, openTab, show, type Stage, startBrowser, startStage } from './stage.ts'
+
+const wait = { timeout: 60_000 }
+const hook = (id: string) => ({
+  id,
+  match: { path: id },
+  messageTemplate: '{{text}}',
+  agentId: id,
+  deliver: false,
+  retain: true,
+})
+const runner = (script: string) => ({ kind: 'command', command: 'sh', args: ['-c', `cat > /dev/null; ${script}`] })
+const config = {
+  hooks: { mappings: [hook('main'), hook('gated'), hook('broken')] },
+  runners: {
+    gated: runner('until [ -e go ]; do sleep 0.1; done; echo finished'),
+    broken: runner('echo "no such model" >&2; exit 2'),
+  },
+  agents: {
+    list: [
+      { id: 'main', default: true },
+      { id: 'gated', runner: 'gated', workspace: '.' },
+      { id: 'broken', runner: 'broken', workspace: '.' },
+    ],
+  },
+}
+
+describe.skipIf(!hasBrowser)('a glance at the page in Chromium', () => {
+  let stage: Stage
+  let page: Page
+  const row = (id: string) => page.locator(`#row-${id}`)
+
+  beforeAll(async () => {
+    stage = await startStage({ config })
+    page = await stage.open()
+  })
+  afterAll(() => stage.close())
+
+  test('text and rows grow with the font size that the reader set in the browser', async () => {
+    const measure = async (on: Stage) => {
+      const id = await on.post('main', { text: 'Read me' })
+      const opened = await on.open()
+      const drawn = opened.locator(`#row-${id}`)
+      await drawn.getByText('Read me').waitFor(wait)
+      const fontOf = (cell: string) =>
+        opened.evaluate<number>(`parseFloat(getComputedStyle(document.querySelector('#row-${id} ${cell}')).fontSize)`)
+      const height = (await drawn.boundingBox())?.height ?? 0
+      const cut = await drawn.evaluate(({ scrollHeight, clientHeight }) => scrollHeight - clientHeight)
+      const sizes = { summary: await fontOf('.summary'), hook: await fontOf('.hook'), height, cut }
+      await opened.context().close()
+      return sizes
+    }
+    const usual = await measure(stage)
+    const browser = await startBrowser(['--blink-settings=defaultFontSize=24'])
+    try {
+      const large = await startStage({ config }, browser)
+      const grown = await measure(large)
+      expect(grown.summary).toBeCloseTo(usual.summary * 1.5, 1)
+      expect(grown.hook).toBeCloseTo(usual.hook * 1.5, 1)
+      expect(grown.height).toBeGreaterThanOrEqual(usual.height * 1.45)
+      expect([usual.cut, grown.cut]).toEqual([0, 0])
+      expect(large.errors).toEqual([])
+    } finally {
+      await browser.close()
+    }
+  })
+
+  // https://www.w3.org/TR/WCAG22/#target-size-minimum
+  test('on a phone each row of a payload is at least 24 px high, and none overlaps the next one', async () => {
+    const payload = { text: 'x', user: { login: 'ada', tags: ['one', 'two'] }, count: 1, none: null, empty: {} }
+    const phone = await stage.open({ hash: `id=${await stage.post('main', payload)}`, width: 360, height: 760 })
+    await openTab(phone, 'Request')
+    await phone.getByRole('button', { name: 'expand all' }).click()
+    await phone.locator('#detail .tree').getByText('"two"').waitFor(wait)
+    const boxes = await phone.locator('#detail .tree :is(.leaf, summary)').evaluateAll((all) =>
+      all.map((each) => {
+        const { top, bottom, height } = each.getBoundingClientRect()
+        return { text: each.textContent, top, bottom, height }
+      }),
+    )
+    expect(boxes.length).toBeGreaterThanOrEqual(10)
+    expect(boxes.filter(({ height }) => height < 24)).toEqual([])
+    expect(boxes.filter(({ bottom }, at) => bottom > (boxes[at + 1]?.top ?? bottom))).toEqual([])
+    expect(await phone.evaluate('document.documentElement.scrollWidth')).toBe(360)
+    await phone.context().close()
+  })
+
+  test('a running run says that it runs and since when, and shows how long it took only when it has ended', async () => {
+    const id = await stage.post('gated', { text: 'Wait for it' })
+    await show(page, `id=${id}`)
+    await openTab(page, 'Trace')
+    const run = page.locator('#detail .stage').filter({ hasText: /^agent/ })
+    await run.getByText(/^for /).waitFor(wait)
+    await row(id).locator('.outcome', { hasText: 'running' }).waitFor(wait)
+    expect(await row(id).locator('.took').innerText()).toBe('')
+    expect(await run.innerText()).toMatch(/running[^]*runs for /)
+    for (const place of [run, row(id)]) expect(await place.innerText()).not.toContain('wait')
+    expect(await page.locator('#detail .title').innerText()).not.toContain('took')
+    writeFiles(stage.gateway.dir, { go: '' })
+    await row(id).locator('.outcome', { hasText: 'done' }).waitFor(wait)
+    expect(await row(id).locator('.took').innerText()).toMatch(/^[1-9]/)
+    await page.locator('#detail .title', { hasText: /took [1-9]/ }).waitFor(wait)
+  })
+
+  test('a dead run has no duration of 0 ms: its row and its title leave it out', async () => {
+    const id = await stage.post('broken', { text: 'Fail' })
+    await show(page, `id=${id}`)
+    await openTab(page, 'Trace')
+    await row(id).locator('.outcome', { hasText: 'dead' }).waitFor(wait)
+    await page.locator('#detail .title .state', { hasText: 'dead' }).waitFor(wait)
+    expect(await row(id).locator('.took').innerText()).toBe('')
+    expect(await page.locator('#detail .title').innerText()).not.toContain('took')
+    const run = page.locator('#detail .stage').filter({ hasText: /^agent/ })
+    const bars = await run.locator('.bar').evaluateAll((all) => all.map((bar) => bar.getAttribute('aria-label') ?? ''))
+    for (const words of [await run.innerText(), ...bars]) expect(words).not.toMatch(/(^|[^\d])0 ms/)
+  })
+
+  test('a gateway is last seen when it last answered, not when it last read its files', async () => {
+    const { generation, lastReloadAt } = await stage.ask('/api/health')
+    await show(page, 'view=health')
+    const seen = page
+      .getByRole('region', { name: 'Gateways' })
+      .locator('tbody tr', { hasText: String(generation) })
+      .locator('time')
+    const at = async () => Date.parse((await seen.getAttribute('datetime')) ?? '')
+    await seen.waitFor(wait)
+    const first = await at()
+    expect(first).toBeGreaterThan(Date.parse(String(lastReloadAt)))
+    // without a reload, it advances
+    await expect.poll(at, wait).toBeGreaterThan(first)
+    expect((await stage.ask('/api/health'))['lastReloadAt']).toBe(lastReloadAt)
+  })
+
+  test('the page wrote no error to the console', () => {
+    expect(stage.errors).toEqual([])
+  })
+})
