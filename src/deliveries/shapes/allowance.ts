@@ -29,10 +29,13 @@ export function createAllowance({ clock, used }: AllowanceParts): Allowance {
   let left = most
   let before = { at: clock(), used: used() }
 
-  function refill(): void {
+  /** Adds what the time since the last call allows. Returns the processor time that the process used since then. */
+  function refill(): number {
     const now = { at: clock(), used: used() }
-    left = Math.min(most, left + shareOfUsed * (now.used - before.used) + shareOfElapsed * (now.at - before.at))
+    const usedMs = now.used - before.used
+    left = Math.min(most, left + shareOfUsed * usedMs + shareOfElapsed * (now.at - before.at))
     before = now
+    return usedMs
   }
 
   return {
@@ -41,11 +44,13 @@ export function createAllowance({ clock, used }: AllowanceParts): Allowance {
       return left > 0
     },
     spend(work) {
-      refill()
-      const started = before
+      const startedAt = clock()
       work()
-      // a pause of the thread is not its time, and neither is what other threads did
-      left -= Math.min(clock() - started.at, used() - started.used)
+      const elapsedMs = clock() - startedAt
+      // asked once for each request; `refill` changes `left`, so it is called first
+      const usedMs = refill()
+      // a pause of the thread is not the time of the work
+      left -= Math.min(elapsedMs, usedMs)
     },
   }
 }
