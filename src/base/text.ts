@@ -53,10 +53,11 @@ function countEdits(a: string, b: string): number {
 
 /**
  * Invisible characters, and characters that change how others are read: controls except tab and line feed, direction marks, tags, fillers
- * and line separators. Joiners and variation selectors count only where no emoji or script needs them.
+ * and line separators. Joiners and variation selectors count only where no emoji or script needs them. The class is first, because each
+ * line of the log is searched: with the conditions first, the search took a quarter of a small request.
  */
 const unseenCharacter =
-  /(?![\t\n])(?!(?<=\p{Emoji})[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F])\u200D\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\u200C\u200D](?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800]/gu
+  /[\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029\u2800](?<![\t\n])(?<!\p{Emoji}[\uFE0E\uFE0F])(?!(?<=[\p{Emoji}\uFE0F]\u200D)\p{Emoji})(?!(?<=(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}][\u200C\u200D])(?![\p{ASCII}\p{Script=Latin}])[\p{L}\p{M}])/gu
 
 /** Replaces each invisible character. */
 export function replaceUnseen(text: string, toOther: (character: string) => string): string {

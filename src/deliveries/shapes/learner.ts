@@ -1,5 +1,6 @@
 // Learns the shapes of payloads from the requests that were stored. No request waits for this: payloads are read after the answer, for a
-// bounded share of the processor time, so that under load only some requests are learnt from, of each event some.
+// bounded share of the time, so that under load only some requests are learnt from, of each event some.
+import perfHooks from 'node:perf_hooks'
 import { toErrorName } from '../../base/exceptions.ts'
 import type { Delivery } from '../../model/delivery.ts'
 import type { Log } from '../../model/log.ts'
@@ -39,7 +40,7 @@ type LearnerParts = {
   readonly development: boolean
   /** Reports changes of the payloads to the operator. Default: they are not reported. */
   readonly watched?: Omit<DriftParts, 'log'> | undefined
-  /** Default: a share of the processor time of the process. In development, every request is learnt from. */
+  /** Default: a share of the time for which the event loop is busy. In development, every request is learnt from. */
   readonly allowance?: Allowance | undefined
   /** Called after a write. */
   readonly onLearnt?: ((hook: string) => void) | undefined
@@ -53,7 +54,7 @@ export function createShapeLearner({
   store,
   development,
   watched,
-  allowance = createAllowance({ clock: () => performance.now(), used: readUsedMs }),
+  allowance = createAllowance({ clock: () => performance.now(), busy: readBusyMs }),
   onLearnt,
   log,
 }: LearnerParts): ShapeLearner {
@@ -196,9 +197,8 @@ export function createShapeLearner({
   }
 }
 
-function readUsedMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1_000
+function readBusyMs(): number {
+  return perfHooks.performance.eventLoopUtilization().active
 }
 
 function toKey({ hook, source, event }: EventShape): string {
