@@ -1,13 +1,13 @@
 // The time that may be spent on learning: a share of the time for which the event loop is busy anyway, so that learning costs the same small
 // part of every load. Counted in milliseconds.
 
-/** One percent: with what it takes to note a request, and to collect the garbage of what was read, the cost stays below three percent. */
-const shareOfBusy = 0.01
+/** Half a percent: with what it takes to note a request, and to collect the garbage of what was read, the cost stays below three percent. */
+const shareOfBusy = 0.005
 /** Of the time that passes, so that few requests are all learnt from. */
 const shareOfElapsed = 0.000_5
 /**
  * What may be saved up: the first hundreds of requests are all learnt from. Also what may be owed: after a long pause of the process in the
- * middle of the work, learning goes on after ten busy seconds.
+ * middle of the work, learning goes on after twenty busy seconds.
  */
 const maxSaved = 100
 

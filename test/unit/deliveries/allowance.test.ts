@@ -30,7 +30,7 @@ function createStage({ work }: { readonly work: number }) {
   }
 }
 
-test('a busy process spends at most two percent of its busy time on learning, however long it has to wait', () => {
+test('a busy process spends at most one percent and a half of its busy time on learning, however long it has to wait', () => {
   for (const busy of [1, 0.1]) {
     const stage = createStage({ work: 0.1 })
     stage.learn()
@@ -39,7 +39,7 @@ test('a busy process spends at most two percent of its busy time on learning, ho
       stage.pass(1_000 * busy, 1_000)
       expect(stage.learn()).toBeGreaterThan(3)
     }
-    expect((stage.spent() - before) / (600_000 * busy)).toBeLessThan(0.021)
+    expect((stage.spent() - before) / (600_000 * busy)).toBeLessThan(0.0155)
   }
 })
 
@@ -52,11 +52,11 @@ test('the first hundreds of requests, and few requests later, are all learnt fro
   }
 })
 
-test('after the process was stopped for a minute in the middle of the work, learning goes on within ten busy seconds', () => {
+test('after the process was stopped for a minute in the middle of the work, learning goes on within twenty busy seconds', () => {
   const stage = createStage({ work: 0.1 })
   expect(stage.learn(60_000)).toBe(1)
-  stage.pass(9_000, 9_000)
+  stage.pass(18_000, 18_000)
   expect(stage.learn()).toBe(0)
-  stage.pass(1_000, 1_000)
+  stage.pass(2_000, 2_000)
   expect(stage.learn()).toBeGreaterThan(0)
 })
