@@ -26,7 +26,7 @@ import { readKept } from './requests/kept.ts'
 import { type Redacted, redactRequest } from '../replay/redact.ts'
 import { assemble } from '../reload/assemble.ts'
 import { listConfigSecrets } from '../model/config/secrets.ts'
-import { isRunsPath } from '../model/config/mapping-rules.ts'
+import { isRunsPath } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 
 /** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: an event of that sender. */

@@ -4,7 +4,7 @@ import { Problem, toProblemRecord } from '../model/problem.ts'
 import type { Answered, KeptRequest, NewJob, DedupeKey, NewDelivery, Settlement } from '../store/records.ts'
 import { planJobs, toWakeStep } from '../jobs/plan.ts'
 import { type Delivery, toDeliveryHead } from '../model/delivery.ts'
-import { readHops } from '../model/hops.ts'
+import { hopsHeader, readHops } from '../model/hops.ts'
 import type { Log } from '../model/log.ts'
 import type { Retain } from '../model/config/mapping.ts'
 import type { SenderResponse } from '../model/response.ts'
@@ -108,7 +108,12 @@ export function logDelivery(
     if (before === 'parked') return
     const text = `parked: ${problem.detail} "hookloom show ${deliveryId}" shows the details.`
     log.error({ deliveryId, hook: path }, text)
-    onParked?.({ deliveryId, hook: path, waitsFor: settlement.waitsFor, hops: readHops(delivery.headers) })
+    onParked?.({
+      deliveryId,
+      hook: path,
+      waitsFor: settlement.waitsFor,
+      hops: readHops(delivery.headers[hopsHeader] ?? ''),
+    })
     return
   }
   const actions = settlement.jobs.flatMap(({ planned }) => ('action' in planned ? [planned.kind] : []))

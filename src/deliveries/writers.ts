@@ -1,7 +1,7 @@
 // How a delivery becomes durable. A new delivery gets a row; a parked delivery already has one.
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
-import { type Hook, toHookLabel } from '../pipeline/hook.ts'
+import type { Hook } from '../pipeline/hook.ts'
 import type { Appended, DedupeKey, Settlement } from '../store/records.ts'
 import type { CursorMoves } from '../store/cursors.ts'
 import type { Clock, Store } from '../store/store.ts'
@@ -44,11 +44,21 @@ type WriterParts = {
   readonly log: Log
 }
 
-/** The writer of a delivery that is not stored yet. `isLate`: its request was refused when it arrived. */
+type NewRequest = {
+  readonly hook: Hook
+  /** See `toHookLabel`. */
+  readonly label: string
+  readonly client: string
+  readonly dedupe: DedupeKey | undefined
+  /** The request was refused when it arrived. */
+  readonly isLate: boolean
+}
+
+/** The writer of a delivery that is not stored yet. */
 export function createNewWriter(
   parts: WriterParts,
   delivery: Delivery,
-  { hook, client, dedupe, isLate }: { hook: Hook; client: string; dedupe: DedupeKey | undefined; isLate: boolean },
+  { hook, label, client, dedupe, isLate }: NewRequest,
 ): DeliveryWriter {
   const toRow = (settlement: Settlement, answer: Answer) => toDeliveryRow(delivery, { settlement, answer, dedupe })
 
@@ -67,11 +77,10 @@ export function createNewWriter(
       return { answer: toRepeatedAnswer(appended.first), isOurs: false }
     }
     const now = parts.clock()
-    const label = toHookLabel(hook, delivery.path)
     const seconds = isLate ? undefined : (now - delivery.receivedAt) / 1_000
     parts.meter('deliveries', { outcome: settlement.state, hook: label }, seconds)
     logDelivery(parts, delivery, settlement, { now, before: isLate ? 'refused' : undefined, hook })
-    if (!isLate) parts.senders.noteAccepted(delivery, { hook, client, mappingId: settlement.mappingId })
+    if (!isLate) parts.senders.noteAccepted(delivery, { hook, label, client, mappingId: settlement.mappingId })
     parts.shapes.note(delivery, hook)
     parts.onAccepted(settlement.jobs)
     return { answer, isOurs: true }

@@ -1,5 +1,5 @@
 // Who may do what: the tokens of the configuration and those of the store, on both ports.
-import { isRunsPath } from '../model/config/mapping-rules.ts'
+import { isRunsPath } from '../model/delivery.ts'
 import { type AdminRight, findAdminRight, maySend } from '../model/config/tokens.ts'
 import type { Generation } from '../pipeline/generation.ts'
 import { createTokenSet, type Token, type TokenSet, toTokenDigest } from '../pipeline/tokens.ts'

@@ -104,7 +104,8 @@ export function createAdmission({
         )
       }
       const headers = toHeaders(req.rawHeaders)
-      if (readHops(headers) > maxHops) {
+      const passed = headers[hopsHeader]
+      if (passed !== undefined && readHops(passed) > maxHops) {
         throw new Problem(
           'loop-detected',
           `The request is the consequence of ${maxHops + 1} replies of gateways, one after the other (${hopsHeader}). Find out which receiver of a reply calls a hook.`,

@@ -2,7 +2,7 @@
 import type { Generation } from '../pipeline/generation.ts'
 import { type Admission, readToken, toHeaders } from './admission.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { DeliveryHead, SignedId } from '../model/delivery.ts'
+import { type DeliveryHead, isRunsPath, type SignedId } from '../model/delivery.ts'
 import { Problem, toProblem, type TraceEntry } from '../model/problem.ts'
 import type { HandshakeAnswer, Verified, VerifyRequest } from '../model/verifier.ts'
 import { type Hook, isHookOpen, type SignedMapping } from '../pipeline/hook.ts'
@@ -57,8 +57,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   /** Throws the refusal of a request, in this order: 404, 403, 400, 405, 429 or 401, 404, then those of the body. */
   async function admitRequest(incoming: Incoming, generation: Generation): Promise<EntryResult> {
     const request = admission.checkHead(incoming.req, generation)
-    const run = readRunCall(request, admission)
-    if (run !== undefined) return run
+    if (isRunsPath(request.path)) return readRunCall(request, admission)
     const hook = generation.hook(request.path)
     const { signed, secretHeaders, tokenless } = hook
     if (request.method !== 'POST') return answerGetOrHead(signed, request)

@@ -1,6 +1,7 @@
 // The pipe from request to answer: admit, read, recognise, decide, store, answer. An answer of success is sent only after the delivery
 // is stored.
 import { within } from '../base/time.ts'
+import { isTraced } from '../base/trace.ts'
 import type { Delivery } from '../model/delivery.ts'
 import type { Log, Meter } from '../model/log.ts'
 import type { Retain } from '../model/config/mapping.ts'
@@ -8,7 +9,7 @@ import { forgetPayload } from '../model/parse-body.ts'
 import { toProblem } from '../model/problem.ts'
 import { type Decision, decide } from '../pipeline/pipeline.ts'
 import type { Generation } from '../pipeline/generation.ts'
-import { findMapping, type Hook } from '../pipeline/hook.ts'
+import { findMapping, type Hook, toHookLabel } from '../pipeline/hook.ts'
 import type { Settlement } from '../store/records.ts'
 import type { Clock, Store } from '../store/store.ts'
 import type { Access } from './access.ts'
@@ -114,8 +115,8 @@ export function createReceiver(parts: ReceiverParts): Receiver {
       const entry = await admitRequest(incoming, generation)
       if (entry.kind === 'delivery') answer = await receiveDelivery(entry, generation)
       else answer = entry.kind === 'run' ? await runs.answer(entry) : entry.answer
-      requested = readWait(entry)
-      parts.refusals.forget(incoming.requestId)
+      if (mayWait(entry)) requested = readWait(entry)
+      if (parts.refusals.keepsRequests) parts.refusals.forget(incoming.requestId)
     } catch (error) {
       return answerRefusal(toProblem(error), incoming, generation)
     } finally {
@@ -163,20 +164,21 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   ): Promise<Answer> {
     const { hook, client } = request
     const receivedAt = refused?.receivedAt ?? clock()
-    parts.quarantine.noteAdmitted(hook, request.head.path, client)
+    const label = toHookLabel(hook, request.head.path)
+    parts.quarantine.noteAdmitted(label, client)
     try {
       const form = convertMultipart(request, hook)
       const { head, body } = form === undefined ? request : await form
       const delivery = buildDelivery(head, body, { hook, id: newId(), receivedAt })
       const dedupe = readDedupe(delivery) ?? (refused && toRefusedDedupe(delivery, refused.requestId))
       const isLate = refused !== undefined
-      const writer = createNewWriter(parts, delivery, { hook, client, dedupe: dedupe?.key, isLate })
+      const writer = createNewWriter(parts, delivery, { hook, label, client, dedupe: dedupe?.key, isLate })
       const answerFirst = () => decideInSpan({ delivery, hook, generation, writer })
       if (dedupe === undefined) return await answerFirst()
       return await (isLate ? onceAfterRefusal : once)(dedupe, {
         onKnown: () => checkBody(delivery),
         onRepeat: (known) => {
-          if (!isLate) parts.senders.noteAccepted(delivery, { hook, client })
+          if (!isLate) parts.senders.noteAccepted(delivery, { hook, label, client })
           parts.repeats.note(toRepeatedDelivery(delivery, hook, known))
         },
         runFirst: answerFirst,
@@ -198,7 +200,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 
   function decideInSpan(handling: Handling): Promise<Answer> {
-    return runInRequestSpan(handling, () => decideAndStore(handling))
+    return isTraced() ? runInRequestSpan(handling, () => decideAndStore(handling)) : decideAndStore(handling)
   }
 
   function decideAndStore(handling: Handling): Promise<Answer> {
@@ -237,7 +239,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   }
 
   function storeDecision(decision: Decision, handling: Handling): Promise<Answer> {
-    const changes = listStateChanges(decision)
+    const changes = hasCode(decision) ? listStateChanges(decision) : []
     if (changes.length === 0) return storeFresh(decision, handling)
     return parts.rerunner.state.inTurn(changes, () => storeFresh(decision, handling))
   }
@@ -249,7 +251,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     for (let current = decision; ;) {
       const answer = await queues.storeWithPlaces(current, () => storeIfFresh(current, handling))
       if (answer !== undefined) {
-        parts.onDecided?.(delivery, current, generation)
+        if (hasCode(current) || current.kind === 'park') parts.onDecided?.(delivery, current, generation)
         return answer
       }
       const deciding = Promise.resolve(startDecision(handling))
@@ -275,7 +277,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     // each garbage collection copies the objects that wait for the disk
     forgetPayload(delivery.body)
     const answer = toFirstAnswer(decision, delivery.id, settlement, development)
-    if (!movesCursors(decision)) return (await writer.settle(settlement, answer)).answer
+    if (!hasCode(decision) || !movesCursors(decision)) return (await writer.settle(settlement, answer)).answer
     const given = { store, clock, state: parts.rerunner.state }
     const stored = await writeDecision(given, { decision, deliveryId: delivery.id }, (moves) =>
       writer.settleWith(moves, settlement, answer),
@@ -283,4 +285,14 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     if (stored === 'stale') return undefined
     return 'written' in stored ? stored.written.answer : await storeIfFresh(stored.instead, handling)
   }
+}
+
+/** Only a client that holds a token or a run can wait: a request without the header costs nothing more. */
+function mayWait(entry: EntryResult): entry is Parameters<typeof readWait>[0] & EntryResult {
+  return entry.kind === 'run' || (entry.kind === 'delivery' && entry.head.headers['prefer'] !== undefined)
+}
+
+/** Whether the mapping of a decision has code that loaded. Only code changes state, takes a dedupe key and has a shadow. */
+function hasCode({ transformHash }: Decision): boolean {
+  return transformHash !== undefined
 }

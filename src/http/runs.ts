@@ -4,7 +4,6 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { hasEnded, type Job } from '../model/job.ts'
 import type { Log } from '../model/log.ts'
-import { isRunsPath } from '../model/config/mapping-rules.ts'
 import { Problem } from '../model/problem.ts'
 import type { CheckedHead } from '../deliveries/delivery.ts'
 import { readWaits } from '../deliveries/waits.ts'
@@ -37,9 +36,8 @@ type RequestedWait =
   | { readonly kind: 'run'; readonly request: RunCall; readonly seconds: number }
   | { readonly kind: 'stream'; readonly request: RunCall }
 
-/** The request for a run; undefined for a request of a hook. Throws `method-not-allowed` first, so that it does not count as a failed token. */
-export function readRunCall(head: CheckedHead, { checkToken }: Pick<Admission, 'checkToken'>): RunCall | undefined {
-  if (!isRunsPath(head.path)) return undefined
+/** The request for a run. Throws `method-not-allowed` first, so that it does not count as a failed token. */
+export function readRunCall(head: CheckedHead, { checkToken }: Pick<Admission, 'checkToken'>): RunCall {
   const method = methods.find((each) => each === head.method)
   const allow = methods.join(', ')
   if (method === undefined) throw new Problem('method-not-allowed', `A run accepts only ${allow}.`, { allow })
@@ -55,12 +53,11 @@ export function readRunCall(head: CheckedHead, { checkToken }: Pick<Admission, '
 
 /** A sender with a signature waits for nothing: only a token can ask for the run afterwards. */
 export function readWait(
-  given: RunCall | { readonly kind: 'delivery'; readonly head: WaitingHead } | { readonly kind: 'handshake' },
+  given: RunCall | { readonly kind: 'delivery'; readonly head: WaitingHead },
 ): RequestedWait | undefined {
-  if (given.kind === 'handshake') return undefined
   if (given.kind === 'delivery') {
     const { headers, admitted } = given.head
-    if (headers['prefer'] === undefined || admitted.tokenId === undefined) return undefined
+    if (admitted.tokenId === undefined) return undefined
     const seconds = readPreferredWait(headers['prefer'])
     return seconds === undefined ? undefined : { kind: 'delivery', tokenId: admitted.tokenId, seconds }
   }

@@ -16,6 +16,11 @@ export type DeliveryState = (typeof deliveryStates)[number]
 
 /** The maximum length of a hook name. No hook has a longer one, because names are stored, logged and listed. */
 export const maxHookChars = 512
+/** Runs are at `<hooks.path>/runs/<runId>`, so no hook may be named `runs` or begin with `runs/`. Takes a normalised name. */
+export function isRunsPath(name: string): boolean {
+  return name === 'runs' || name.startsWith('runs/')
+}
+
 /** The maximum length of a source. A longer `payload.source` is ignored. */
 export const maxSourceChars = 256
 

@@ -1,7 +1,7 @@
 // A hook name and everything that takes its requests. Each request looks its hook up once and hands it on.
-import { type Admitted, type Delivery, maxHookChars } from '../model/delivery.ts'
+import { type Admitted, type Delivery, isRunsPath, maxHookChars } from '../model/delivery.ts'
 import type { Accepts } from '../model/body-syntax.ts'
-import { isRunsPath, normalizeHookName } from '../model/config/mapping-rules.ts'
+import { normalizeHookName } from '../model/config/mapping-rules.ts'
 import type { RequestHead } from '../model/verifier.ts'
 import type { CompiledMapping } from './compile.ts'
 import type { CompiledFlow } from './flow.ts'
@@ -23,6 +23,8 @@ export type Hook = {
   readonly signed: readonly SignedMapping[]
   /** The bodies that one of the mappings accepts besides JSON and forms. */
   readonly accepted: ReadonlySet<'text' | 'xml'>
+  /** The rings of the mappings that expect requests (`expectEvery`), by mapping id. */
+  readonly expecting: ReadonlyMap<string, string>
   /** Lower-case names of headers whose values only verifiers may read. */
   readonly secretHeaders: ReadonlySet<string>
   /** The largest body, in bytes. */
@@ -87,6 +89,9 @@ function buildHook(
     mappings,
     signed,
     accepted: new Set(mappings.flatMap(({ mapping }) => mapping.accept ?? [])),
+    expecting: new Map(
+      mappings.flatMap(({ id, identity, mapping }) => (mapping.expectEvery === undefined ? [] : [[id, identity.ring]])),
+    ),
     secretHeaders: new Set(signed.flatMap(({ verifier }) => verifier.secretHeaders)),
     maxBodyBytes: findMaxBodyBytes(mappings, limit),
     readsPayload: kind === 'built-in' || mappings.some(({ readsPayload }) => readsPayload),

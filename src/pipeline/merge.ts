@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { type Origin, Action } from '../model/action.ts'
 import type { Delivery } from '../model/delivery.ts'
-import { readHops } from '../model/hops.ts'
+import { hopsHeader, readHops } from '../model/hops.ts'
 import { readBodyText, readPayload } from '../model/parse-body.ts'
 import { type OnceKey, type TransformCall, AgentResult, DeliverResult, WakeResult } from '../model/transform.ts'
 import { readCorrespondent } from './sources.ts'
@@ -206,7 +206,8 @@ export function splitItems(delivery: Delivery, forEach: string | undefined): Del
 
 export function toOrigin(delivery: Delivery): Origin {
   const { path, source, sender, headers } = delivery
-  const hops = readHops(headers)
+  const passed = headers[hopsHeader]
+  const hops = passed === undefined ? 0 : readHops(passed)
   const { from, subject } = sender === undefined ? {} : readCorrespondent(sender, delivery)
   return {
     hook: path,

@@ -113,7 +113,7 @@ function decideMapped(
     if (cancel instanceof Problem) return { kind: 'refuse', problem: cancel, ...reasons }
     return { kind: 'skip', isByCode: true, why: cancelReason, ...reasons, log: [cancelReason], cancel }
   }
-  if (isAboutOwnComment(delivery))
+  if (delivery.sender !== undefined && isAboutOwnComment(delivery))
     return { kind: 'skip', isByCode: true, why: ownComment, ...reasons, log: [ownComment] }
   const plans = createPlans(compiled, deciding)
   if (transform !== undefined) {

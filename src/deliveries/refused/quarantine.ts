@@ -67,8 +67,8 @@ export type Quarantine = {
   accepts(bytes: number): boolean
   /** Keeps a refused request, if its refusal can be corrected and its body is small enough. False: it is not kept. */
   note(refusal: RefusalRecord, hook: Hook, request: RawRequest): boolean
-  /** Remembers that a hook let in a request of this client. */
-  noteAdmitted(hook: Hook, path: string, client: string): void
+  /** Remembers that a hook let in a request of this client. `label`: see `toHookLabel`. */
+  readonly noteAdmitted: (label: string, client: string) => void
   /** Whether a request waits to be written, or is being written. */
   isWaiting(requestId: string): boolean
   /** Writes the requests that wait. */
@@ -209,7 +209,7 @@ export function createQuarantine({ store, generation, keys, clock, log }: Quaran
       schedule()
       return isKept
     },
-    noteAdmitted: (hook, path, client) => known.add(toHookLabel(hook, path), client),
+    noteAdmitted: known.add,
     isWaiting: (requestId) => waiting.has(requestId) || inBatch.has(requestId),
     flush: () => flush(),
     async stop() {

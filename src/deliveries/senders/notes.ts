@@ -28,7 +28,13 @@ export type SenderNotes = {
   /** Notes a request that was accepted. `mappingId`: absent if it repeated an accepted one. */
   noteAccepted(
     delivery: Delivery,
-    request: { readonly client: string; readonly hook: Hook; readonly mappingId?: string | undefined },
+    request: {
+      readonly client: string
+      readonly hook: Pick<Hook, 'expecting'>
+      /** See `toHookLabel`. */
+      readonly label: string
+      readonly mappingId?: string | undefined
+    },
   ): void
   /** Notes a refusal, if its request resembles a sender that was accepted before. `headers`: of the request. */
   noteRefused(refusal: RefusalRecord, headers: Headers, generation: Generation): void
@@ -40,8 +46,6 @@ type NotesParts = {
   readonly store: Pick<Store, 'cursor' | 'appendAll'>
   readonly generation: () => Generation
   readonly clock: Clock
-  /** The name of the record of a mapping that expects requests. */
-  readonly ringOf: (mappingId: string) => string | undefined
   readonly recordsOf: (hook: string) => readonly SenderRecord[]
   /** True: no new record may be made. */
   readonly isFull: () => boolean
@@ -153,15 +157,14 @@ export function createSenderNotes({ store, clock, generation, ...parts }: NotesP
   }
 
   return {
-    noteAccepted(delivery, { client, hook, mappingId }) {
-      const { path, verifiedBy, sender } = delivery
+    noteAccepted(delivery, { client, hook, label, mappingId }) {
+      const { verifiedBy, sender } = delivery
       const source = verifiedBy ?? (sender?.shownBy === 'headers' ? sender.facts.source : '')
-      const label = toHookLabel(hook, path)
       let bySource = seen.get(label)
       if (bySource === undefined) seen.set(label, (bySource = new Map()))
       const isFirst = note(bySource, source, delivery, client)
       if (isFirst && !parts.recordsOf(label).some((record) => record.source === source)) parts.onNew()
-      const ring = mappingId === undefined ? undefined : parts.ringOf(mappingId)
+      const ring = mappingId === undefined ? undefined : hook.expecting.get(mappingId)
       if (ring !== undefined) note(seenByMapping, ring, delivery, client)
     },
     noteRefused(refusal, headers, live) {

@@ -49,12 +49,10 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   let looking: Promise<void> = Promise.resolve()
   let timer: NodeJS.Timeout | undefined
   let soon: NodeJS.Timeout | undefined
-  const expecting = createExpectations(generation)
   const notes = createSenderNotes({
     store,
     generation,
     clock,
-    ringOf: expecting.ringOf,
     recordsOf: (hook) => byHook.get(hook) ?? [],
     isFull: () => records.length >= maxRecords,
     onNew: () => {
@@ -102,7 +100,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   /** A mapping that expects requests is watched from the moment that the configuration has it. */
   async function addExpected(): Promise<void> {
     const known = new Set(records.map(({ mapping }) => mapping))
-    for (const { ring: mapping } of expecting.list()) {
+    for (const { ring: mapping } of listExpectations(generation())) {
       const key = { hook: '', source: '', mapping }
       if (!known.has(mapping)) await updateRecord(store, key, (before) => before ?? createRecord(key, clock()))
     }
@@ -128,7 +126,7 @@ export function createSenderWatch({ store, generation, clock, duty, alert, log }
   function gatherFacts(record: SenderRecord): JudgeFacts | undefined {
     const now = clock()
     if (record.mapping !== undefined) {
-      const found = expecting.list().find(({ ring }) => ring === record.mapping)
+      const found = listExpectations(generation()).find(({ ring }) => ring === record.mapping)
       if (found === undefined) return undefined
       return { now, downs, name: found.id, expectation: found.everyMs === 0 ? 'off' : found.everyMs }
     }
@@ -168,17 +166,6 @@ function groupByHook(records: readonly SenderRecord[]): Map<string, SenderRecord
 
 /** A mapping whose `expectEvery` says how often it takes a request. */
 type Expectation = { readonly id: string; readonly ring: string; readonly everyMs: number }
-
-/** The mappings of the live generation, read once for each generation. */
-function createExpectations(generation: () => Generation) {
-  let known: { readonly of: Generation; readonly byId: ReadonlyMap<string, Expectation> } | undefined
-  const byId = () => {
-    const live = generation()
-    if (known?.of !== live) known = { of: live, byId: new Map(listExpectations(live).map((each) => [each.id, each])) }
-    return known.byId
-  }
-  return { list: () => [...byId().values()], ringOf: (mappingId: string) => byId().get(mappingId)?.ring }
-}
 
 function listExpectations({ mappings }: Generation): Expectation[] {
   return mappings.flatMap(({ id, identity, mapping: { expectEvery: everyMs } }) =>

@@ -1,6 +1,6 @@
 // Reports the parts of a mapping that can never have an effect: a condition that no request fulfils, or a key that its action does not use.
 import { trimSlashes } from '../../base/text.ts'
-import { credentialHeaders, isSecretHeader } from '../delivery.ts'
+import { credentialHeaders, isRunsPath, isSecretHeader } from '../delivery.ts'
 import { type ConfigIssue, type ConfigPath, toIssue } from './issue.ts'
 import { keyRules } from './job-keys.ts'
 import { Mapping } from './mapping.ts'
@@ -12,11 +12,6 @@ const outsidePaths = /[^\x21-\x7e]|[?#]/u
 /** The name of a hook in the form that the router compares. */
 export function normalizeHookName(path: string): string {
   return trimSlashes(path.trim())
-}
-
-/** Runs are at `<hooks.path>/runs/<runId>`, so no hook may be named `runs` or begin with `runs/`. Takes a normalised name. */
-export function isRunsPath(name: string): boolean {
-  return name === 'runs' || name.startsWith('runs/')
 }
 
 export function findConditionIssues({ match }: Mapping, hooksPath: string, at: ConfigPath): ConfigIssue[] {

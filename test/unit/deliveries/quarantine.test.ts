@@ -71,8 +71,8 @@ test('a flood from many networks with large bodies stays within the memory limit
 
 test('a request is marked as known only if the hook accepted a request from its network', async () => {
   const { quarantine, refuse, written } = openQuarantine()
-  quarantine.noteAdmitted(hook, 'github', '192.0.2.1')
-  quarantine.noteAdmitted(hook, 'github', '2001:db8:1:2::/64')
+  quarantine.noteAdmitted('github', '192.0.2.1')
+  quarantine.noteAdmitted('github', '2001:db8:1:2::/64')
   refuse('192.0.2.200')
   refuse('192.0.3.1')
   refuse('2001:db8:1:9::/64')
