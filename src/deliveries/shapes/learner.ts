@@ -69,6 +69,8 @@ export function createShapeLearner({
   let known: Set<string> | undefined
   let isFull = false
   let learnTimer: NodeJS.Timeout | undefined
+  /** No time was left when a request was to be learnt from. */
+  let isPaused = false
   /** When the pause after the last payload ends, in milliseconds of `performance.now()`. It applies even if nothing waits in between. */
   let restUntil = 0
   let writeTimer: NodeJS.Timeout | undefined
@@ -77,15 +79,14 @@ export function createShapeLearner({
   function scheduleLearning(): void {
     if (learnTimer !== undefined) return
     const restMs = Math.max(0, Math.ceil(restUntil - performance.now()))
-    learnTimer = setTimeout(() => void learnInTime(), hasTime() ? restMs : pauseMs).unref()
+    learnTimer = setTimeout(() => void learnInTime(), isPaused ? pauseMs : restMs).unref()
   }
-
-  const hasTime = () => development || allowance.has()
 
   async function learnInTime(): Promise<void> {
     await readKnown()
     learnTimer = undefined
-    if (hasTime()) {
+    isPaused = !development && !allowance.has()
+    if (!isPaused) {
       const started = performance.now()
       allowance.spend(learnNext)
       const ended = performance.now()
@@ -181,7 +182,7 @@ export function createShapeLearner({
       if (waitingBytes + byteLength > mostWaitingBytes) return
       // a key, which no other request has by chance; names are checked when it is learnt from
       const name = `${path} ${source} ${event}`
-      const isFull = waiting.length >= mostWaiting || !hasTime()
+      const isFull = waiting.length >= mostWaiting || isPaused
       if (isFull && (waitingEvents.has(name) || waitingEvents.size >= mostWaitingEvents)) return
       waiting.push({ id, bytes, syntax, receivedAt, source, event, hook: toHookLabel(hook, path), name })
       waitingEvents.add(name)

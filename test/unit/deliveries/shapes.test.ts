@@ -115,6 +115,9 @@ test('while there is no time to learn, one request of each event waits, so that 
   const often = (times: number) => {
     for (let count = 0; count < times; count += 1) learner.note({ ...toDelivery({ id: 1 }), event: 'often' }, hook)
   }
+  often(1)
+  // the learner finds out that no time is left
+  await vi.advanceTimersByTimeAsync(10)
   often(1_000)
   learner.note({ ...toDelivery({ id: 1 }), event: 'rare' }, hook)
   often(1_000)
