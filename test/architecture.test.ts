@@ -55,8 +55,8 @@ function isBeside(one: string, other: string): boolean {
 const files = [...filesBelow('src'), ...filesBelow('presets'), ...filesBelow('transforms')]
 const graph = new Map(files.map((file) => [file, importsOf(file)]))
 
-describe('the floors', () => {
-  test('the table has a row for each room', () => {
+describe('the rooms of src/ and their floors', () => {
+  test('the table of rooms in src/README.md has a row for each room', () => {
     expect(rooms.map(({ room }) => room).toSorted()).toEqual([...new Set(files.map(roomOf))].toSorted())
   })
 
@@ -70,14 +70,14 @@ describe('the floors', () => {
     )
   })
 
-  test('every room that a row names is on a lower floor', () => {
+  test('a room may import only from rooms on a lower floor', () => {
     const up = rooms.flatMap(({ floor, room, knows }) =>
       knows.filter((known) => !(floorOf(known) < floor)).map((known) => `${room} → ${known}`),
     )
     expect(up).toEqual([])
   })
 
-  test('folders of one room import one another in one direction only', () => {
+  test('two folders of one room never import each other', () => {
     const leans = new Set(
       [...graph].flatMap(([file, imports]) =>
         imports
@@ -99,7 +99,7 @@ describe('the floors', () => {
     expect(inRooms.filter(([, imports]) => imports.some(atTop)).map(([file]) => file)).toEqual([])
   })
 
-  test('presets and bundled transforms import only the authors’ door', () => {
+  test('of src/, presets and bundled transforms import only define.ts', () => {
     const beyond = [...graph]
       .filter(([file]) => /^(presets|transforms)\//.test(file))
       .flatMap(([file, imports]) =>
@@ -108,7 +108,7 @@ describe('the floors', () => {
     expect(beyond).toEqual([])
   })
 
-  test('the page knows the types of the admin API, and nothing else', () => {
+  test('of src/, the code of the page imports only the types of the admin API', () => {
     const inside = (file: string) => file.startsWith('src/inspector/')
     const beyond = [...graph]
       .filter(([file]) => inside(file))
@@ -123,7 +123,7 @@ describe('the floors', () => {
     expect([...graph].filter(([, imports]) => imports.includes('src/index.ts')).map(([file]) => file)).toEqual([])
   })
 
-  test('there is no import cycle', () => {
+  test('the source has no import cycle', () => {
     const done = new Set<string>()
     const cycles: string[] = []
     const visit = (file: string, trail: readonly string[]): void => {
@@ -137,7 +137,7 @@ describe('the floors', () => {
   })
 })
 
-describe('the words', () => {
+describe('exported names', () => {
   const texts = files.map((file) => [file, readFileSync(join(root, file), 'utf8')] as const)
   const exported = /^export (?:async )?(?:function|const|let|class|type|interface) (\w+)/gm
   // both engines of the store export what the interface requires, and the function of a command has the name of the command
@@ -169,7 +169,7 @@ describe('the words', () => {
   })
 })
 
-describe('what a command loads', () => {
+describe('the modules that a command loads', () => {
   /** The modules that a file imports when it is loaded: no types, and no later `import()`. */
   const loadedBy = (file: string) =>
     [

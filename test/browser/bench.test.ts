@@ -83,7 +83,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await shoot(page, 'bench-frame')
   })
 
-  test('the bench runs again after a save, and says that a save which does not build is not live', async () => {
+  test('the bench runs again after a save, and says that a save is not live if it does not build', async () => {
     await open('review')
     await body().fill('{"title": "x"}')
     await prompt().getByText('Review x').waitFor(wait)
@@ -124,7 +124,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     expect(await page.locator('#edit-template').innerText()).toBe('make a template')
   })
 
-  test('a hook says which path of a template no request had, and which one may have been meant', async () => {
+  test('the page of a hook names a path of its template that no request has, and suggests the path that was probably meant', async () => {
     const file = join(stage.gateway.dir, 'hookloom.jsonc')
     await stage.post('fresh', { order: { title: 'Two lamps' }, by: 'Ada' })
     writeFiles(stage.gateway.dir, {
@@ -143,7 +143,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await expect.poll(() => card.getByText('Did you mean').count(), wait).toBe(0)
   })
 
-  test('a request is sent for real, saved as a fixture, copied as curl, and taken from a delivery', async () => {
+  test('the bench can send a request, save it as a fixture, copy it as a curl command, and load it from a delivery', async () => {
     await open('review')
     await body().fill('{"title": "sent"}')
     await prompt().getByText('Review sent').waitFor(wait)
@@ -166,7 +166,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
       .waitFor({ ...wait, state: 'attached' })
   })
 
-  test('health lists problems first, and after a save attention says how many deliveries would work now', async () => {
+  test('Health lists problems first, and Attention says after a save how many deliveries would work now', async () => {
     await stage.post('review', { title: 'x', bad: true })
     await show(page, 'view=health')
     await page.locator('.verdict', { hasText: 'parked: review.ts:3' }).getByRole('button').click()
@@ -192,7 +192,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await shoot(page, 'waterfall')
   })
 
-  test('several rows can be chosen by a click on their outcome, and dropped together', async () => {
+  test('several deliveries can be selected by clicks on their outcomes, and dropped together', async () => {
     const ids = [
       await stage.post('review', { title: 'a', bad: true }),
       await stage.post('review', { title: 'b', bad: true }),
@@ -233,7 +233,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await expect.poll(() => page.locator('.rows .row').count(), wait).toBe(all)
   })
 
-  test('a search finds words in payloads and replies, also in new deliveries, and the gateway applies a time range from the address', async () => {
+  test('a search finds words in payloads and replies of old and new deliveries, within the time range in the address', async () => {
     const early = await stage.post('review', { title: 'Fix it', order: { no: 'o-13' } })
     await show(page, 'q=O-13')
     await page.locator(`#row-${early}`).waitFor(wait)
@@ -249,7 +249,7 @@ describe.skipIf(!hasBrowser)('the hooks and their bench in Chromium', () => {
     await show(page, '')
   })
 
-  test('a search that reached its time limit says how far it looked, and continues on request', async () => {
+  test('a search that reached its time limit says how far back it searched, and continues on request', async () => {
     const other = await stage.open()
     const asked: string[] = []
     await other.route('**/api/deliveries?**', async (route) => {

@@ -29,7 +29,7 @@ const config = {
   },
 }
 
-describe.skipIf(!hasBrowser)('a glance at the page in Chromium', () => {
+describe.skipIf(!hasBrowser)('the readability of the page in Chromium', () => {
   let stage: Stage
   let page: Page
   const row = (id: string) => page.locator(`#row-${id}`)
@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)('a glance at the page in Chromium', () => {
   })
 
   // https://www.w3.org/TR/WCAG22/#target-size-minimum
-  test('on a phone each row of a payload is at least 24 px high, and none overlaps the next one', async () => {
+  test('on a phone each row of a payload is at least 24 px high, and no row overlaps the next one', async () => {
     const payload = { text: 'x', user: { login: 'ada', tags: ['one', 'two'] }, count: 1, none: null, empty: {} }
     const phone = await stage.open({ hash: `id=${await stage.post('main', payload)}`, width: 360, height: 760 })
     await openTab(phone, 'Request')
@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser)('a glance at the page in Chromium', () => {
     await phone.context().close()
   })
 
-  test('a running run says that it runs and since when, and shows how long it took only when it has ended', async () => {
+  test('the page shows since when a run has been running, and its duration only once it has ended', async () => {
     const id = await stage.post('gated', { text: 'Wait for it' })
     await show(page, `id=${id}`)
     await openTab(page, 'Trace')
@@ -106,7 +106,7 @@ describe.skipIf(!hasBrowser)('a glance at the page in Chromium', () => {
     await page.locator('#detail .title', { hasText: /took [1-9]/ }).waitFor(wait)
   })
 
-  test('a dead run has no duration of 0 ms: its row and its title leave it out', async () => {
+  test('the row and the title of a dead run show no duration, instead of 0 ms', async () => {
     const id = await stage.post('broken', { text: 'Fail' })
     await show(page, `id=${id}`)
     await openTab(page, 'Trace')
@@ -119,7 +119,7 @@ describe.skipIf(!hasBrowser)('a glance at the page in Chromium', () => {
     for (const words of [await run.innerText(), ...bars]) expect(words).not.toMatch(/(^|[^\d])0 ms/)
   })
 
-  test('a gateway is last seen when it last answered, not when it last read its files', async () => {
+  test('the page says when a gateway last answered, not when it last read its files', async () => {
     const { generation, lastReloadAt } = await stage.ask('/api/health')
     await show(page, 'view=health')
     const seen = page

@@ -101,7 +101,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
   })
   afterAll(() => stage.close())
 
-  test('a pause is shown above the list with its author, end and reason, its run says why it waits, and a button resumes it', async () => {
+  test('a pause is shown above the list with its author, end and reason, and a button ends it; a run that it holds back says so', async () => {
     const until = new Date(Date.now() + 3_600_000).toISOString()
     await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'The repository moves.', until })
     const id = await stage.post('plain', { text: 'later' })
@@ -124,7 +124,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect((await stage.ask('/api/pauses'))['pauses']).toEqual([])
   })
 
-  test('the page shows every time in the zone of its reader, also those of a sentence that commands print in UTC', async () => {
+  test('the page shows every time in the time zone of its reader, even in sentences that commands print in UTC', async () => {
     const until = new Date(Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000)
     const timeZone = 'Asia/Kolkata'
     await change('/api/pauses', { what: 'mapping:plain', by: 'ada', reason: 'It moves.', until: until.toISOString() })
@@ -191,7 +191,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('a running turn grows on the time line, and nothing in its rendered reply is active except safe links', async () => {
+  test('the bar of a running turn grows on the time line, and its rendered reply has no active content except safe links', async () => {
     await show(page, `id=${await stage.post('report', { text: 'Which build failed?' })}`)
     await openTab(page, 'Trace')
     const bar = page.locator('#detail .bar .running')
@@ -226,7 +226,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await openTab(page, 'Trace')
   })
 
-  test('a stored refused request shows whether it would be accepted now, and runs once the secret is corrected', async () => {
+  test('the page says whether a stored refused request would be accepted now, and runs it once the secret is corrected', async () => {
     const body = JSON.stringify({ text: 'signed' })
     const sign = (secret: string) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
     const answer = await fetch(`${stage.gateway.url}/signed`, {
@@ -251,7 +251,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await page.locator('.rows .row', { hasText: 'done' }).first().waitFor(wait)
   })
 
-  test('a delivery shows the verdict of its run, the form in which it was given, and the commit status', async () => {
+  test('a delivery shows the verdict of its run, how the agent gave the verdict, and the commit status', async () => {
     const repository = { full_name: 'acme/app' }
     const payload = JSON.stringify({ text: 'Look', repository, pull_request: { number: 7, head: { sha } } })
     const id = await stage.post('judged', payload, {
@@ -273,7 +273,7 @@ describe.skipIf(!hasBrowser)('the page of an operator in Chromium', () => {
     await shoot(page, 'verdict')
   })
 
-  test('a plot without traffic says so, and shows no values for any minute', async () => {
+  test('a plot without traffic says that there was none, and shows no values for any minute', async () => {
     await show(page, 'view=health')
     await page.locator('.plot').first().waitFor(wait)
     const health = { ...(await stage.ask('/api/health')), minutes: [] }

@@ -112,7 +112,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    describe('the list', () => {
+    describe('the list of deliveries on the page', () => {
       test('a row shows what a delivery is about, and new deliveries appear without a reload', async () => {
         await row(ids.parked).getByText('parked').waitFor(wait)
         await row(ids.parked).getByText('Error: no reviewer for this · review.ts:3').waitFor(wait)
@@ -201,7 +201,7 @@ describe.skipIf(!hasBrowser)(
         expect(stage.errors.splice(0)).toEqual([expect.stringContaining('status of 404')])
       })
 
-      test('a paused list counts new deliveries, and shows them on resume', async () => {
+      test('a paused list counts new deliveries, and shows them when it is resumed', async () => {
         await page.getByRole('button', { name: 'pause' }).click()
         const [one, two] = [await stage.post('plain', { text: '1' }), await stage.post('plain', { text: '2' })]
         await page.getByRole('button', { name: 'resume · 2 new' }).waitFor(wait)
@@ -248,7 +248,7 @@ describe.skipIf(!hasBrowser)(
         await page.getByRole('dialog', { name: 'Keys' }).waitFor({ ...wait, state: 'hidden' })
       })
 
-      test('arrow keys scroll an opened delivery, and do not leave the other views', async () => {
+      test('arrow keys scroll an opened delivery, and do nothing in the views Replay, Sessions and Health', async () => {
         await page.setViewportSize({ width: 1440, height: 300 })
         await show(page, `id=${ids.done}`)
         await page.locator('#detail .stage').first().waitFor(wait)
@@ -292,7 +292,7 @@ describe.skipIf(!hasBrowser)(
         expect(await page.evaluate('JSON.stringify(localStorage)')).toBe('{}')
       })
 
-      test('a stream that is silent for forty seconds is opened again', async () => {
+      test('the page reopens its event stream after forty seconds of silence', async () => {
         const other = await stage.open()
         await other.clock.install()
         await other.reload()
@@ -305,7 +305,7 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
-    test('a request that is refused while the stream is down appears when the stream is back', async () => {
+    test('a request that was refused while the event stream of the page was down appears once the stream is back', async () => {
       const other = await stage.open()
       await other.clock.install()
       await other.reload()
@@ -322,7 +322,7 @@ describe.skipIf(!hasBrowser)(
       stage.errors.splice(0)
     })
 
-    describe('a delivery', () => {
+    describe('a delivery on the page', () => {
       test('a delivery and its row show the number of repetitions as soon as it is known', async () => {
         const twice = { 'idempotency-key': 'twice' }
         const id = await stage.post('plain', { text: 'x' }, twice)
@@ -571,7 +571,7 @@ describe.skipIf(!hasBrowser)(
       await page.locator('#detail b.dead').waitFor(wait)
     })
 
-    test('attention groups deliveries by cause, and can retry or drop a whole group', async () => {
+    test('Attention groups deliveries by cause, and can retry or drop a whole group', async () => {
       const ids = await Promise.all(['one', 'two'].map((title) => stage.post('review', { bad: true, title })))
       const other = await stage.open({ hash: 'state=attention' })
       const cause = other.locator('.cause', { hasText: 'no reviewer for this · review.ts:3' })
@@ -597,7 +597,7 @@ describe.skipIf(!hasBrowser)(
       await other.close()
     })
 
-    test('a run that waits for a retry can be dropped, and then its row and its details say so', async () => {
+    test('a run that waits for a retry can be dropped, and its row and its details then show it as dropped', async () => {
       const other = await stage.open()
       await other.clock.install()
       const id = await stage.post('later', { text: 'try again' })
@@ -636,7 +636,7 @@ describe.skipIf(!hasBrowser)(
       expect(await page.locator('.event-line.waits').count()).toBeGreaterThanOrEqual(0)
     })
 
-    test('sessions of a single run are folded by hook, and on a phone the list and the chat take turns', async () => {
+    test('sessions of a single run are folded by hook, and a phone shows either the list of sessions or the chat', async () => {
       await stage.post('tells', { text: 'folded' })
       await page.setViewportSize({ width: 360, height: 760 })
       await show(page, 'view=sessions')
@@ -653,7 +653,7 @@ describe.skipIf(!hasBrowser)(
       await page.setViewportSize({ width: 1440, height: 900 })
     })
 
-    test('health shows at once that a saved file is not live, with its code frame, and later that it was fixed', async () => {
+    test('Health shows at once that a saved file is not live, with its code frame, and later that it was fixed', async () => {
       await show(page, 'view=health')
       await page.getByText('All saved files are live.').waitFor(wait)
       const outlets = page.getByRole('region', { name: 'Models and channels', exact: true })
@@ -674,7 +674,7 @@ describe.skipIf(!hasBrowser)(
       expect((await gateways.innerText()).split(/\s+/)).toContain(generation)
     })
 
-    describe('a hostile payload', () => {
+    describe('a hostile payload on the page', () => {
       const markup =
         '<img src=x onerror="window.owned=1"><script>window.owned=1</script><a href="javascript:owned=1">x</a>'
       const bidi = '\u202Egnp.exe\u2066\u200F'
@@ -709,7 +709,7 @@ describe.skipIf(!hasBrowser)(
         expect(await page.evaluate('window.owned')).toBeUndefined()
       })
 
-      test('a string of five million characters is cut', async () => {
+      test('the page cuts a string of five million characters', async () => {
         const id = await stage.post('plain', { text: 'hello', long: 'x'.repeat(5_000_000) })
         await show(page, `id=${id}`)
         await page.getByText('5,000,000 characters').waitFor(wait)
@@ -731,7 +731,7 @@ describe.skipIf(!hasBrowser)(
       })
     })
 
-    test('a page whose key has expired names hookloom open, and wrote no error to the console before', async () => {
+    test('a page whose key has expired says to run hookloom open, and wrote no error to the console before', async () => {
       expect(stage.errors).toEqual([])
       await page.evaluate("sessionStorage.setItem('hookloom-key', 'hlk_' + 'x'.repeat(43))")
       await show(page, '')

@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)(
     })
     afterAll(() => stage.close())
 
-    test('the replay runs again after a save, and tells apart a changed field, a skip, an exception and a field from the clock', async () => {
+    test('the replay runs again after a save, and distinguishes a changed field, a skip, an exception and a value from the clock', async () => {
       const [began, used] = [performance.now(), process.cpuUsage()]
       save(second)
       await report().locator('ins', { hasText: 'green' }).first().waitFor(wait)
@@ -74,7 +74,7 @@ describe.skipIf(!hasBrowser)(
       await page.locator('.group.now-parks pre', { hasText: 'park transform-failed' }).waitFor(wait)
     })
 
-    test('a save that does not build is shown with its code frame, and parks nothing', async () => {
+    test('a save that does not build is shown with its code frame, and parks no delivery', async () => {
       save(`${second}\n(`)
       await says('The save does not load.')
       const problem = report().locator('.problem')
@@ -127,7 +127,7 @@ describe.skipIf(!hasBrowser)(
       await says('1 request, no difference.')
     })
 
-    test('a paused replay says that a file was saved, and compares it on resume', async () => {
+    test('a paused replay says that a file was saved, and compares the file when it is resumed', async () => {
       await show(page, 'view=replay&hook=x')
       await says('10 requests, 10 would differ.')
       await page.keyboard.press('p')
@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser)(
       stage.errors.splice(0)
     })
 
-    test('an example links to its delivery, and a table lists every request', async () => {
+    test('the replay links each example to its delivery, and lists every request in a table', async () => {
       await report().getByText('All requests').click()
       await expect.poll(() => report().locator('tbody tr').count(), wait).toBe(10)
       const id = await page.locator('.group .id').first().innerText()
@@ -206,7 +206,7 @@ describe.skipIf(!hasBrowser)(
       },
     )
 
-    test('each delivery of a group has its own difference, and a class filters the groups and the requests', async () => {
+    test('a group of the replay shows the difference of each of its deliveries, and a click on a class filters groups and requests', async () => {
       await show(page, 'view=replay')
       save(second)
       const group = page.locator('.group.changed').first()
@@ -266,7 +266,7 @@ describe.skipIf(!hasBrowser)(
       expect(await count()).toBe(before + ids)
     })
 
-    test('without an edit no delivery is changed, not even a parked one', async () => {
+    test('a replay without an edit shows no delivery as changed, not even a parked one', async () => {
       const same = await startStage({ config: config(), files: { [file]: second } }, stage.browser)
       try {
         for (const kind of [...kinds, 'throw']) await same.post('x', { kind })

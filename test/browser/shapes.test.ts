@@ -36,7 +36,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
   })
   afterAll(() => stage.close())
 
-  test('a path is completed by keys alone, and the text stays a text', async () => {
+  test('a path in a template can be completed with the keyboard alone, and without suggestions the keys edit the text', async () => {
     await stage.post('plain', order)
     await openDraft('plain', 'order.title')
     await template().pressSequentially('Say {{ord')
@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await page.evaluate('document.activeElement.id')).not.toBe('bench-template')
   })
 
-  test('a path is completed with the mouse, on a phone, in light and dark', async () => {
+  test('a path can be completed with the mouse, on a phone, and in a light and a dark theme', async () => {
     await page.setViewportSize({ width: 360, height: 760 })
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
@@ -98,7 +98,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.emulateMedia({ colorScheme: 'light' })
   })
 
-  test('a payload with ten thousand keys, a hundred levels, a prototype, marks of direction or a megabyte completes nothing and breaks nothing', async () => {
+  test('a payload with ten thousand keys, deep nesting, __proto__, direction marks or a megabyte of text suggests no invalid path and breaks no layout', async () => {
     const letters = Array.from({ length: 26 }, (_, n) => String.fromCodePoint(97 + n))
     const wide = Object.fromEntries(letters.flatMap((one) => ['x', 'y', 'z'].map((two) => [`key${one}${two}`, 1])))
     await stage.post('wide', wide)
@@ -137,7 +137,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await findBarriers(page)).toEqual([])
   })
 
-  test('a change of the payloads is shown with a request that has it, and becomes a fixture with one press', async () => {
+  test('a change in the payloads is shown with a request that has it, and one press makes a fixture of that request', async () => {
     const folder = join(stage.gateway.dir, 'hooks/transforms/review.fixtures')
     await stage.post('review', { title: 'Lamps', size: 1 })
     await expect.poll(async () => JSON.stringify(await stage.ask('/api/shapes?hook=review')), wait).toContain('"size"')
@@ -164,7 +164,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     await page.locator('#detail').getByRole('button', { name: id }).waitFor(wait)
   })
 
-  test('the bench shows which lines of a transform nothing reaches, and which requests and fields no fixture has', async () => {
+  test('the bench shows which lines of a transform never run, and which requests and fields no fixture has', async () => {
     await show(page, 'view=hooks&bench=review')
     const coverage = page.getByRole('region', { name: 'Coverage of review.ts' })
     await coverage.getByRole('button', { name: 'what do its fixtures cover?' }).focus()
@@ -231,7 +231,7 @@ describe.skipIf(!hasBrowser)('the payloads of a hook in Chromium', () => {
     expect(await uncovered.count()).toBe(0)
   })
 
-  test('nothing wrote an error to the console', () => {
+  test('the page wrote no error to the console', () => {
     expect(stage.errors).toEqual([])
   })
 })

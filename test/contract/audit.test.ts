@@ -63,7 +63,7 @@ test.each<[how: string, found: number | undefined, tamper: (rows: AuditRow[]) =>
   expect(findAuditBreak(tamper(copy()))).toBe(found)
 })
 
-test('the check says why an entry does not fit', () => {
+test('the check of the audit log says why an entry does not fit the chain', () => {
   const check = createChainCheck()
   const why = chain.toSpliced(2, 2).map((row) => check(row)?.why)
   expect(why).toEqual([undefined, undefined, '2 entries before it are missing: 2 is followed by 5', undefined])

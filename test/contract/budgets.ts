@@ -73,7 +73,7 @@ export function describeBudgets(stage: () => Stage): void {
       ])
     })
 
-    test('a settled turn counts only what it used, and the oldest waiting turns are due at once', async () => {
+    test('a settled turn counts only what it used, and the turns that have waited longest for the budget are due at once', async () => {
       const { store, asked, jobs, due, settle, read } = await claimed(6)
       const [first, second, , ...rest] = jobs as [ClaimedJob, ClaimedJob, ClaimedJob, ...ClaimedJob[]]
       for (const job of jobs) await store.reserve(job, [asked()])
@@ -85,7 +85,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await read()).toMatchObject({ spent: { nanos: 5, tokens: 40, turns: 1 }, reserved: turns(1) })
     })
 
-    test('a report that is sent twice is settled once', async () => {
+    test('a turn whose report is sent twice is settled once in its budget', async () => {
       const { store, asked, jobs, account, read } = await claimed(1)
       const [job] = jobs as [ClaimedJob]
       await store.reserve(job, [asked()])
@@ -185,7 +185,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await due()).toEqual([waiter.id])
     })
 
-    test('a few of the waiting turns check again soon, in case the turns with reservations die', async () => {
+    test('a few of the turns that wait for a budget check it again soon, in case the turns with reservations die', async () => {
       const { store, clock, asked, jobs, due } = await claimed(9)
       for (const job of jobs) await store.reserve(job, [asked({ limits: { turns: 1 } })])
       await store.extend(jobs.slice(0, 1), 2 * leaseMs)
@@ -193,7 +193,7 @@ export function describeBudgets(stage: () => Stage): void {
       expect(await due()).toEqual(jobs.slice(1, 5).map(({ id }) => id))
     })
 
-    test('a turn that waits holds back the later jobs of its lane, and no others', async () => {
+    test('a turn that waits for a budget holds back the later jobs of its lane, and no others', async () => {
       const { store, clock } = stage()
       const jobs = [newJob({ lane: 'a' }), newJob({ lane: 'a' }), newJob({ lane: 'b' })]
       await store.append(newDelivery({ at: clock(), jobs }))

@@ -5,7 +5,7 @@ import type { Stage } from './store.ts'
 export function describeCursors(stage: () => Stage): void {
   const move = (from: string | undefined, to: string, name = 'gmail/a@example.com') => ({ name, from, to })
 
-  describe('appendAll', () => {
+  describe('appendAll()', () => {
     test('appendAll stores all deliveries and sets the cursor', async () => {
       const { store, clock } = stage()
       const deliveries = [1, 2].map(() => newDelivery({ at: clock(), jobs: [newJob()] }))
@@ -84,7 +84,7 @@ export function describeCursors(stage: () => Stage): void {
       expect(await store.delivery(one.id)).toBeUndefined()
     })
 
-    test('several cursors move together or not at all', async () => {
+    test('several cursors move together, or none of them moves', async () => {
       const { store, clock } = stage()
       const values = async () => Promise.all(['state/a', 'state/b', 'state/c'].map((name) => store.cursor(name)))
       await store.appendAll([], move(undefined, '1', 'state/b'))
@@ -133,7 +133,7 @@ export function describeCursors(stage: () => Stage): void {
     })
   })
 
-  describe('settle with a cursor', () => {
+  describe('settle() with a cursor', () => {
     const name = 'once/a.ts/k'
     const settlement = (jobs = [newJob()]) => ({ ...newDelivery({ at: 0 }), state: 'accepted' as const, jobs })
 

@@ -3,7 +3,7 @@ import type { Stage } from './store.ts'
 import { accepted, keyed, newDelivery, newJob, parked, request } from './stage.ts'
 
 export function describeDeliveries(stage: () => Stage): void {
-  describe('append', () => {
+  describe('append()', () => {
     test('a delivery and its jobs can be read as soon as append resolves', async () => {
       const { store, clock } = stage()
       const job = newJob()
@@ -52,7 +52,7 @@ export function describeDeliveries(stage: () => Stage): void {
       }
     })
 
-    test('of two deliveries that arrive at once with the same key, one is stored', async () => {
+    test('if two deliveries with the same key arrive at once, only one is stored', async () => {
       const { store, clock } = stage()
       const twins = [1, 2, 3].map(() => newDelivery({ at: clock(), ...keyed('k'), jobs: [newJob()] }))
       const appended = await Promise.all(twins.map((twin) => store.append(twin)))
@@ -63,7 +63,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect((await store.counts()).jobs.queued).toBe(1)
     })
 
-    test('a duplicate writes nothing, even with a different body', async () => {
+    test('a duplicate of a delivery writes nothing, even if its body differs', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...keyed('k', 'hash-1') })
       await store.append(first)
@@ -91,7 +91,7 @@ export function describeDeliveries(stage: () => Stage): void {
       }
     })
 
-    test('a delivery takes its key unless it is skipped', async () => {
+    test('a delivery takes its dedupe key unless it is skipped', async () => {
       const { store, clock } = stage()
       const skip = () =>
         newDelivery({ at: clock(), ...keyed('k'), state: 'skipped', answer: { status: 204, body: '' } })
@@ -114,7 +114,7 @@ export function describeDeliveries(stage: () => Stage): void {
     })
   })
 
-  describe('repetitions', () => {
+  describe('repetitions of a delivery', () => {
     const repeated = (deliveryId: string, times: number, lastAt: number, bodyDiffered = false) => ({
       deliveryId,
       times,
@@ -186,8 +186,8 @@ export function describeDeliveries(stage: () => Stage): void {
     })
   })
 
-  describe('keys', () => {
-    test('answered returns the first answer with the current state of its delivery', async () => {
+  describe('dedupe keys of deliveries', () => {
+    test('answered() returns the first answer with the current state of its delivery', async () => {
       const { store, clock } = stage()
       const first = newDelivery({ at: clock(), ...parked(), ...keyed('k'), answer: { status: 200, body: 'parked' } })
       await store.append(first)
@@ -198,7 +198,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.answered({ hook: 'stripe', key: 'k' })).toBeUndefined()
     })
 
-    test('a key that contains a NUL can be found and forgotten', async () => {
+    test('a dedupe key that contains a NUL can be found and forgotten', async () => {
       const { store, clock } = stage()
       const key = 'a\0b'
       const first = newDelivery({ at: clock(), ...keyed(key) })
@@ -213,7 +213,7 @@ export function describeDeliveries(stage: () => Stage): void {
       expect(await store.answered({ hook: 'github', key })).toBeUndefined()
     })
 
-    test('a forgotten key can be taken again, and its first delivery remains', async () => {
+    test('a forgotten dedupe key can be taken again, and its first delivery remains', async () => {
       const { store, clock } = stage()
       const [first, other] = [newDelivery({ at: clock(), ...keyed('k') }), newDelivery({ at: clock(), ...keyed('k2') })]
       await store.append(first)
@@ -226,7 +226,7 @@ export function describeDeliveries(stage: () => Stage): void {
     })
   })
 
-  describe('settle', () => {
+  describe('settle()', () => {
     test('a parked delivery is accepted once, with its jobs', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), ...parked() })
@@ -259,7 +259,7 @@ export function describeDeliveries(stage: () => Stage): void {
     })
   })
 
-  describe('drop', () => {
+  describe('drop()', () => {
     test('a drop ends a parked delivery, and an accepted one together with its queued job', async () => {
       const { store, clock } = stage()
       const waiting = newDelivery({ at: clock(), ...parked() })

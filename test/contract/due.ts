@@ -6,7 +6,7 @@ import type { Stage } from './store.ts'
 const leaseMs = 30_000
 
 export function describeDue(stage: () => Stage): void {
-  describe('nextDueInMs', () => {
+  describe('nextDueInMs()', () => {
     test('nextDueInMs is the time until the next queued job is due, and undefined if no job is queued', async () => {
       const { store, clock } = stage()
       expect(await store.nextDueInMs()).toBeUndefined()
@@ -30,7 +30,7 @@ export function describeDue(stage: () => Stage): void {
     })
   })
 
-  describe('dueForMs', () => {
+  describe('dueForMs()', () => {
     test('dueForMs is the time since the first due job became due, and undefined if no job is due', async () => {
       const { store, clock } = stage()
       expect(await store.dueForMs()).toBeUndefined()

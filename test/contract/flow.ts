@@ -22,7 +22,7 @@ function sure<Value>(value: Value | undefined): Value {
 }
 
 export function describeFlow(stage: () => Stage): void {
-  describe('flow', () => {
+  describe('flows of a store', () => {
     const add = async (...jobs: NewJob[]) => {
       const { store, clock } = stage()
       for (const job of jobs) {
@@ -49,7 +49,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await stage().store.nextDueInMs()).toBeUndefined()
     })
 
-    test('a dead job that an operator retries does not wait for the retry of a newer one', async () => {
+    test('a dead job that an operator retries does not wait for the retry of a newer job', async () => {
       const { store } = stage()
       const [a, b] = await add(flowJob({}), flowJob({}))
       const [first] = await claim()
@@ -62,7 +62,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([a])
     })
 
-    test('a dead job that is queued again in the millisecond of its creation does not wait for the retry of a newer one', async () => {
+    test('a dead job that is queued again in the millisecond of its creation does not wait for the retry of a newer job', async () => {
       const { store, clock } = stage()
       const [a, b] = [flowJob({}), flowJob({})]
       for (const job of [a, b]) await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -75,7 +75,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([a.id])
     })
 
-    test('replace: the quiet period begins anew after a turn that was queued again in the millisecond of its creation', async () => {
+    test('with onNew "replace", the quiet period begins anew after a turn that was queued again in the millisecond of its creation', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [flowJob({ onNew: 'replace' })] }))
       const [first] = await claim()
@@ -101,7 +101,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('gather: a new request waits for no retry if an operator retried the oldest turn of its key', async () => {
+    test('with onNew "gather", a new request waits for no retry if an operator retried the oldest turn of its key', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
@@ -165,7 +165,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('replace: the newest request of a key wins; waiting ones end at once, and the running one must stop first', async () => {
+    test('with onNew "replace", the newest request of a key wins; waiting ones end at once, and the running one must stop first', async () => {
       const { store } = stage()
       const flow = { onNew: 'replace' }
       const [a] = await add(flowJob(flow))
@@ -184,7 +184,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([d])
     })
 
-    test('replace: a replaced job that waited for a retry posts nothing', async () => {
+    test('with onNew "replace", a replaced job that waited for a retry posts nothing', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ onNew: 'replace' }))
       const [first] = await claim()
@@ -195,7 +195,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states([a])).toEqual(['superseded'])
     })
 
-    test('skip: a request makes no turn while another one of its key waits or runs, and makes one afterwards', async () => {
+    test('with onNew "skip", a request makes no turn while another one of its key waits or runs, and makes one afterwards', async () => {
       const flow = { onNew: 'skip' }
       const [a, b] = await add(flowJob(flow), flowJob(flow))
       const [first] = await claim()
@@ -207,7 +207,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([d])
     })
 
-    test('gather: one turn reads all waiting messages, even after a retry', async () => {
+    test('with onNew "gather", one turn reads all waiting messages, even after a retry', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'gather', delay: '10s' }
       const [a, b, c] = await add(flowJob(flow), flowJob(flow), flowJob(flow))
@@ -231,7 +231,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await store.gathered(sure(d), 9)).toEqual({ jobs: [], count: 0 })
     })
 
-    test('delay: each newer request begins the quiet period again, but not beyond maxDelay', async () => {
+    test('with a delay, each newer request begins the quiet period again, but not beyond maxDelay', async () => {
       const { store, clock } = stage()
       const flow = { delay: '10s', maxDelay: '25s', onNew: 'replace' }
       await add(flowJob(flow))
@@ -247,7 +247,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([last])
     })
 
-    test('total and shared limits are never exceeded, and a key that is blocked holds up no other', async () => {
+    test('total and shared limits are never exceeded, and a blocked key holds up no other key', async () => {
       const jobs = ['a', 'b', 'c', 'd'].map((key) => flowJob({ key, total: 2, limits: ['llm'] }))
       const ids = await add(...jobs, flowJob({ key: 'e', limits: ['llm'] }, { ring: 'other' }))
       const limits: SharedLimits = { llm: { total: 3 } }
@@ -310,7 +310,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toContain(next)
     })
 
-    test('a turn with a head start comes before older ones of other keys; otherwise keys and mappings take turns', async () => {
+    test('a turn with a head start runs before older turns of other keys; otherwise keys and mappings take turns', async () => {
       const { clock } = stage()
       const [a1, a2] = await add(flowJob({ key: 'a' }), flowJob({ key: 'a' }))
       clock.advance(1)
@@ -470,7 +470,7 @@ export function describeFlow(stage: () => Stage): void {
       expect([first?.id, await due()]).toEqual([a, [c]])
     })
 
-    test('gather: a turn that did nothing and is queued again hands its messages to a newer turn', async () => {
+    test('with onNew "gather", a turn that did nothing and is queued again hands its messages to a newer turn', async () => {
       const { store } = stage()
       const flow = { onNew: 'gather' }
       const ids = await add(flowJob(flow), flowJob(flow))
@@ -482,7 +482,7 @@ export function describeFlow(stage: () => Stage): void {
       expect((await store.gathered(sure(late), 9)).jobs.map(({ id }) => id)).toEqual(ids)
     })
 
-    test('gather: a turn that recorded a step ends by itself, even if its gateway stops before that', async () => {
+    test('with onNew "gather", a turn that recorded a step ends by itself, even if its gateway stops before that', async () => {
       const { store } = stage()
       const flow = { onNew: 'gather' }
       const [a] = await add(flowJob(flow))
@@ -515,7 +515,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states(ids)).toEqual(['running', 'expired'])
     })
 
-    test('delay: a request after the turn of its key started begins a new quiet period', async () => {
+    test('with a delay, a request after the turn of its key started begins a new quiet period', async () => {
       const { clock } = stage()
       const flow = { delay: '10s' }
       const [a] = await add(flowJob(flow))
@@ -530,7 +530,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([b])
     })
 
-    test('delay: a request that arrived after the quiet period does not begin it again, even if no claim has run since', async () => {
+    test('with a delay, a request that arrived after the quiet period does not begin it again, even if no claim has run since', async () => {
       const { clock } = stage()
       const flow = { delay: '10s' }
       const [a] = await add(flowJob(flow))
@@ -541,7 +541,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await stage().store.job(b ?? '')).toMatchObject({ state: 'queued' })
     })
 
-    test('a cancelling request ends what arrived before it, even if a newer request would have replaced that', async () => {
+    test('a cancelling request ends the turns that arrived before it, even if a newer request would have replaced them', async () => {
       const { store, clock } = stage()
       const flow = { onNew: 'replace' }
       const [a] = await add(flowJob(flow, { ring: 'other' }), flowJob(flow))
@@ -553,7 +553,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states([a])).toEqual(['cancelled'])
     })
 
-    test('delay: a request after one that cancelled a retry of its key begins a new quiet period', async () => {
+    test('with a delay, a request after one that cancelled a retry of its key begins a new quiet period', async () => {
       const { store, clock } = stage()
       await add(flowJob({}))
       const [first] = await claim()
@@ -567,7 +567,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await due()).toEqual([next])
     })
 
-    test('a request that cancels comes before the moment at which a turn expires, also while new ones are not sorted yet', async () => {
+    test('a cancelling request applies before the moment at which a turn expires, even if new turns are not sorted yet', async () => {
       const { store, clock } = stage()
       const [a] = await add(flowJob({ expires: '20s' }))
       await store.claim({ limit: 0, leaseMs })
@@ -579,7 +579,7 @@ export function describeFlow(stage: () => Stage): void {
       expect(await states([a])).toEqual(['cancelled'])
     })
 
-    test('delay: a new request does not delay the retry of an older one', async () => {
+    test('with a delay, a new request does not delay the retry of an older one', async () => {
       const { store, clock } = stage()
       const flow = { delay: '10s', maxDelay: '1h' }
       const [a] = await add(flowJob(flow))
@@ -689,7 +689,7 @@ export function describeFlow(stage: () => Stage): void {
       ])
     })
 
-    test('one claim sees all new jobs, even if there are more than one step sorts', async () => {
+    test('one claim takes all new jobs into account, even more than one sorting step handles', async () => {
       await add(...Array.from({ length: 230 }, (_, index) => flowJob({ key: `key ${index}`, onNew: 'replace' })))
       const [last] = await add(flowJob({ key: 'key 1', onNew: 'replace' }))
       expect((await due(300)).length).toBe(230)

@@ -15,8 +15,8 @@ export async function claimOne(store: Store): Promise<ClaimedJob> {
 const ran = (at: number): Step => ({ name: 'run', state: 'done', at, result: 'All good' })
 
 export function describeJobs(stage: () => Stage): void {
-  describe('claim', () => {
-    test('claim leases due jobs in arrival order, up to the limit, and none twice', async () => {
+  describe('claim()', () => {
+    test('claim() leases due jobs in arrival order, up to the limit, and none twice', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: jobs.slice(0, 2) }))
@@ -33,7 +33,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await store.claim({ limit: 2, leaseMs })).toEqual([])
     })
 
-    test('a claim that begins before the end of an append finds its jobs, if the engine says so', async () => {
+    test('a claim that begins before an append ends finds the appended jobs if claimsAppended() is true', async () => {
       const { store, clock } = stage()
       const job = newJob({ lane: 'lane' })
       const later = newJob({ lane: 'lane' })
@@ -127,7 +127,7 @@ export function describeJobs(stage: () => Stage): void {
     })
   })
 
-  describe('report', () => {
+  describe('report()', () => {
     test('a step is stored with its events and messages, and the lease continues', async () => {
       const { store, clock } = stage()
       const job = newJob({ planned: planned('hook:pr:1') })
@@ -219,7 +219,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 1 })
     })
 
-    test('an uncounted retry and a release count no attempt', async () => {
+    test('a release, and a retry with `counted: false`, do not increase the number of attempts', async () => {
       const { store, clock } = stage()
       await store.append(newDelivery({ at: clock(), jobs: [newJob()] }))
       const retry = { kind: 'retry', afterMs: 0, error: 'rate limited', counted: false } as const
@@ -230,7 +230,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(await claimOne(store)).toMatchObject({ attempts: 0, lastError: 'rate limited' })
     })
 
-    test('the end of a job counts an attempt, unless it reports that nothing was tried', async () => {
+    test('the end of a job counts as an attempt, unless it reports that nothing was tried', async () => {
       const { store, clock } = stage()
       const jobs = [newJob(), newJob(), newJob()] as const
       await store.append(newDelivery({ at: clock(), jobs }))
@@ -244,7 +244,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(ended[2]).toMatchObject({ state: 'dead', lastError: 'given up' })
     })
 
-    test('a job keeps its newest failed attempts with their times, and a delay or a release is none', async () => {
+    test('a job keeps its newest failed attempts with their times, and a delay or a release is not one of them', async () => {
       const { store, clock } = stage()
       const job = newJob({ lane: 'a' })
       await store.append(newDelivery({ at: clock(), jobs: [job] }))
@@ -286,7 +286,7 @@ export function describeJobs(stage: () => Stage): void {
       expect(again.map(({ failures }) => failures)).toEqual([lost, lost])
     })
 
-    test('jobs that are queued again keep their place before later ones', async () => {
+    test('a job that is queued again keeps its place before later jobs', async () => {
       const { store, clock } = stage()
       const [early, late] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [early, late] }))
@@ -296,8 +296,8 @@ export function describeJobs(stage: () => Stage): void {
     })
   })
 
-  describe('requeue', () => {
-    test('requeue queues a dead job again with its steps and zero attempts, and no other job', async () => {
+  describe('requeue()', () => {
+    test('requeue() queues a dead job again with its steps and zero attempts, and no other job', async () => {
       const { store, clock } = stage()
       const [job, other] = [newJob(), newJob()]
       await store.append(newDelivery({ at: clock(), jobs: [job, other] }))

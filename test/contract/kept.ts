@@ -20,7 +20,7 @@ export function describeKept(stage: () => Stage): void {
     return made.map(({ id }) => id)
   }
 
-  describe('a ring of requests', () => {
+  describe('the ring of kept requests of a mapping', () => {
     test('a ring keeps the newest requests of its mapping, and deletes older ones without their deliveries', async () => {
       const [first = '', second = '', third = ''] = await append(3, { ring: 2 })
       expect([await text(first), await text(second), await text(third)]).toEqual([undefined, '{"n":1}', '{"n":2}'])
@@ -71,8 +71,8 @@ export function describeKept(stage: () => Stage): void {
     })
   })
 
-  describe('kept', () => {
-    test('kept lists deliveries with their requests, newest first, except pending ones and those without a request', async () => {
+  describe('kept()', () => {
+    test('kept() lists deliveries with their requests, newest first, except pending ones and those without a request', async () => {
       const { store, clock } = stage()
       const [kept = ''] = await append(1, { source: 'github', event: 'push' })
       await append(1, { request: undefined })
@@ -86,7 +86,7 @@ export function describeKept(stage: () => Stage): void {
       expect(Object.getPrototypeOf(found[1]?.request?.head.headers)).toBeNull()
     })
 
-    test('kept can continue before a given delivery, and can be filtered by hook, sender, time and mapping', async () => {
+    test('kept() can continue before a given delivery, and can be filtered by hook, sender, time and mapping', async () => {
       const { clock } = stage()
       const [a = '', b = '', c = ''] = await append(3, {})
       const [other = ''] = await append(1, {

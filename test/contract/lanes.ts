@@ -4,7 +4,7 @@ import type { Stage } from './store.ts'
 import { newDelivery, newJob } from './stage.ts'
 
 export function describeLanes(stage: () => Stage): void {
-  describe('lanes', () => {
+  describe('lanes of jobs', () => {
     /** Three jobs of one lane in arrival order, each from another delivery. */
     async function threeOfLane() {
       const { store, clock } = stage()
@@ -91,7 +91,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('when a job leaves its lane, the next job of the lane can be claimed, and both continue', async () => {
+    test('when a job leaves its lane, the next job of the lane can be claimed, and both jobs continue', async () => {
       const { store, clock, jobs, due } = await threeOfLane()
       const held = await claimOne(store)
       const step = { name: 'run', state: 'done', at: clock() } as const
@@ -122,7 +122,7 @@ export function describeLanes(stage: () => Stage): void {
       expect(await due()).toEqual([jobs[1].id])
     })
 
-    test('a dropped job in the middle of a lane does not change the order of the others', async () => {
+    test('a dropped job in the middle of a lane does not change the order of the other jobs', async () => {
       const { store, jobs, due } = await threeOfLane()
       const held = await claimOne(store)
       const record = await store.delivery(jobs[1].id)

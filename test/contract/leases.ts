@@ -21,7 +21,7 @@ export function describeLeases(stage: () => Stage): void {
       expect((await take(store)).fence).not.toBe(first.fence)
     })
 
-    test('only one owner gets a named lease if all want it at the same moment', async () => {
+    test('if several owners want a named lease at the same moment, only one gets it', async () => {
       const { store } = stage()
       const wanted = Array.from({ length: 8 }, () => store.lease({ names: ['mailbox'], leaseMs: 1_000 }))
       expect((await Promise.all(wanted)).flat()).toHaveLength(1)

@@ -55,7 +55,7 @@ const outcomes: readonly NonNullable<JobReport['outcome']>[] = [
   { kind: 'dead', error: 'broken' },
 ]
 
-describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPostgres ?? 'there is one'})`, () => {
+describe.skipIf(whyNoPostgres !== undefined)(`conflicts between gateways (${whyNoPostgres ?? 'on Postgres'})`, () => {
   test(
     'turns that are replaced while their owner reports end once, and the newer ones run',
     { timeout: 120_000 },
@@ -99,7 +99,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
     },
   )
 
-  test('a claim that waits for a report holds no lock on the key that the report needs', async () => {
+  test('a claim that waits for a report has no lock on the key that the report needs', async () => {
     const { other, claim, newer, running, url } = await openReplaced()
     await withDatabase(async (client) => {
       await client.query('BEGIN')
@@ -115,7 +115,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
     expect((await claim(other)).map(({ id }) => id)).toEqual([newer])
   })
 
-  test('a claim that cancels a running job holds no lock on a key, even after it sorted new jobs of other keys', async () => {
+  test('a claim that cancels a running job has no lock on a key, even after it sorted new jobs of other keys', async () => {
     const { clock, one, other, add, claim, url } = await openPair()
     await add(flowJob({}), flowJob({ key: 'other' }))
     const [running, beside] = await claim(one)
@@ -147,7 +147,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
     ],
   ]
   test.each(changes)(
-    'a change that %s waits for a claim before it locks a job, so that neither fails',
+    'a call that %s waits for a running claim before it locks a job, so that neither fails',
     async (_, change) => {
       const { clock, one, add, claim, url } = await openPair()
       await add(flowJob({ key: 'a' }), flowJob({ key: 'b' }))
@@ -174,7 +174,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`conflicts in Postgres (${whyNoPost
   )
 
   test.each(outcomes)(
-    'a report that waits for the claim that replaces its job wins only if it ends the job: %j',
+    'a report that waits for the claim that replaces its job is stored only if it ends the job: %j',
     async (outcome) => {
       const { clock, one, claim, running, newer, url } = await openReplaced()
       const isWritten = await withDatabase(async (client) => {

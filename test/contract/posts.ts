@@ -18,7 +18,7 @@ export function describePosts(stage: () => Stage): void {
     return claimOne(store)
   }
 
-  describe('posts', () => {
+  describe('posts of a run', () => {
     test('posts are stored as last reported, with or without a step', async () => {
       const { store } = stage()
       const job = await claimed()
@@ -82,7 +82,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await store.job(stale.id))?.posts).toEqual([])
     })
 
-    test('posts that were sent survive a requeue, and those that were not sent are deleted with their route', async () => {
+    test('posts that were sent survive a requeue of their run, and those that were not sent are deleted with their route', async () => {
       const { store } = stage()
       const job = await claimed()
       const sent = [newPost(0, { state: 'sent', id: 'm-0' }), newPost(2, { state: 'sent', id: 'm-2' })] as const
@@ -93,7 +93,7 @@ export function describePosts(stage: () => Stage): void {
       expect((await claimOne(store)).posts).toEqual(sent)
     })
 
-    test('posts are deleted by a requeue if none was sent', async () => {
+    test('a requeue deletes the posts of its run if none was sent', async () => {
       const { store } = stage()
       const job = await claimed()
       await store.report(job, { posts: [newPost(0), newPost(1)], outcome: { kind: 'dead', error: 'no route' } })

@@ -23,7 +23,7 @@ export function describeQuarantine(stage: () => Stage): void {
   const idsOf = (requests: readonly { requestId: string }[]) => requests.map(({ requestId }) => requestId)
   const keptIds = async () => idsOf(await stage().store.quarantined({ limit: 1_000 }))
 
-  describe('quarantine', () => {
+  describe('sealed requests in quarantine', () => {
     test('a sealed request keeps its fields and its bytes, and is not a delivery', async () => {
       const { store } = stage()
       const request = sealedRequest()
@@ -63,7 +63,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(idsOf(await store.quarantined({ limit: 9, since: clock() }))).toEqual(idsOf([late]))
     })
 
-    test('a request that is already stored is not changed, and can be released once only', async () => {
+    test('a request that is already stored is not changed, and can be released only once', async () => {
       const { store } = stage()
       const [one, two] = [sealedRequest(), sealedRequest()]
       await store.quarantine([one, two], wide)
@@ -74,7 +74,7 @@ export function describeQuarantine(stage: () => Stage): void {
       expect(await keptIds()).toEqual([two.requestId])
     })
 
-    test('noteRefusals replaces the reasons of the requests that it names, and of no others', async () => {
+    test('noteRefusals() replaces the reasons of the requests that it names, and of no others', async () => {
       const { store } = stage()
       const [one, two] = [sealedRequest(), sealedRequest()]
       await store.quarantine([one, two], wide)

@@ -6,8 +6,8 @@ import { newTask } from './tasks.ts'
 import { accepted, newDelivery, newEvent, newJob, newWake, noJobs, parked, planned, request } from './stage.ts'
 
 export function describeReads(stage: () => Stage): void {
-  describe('reads', () => {
-    test('deliveries returns the newest ones, oldest first, and can be filtered by state', async () => {
+  describe('reads of a store', () => {
+    test('deliveries() returns the newest deliveries, oldest first, and can be filtered by state', async () => {
       const { store, clock } = stage()
       const [a, b, c] = [
         newDelivery({ at: clock() }),
@@ -178,7 +178,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await of('other')).toEqual([])
     })
 
-    test('lanes lists those with unfinished jobs, the longest first', async () => {
+    test('lanes() lists the lanes with unfinished jobs, the longest first', async () => {
       const { store, clock } = stage()
       const began = clock()
       await store.append(newDelivery({ at: clock(), jobs: [newJob({ lane: 'main/b' }), newJob()] }))
@@ -243,7 +243,7 @@ export function describeReads(stage: () => Stage): void {
       expect([await body(waiting.id), await body(retained.id)]).toEqual([undefined, '{"b":2}'])
     })
 
-    test('events returns the newest ones, oldest first', async () => {
+    test('events() returns the newest events, oldest first', async () => {
       const { store, clock } = stage()
       for (const text of ['one', 'two', 'three']) {
         clock.advance(1)
@@ -307,7 +307,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await ids('nobody')).toEqual([])
     })
 
-    test('events and sessions before a given moment come in pages of whole moments, none lost and none repeated', async () => {
+    test('a page of events or sessions has all or none of those of one moment, and the pages lose and repeat nothing', async () => {
       const { store, clock } = stage()
       const names: string[] = []
       // moments with one, two, three and four events, each in another session
@@ -381,7 +381,7 @@ export function describeReads(stage: () => Stage): void {
       ])
     })
 
-    test('messages returns the newest messages of one session, oldest first', async () => {
+    test('messages() returns the newest messages of one session, oldest first', async () => {
       const { store, clock } = stage()
       await store.append(
         newDelivery({ at: clock(), jobs: [newJob({ planned: planned('one') }), newJob({ planned: planned('two') })] }),
@@ -396,7 +396,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await texts('other', 9)).toEqual([])
     })
 
-    test('counts returns the number of deliveries and jobs in every state, including zeros', async () => {
+    test('counts() returns the number of deliveries and jobs in every state, including zeros', async () => {
       const { store, clock } = stage()
       const nothing = { pending: 0, parked: 0, accepted: 0, skipped: 0, dropped: 0 }
       expect(await store.counts()).toEqual({
@@ -417,7 +417,7 @@ export function describeReads(stage: () => Stage): void {
       })
     })
 
-    test('waitingBytes counts the requests of parked deliveries and unfinished jobs, until they end', async () => {
+    test('waitingBytes() counts the requests of parked deliveries and unfinished jobs, until they end', async () => {
       const { store, clock } = stage()
       expect(await store.waitingBytes()).toBe(0)
       const body = 'ä'.repeat(5_000)
@@ -449,7 +449,7 @@ export function describeReads(stage: () => Stage): void {
       expect(await store.waitingBytes()).toBe(0)
     })
 
-    test('deadJobs returns the newest dead jobs, tasks included', async () => {
+    test('deadJobs() returns the newest dead jobs, tasks included', async () => {
       const { store, clock } = stage()
       expect(await store.deadJobs({ limit: 9 })).toEqual([])
       const [first, second] = [newJob(), newJob()]
@@ -470,7 +470,7 @@ export function describeReads(stage: () => Stage): void {
       expect((await store.deadJobs({ limit: 9 })).map(({ id }) => id)).toEqual([second.id, task.id])
     })
 
-    test('cursors returns the cursors whose names begin with the given text, ordered by name, and no others', async () => {
+    test('cursors() returns the cursors whose names begin with the given text, ordered by name, and no others', async () => {
       const { store } = stage()
       for (const name of ['sender/b', 'sender/a%', 'sender', 'senders/x', 'sender/Z', 'other', 'sender/ä']) {
         await store.appendAll([], { name, from: undefined, to: `value of ${name}` })

@@ -28,7 +28,7 @@ export function describeSessions(stage: () => Stage): void {
     return claimOne(store)
   }
 
-  describe('waiting events', () => {
+  describe('the waiting events of a session', () => {
     test('the waiting events of a session are listed oldest first, and counted beyond the limit of the list', async () => {
       const { store } = stage()
       const texts = ['one', 'two', 'three'].map((text) => ({ text }))
@@ -56,8 +56,8 @@ export function describeSessions(stage: () => Stage): void {
     })
   })
 
-  describe('wokenForMs', () => {
-    test('wokenForMs is the age of the newest unconsumed event of a session that asks for a turn', async () => {
+  describe('wokenForMs()', () => {
+    test('wokenForMs() is the age of the newest unconsumed event of a session that asks for a turn', async () => {
       const { store, clock } = stage()
       expect(await store.wokenForMs(main)).toBeUndefined()
       await waitingAfter({ wakes: true })
@@ -71,7 +71,7 @@ export function describeSessions(stage: () => Stage): void {
     })
   })
 
-  describe('a turn', () => {
+  describe('a turn and its events', () => {
     test('a turn consumes the events that it was shown, and the others stay unconsumed', async () => {
       const { store } = stage()
       await waitingAfter({ text: 'one' }, { text: 'else', sessionKey: 'other' }, { text: 'two' }, { text: 'three' })
@@ -204,7 +204,7 @@ export function describeSessions(stage: () => Stage): void {
       expect(await store.session(main)).toMatchObject({ recipient: undefined, runnerState: undefined })
     })
 
-    test('turnAgesMs returns the time since each turn of a session ended, newest first, by the store clock', async () => {
+    test('turnAgesMs() returns the time since each turn of a session ended, newest first, by the store clock', async () => {
       const { store, clock } = stage()
       const name = { agentId: 'main', sessionKey: 'hook:pr:1' }
       const said = [

@@ -71,7 +71,7 @@ describe('a store with one owner', () => {
 })
 
 describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${whyNoPostgres ?? 'Postgres'})`, () => {
-  test('each write that leaves work is signalled to the other owners, and not to the writer', async () => {
+  test('each write that creates work is signalled to the other owners, and not to the writer', async () => {
     const { writer, reader } = await openTwo()
     const { next } = await connected(reader, writer)
     const own = listen(writer)
@@ -96,7 +96,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(own.signals).toEqual([])
   })
 
-  test('a write that leaves no work is not signalled', async () => {
+  test('a write that creates no work is not signalled', async () => {
     const { writer, reader } = await openTwo()
     const { signals, next } = await connected(reader, writer)
     signals.length = 0
@@ -107,7 +107,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     expect(signals).toEqual([])
   })
 
-  test('once a second, work without a notification is found, and nothing is signalled without work', async () => {
+  test('a store that polls finds work without a notification, and signals only the kind of work that exists', async () => {
     const { writer, reader } = await openTwo({ ...quiet, pollMs: 20 })
     const { signals, next } = listen(reader)
     // before the listener is connected
@@ -122,7 +122,7 @@ describe.skipIf(whyNoPostgres !== undefined)(`a store with several owners (${why
     await next('waiting')
   })
 
-  test('nodes shows each gateway that joined within half a minute', async () => {
+  test('nodes() lists each gateway that joined within the last half minute', async () => {
     const { writer, reader } = await openTwo()
     const toNode = (id: string) => ({ id, version: '1', generation: 'g', address: '' })
     const ids = async () => (await reader.nodes()).map(({ id }) => id)

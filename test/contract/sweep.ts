@@ -4,8 +4,8 @@ import { claimOne } from './jobs.ts'
 import { accepted, keyed, newDelivery, newEvent, newJob, parked } from './stage.ts'
 
 export function describeSweep(stage: () => Stage): void {
-  describe('sweep', () => {
-    test('sweep deletes deliveries that ended before the given time, with their jobs, and keeps later ones', async () => {
+  describe('sweep()', () => {
+    test('sweep() deletes deliveries that ended before the given time, with their jobs, and keeps later ones', async () => {
       const { store, clock } = stage()
       const old = newDelivery({ at: clock(), jobs: [newJob({ state: 'done' })] })
       const late = newDelivery({ at: clock(), ...parked() })
@@ -19,7 +19,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.delivery(late.id)).toMatchObject({ state: 'accepted' })
     })
 
-    test('sweep keeps a delivery if one of its jobs ended later or still runs', async () => {
+    test('sweep() keeps a delivery if one of its jobs ended later or still runs', async () => {
       const { store, clock } = stage()
       const delivery = newDelivery({ at: clock(), jobs: [newJob()] })
       await store.append(delivery)
@@ -31,7 +31,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.sweep(-1)).toBe(1)
     })
 
-    test('sweep drops old parked deliveries and queued jobs', async () => {
+    test('sweep() drops old parked deliveries and queued jobs', async () => {
       const { store, clock } = stage()
       const waiting = newDelivery({ at: clock(), ...parked() })
       const queued = newDelivery({ at: clock(), jobs: [newJob()] })
@@ -45,7 +45,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.sweep(0)).toBe(0)
     })
 
-    test('sweep keeps a dedupe key until its delivery is deleted', async () => {
+    test('sweep() keeps a dedupe key until its delivery is deleted', async () => {
       const { store, clock } = stage()
       const twin = () => newDelivery({ at: clock(), ...keyed('k') })
       await store.append(twin())
@@ -57,7 +57,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.append(twin())).toEqual({ kind: 'stored' })
     })
 
-    test('sweep deletes old events, messages and sessions, and keeps later ones', async () => {
+    test('sweep() deletes old events, messages and sessions, and keeps later ones', async () => {
       const { store, clock } = stage()
       const say = (text: string, sessionKey: string) =>
         newDelivery({
@@ -74,7 +74,7 @@ export function describeSweep(stage: () => Stage): void {
       expect(await store.messages({ agentId: 'main', sessionKey: 'hook:one', limit: 9 })).toEqual([])
     })
 
-    test('sweep deletes everything old, even if it takes several steps', async () => {
+    test('sweep() deletes all old rows, even if that takes several steps', async () => {
       const { store, clock } = stage()
       await Promise.all(Array.from({ length: 1203 }, () => store.append(newDelivery({ at: clock() }))))
       clock.advance(1)
@@ -82,7 +82,7 @@ export function describeSweep(stage: () => Stage): void {
       expect((await store.counts()).deliveries.accepted).toBe(0)
     })
 
-    test('sweep keeps rows from a time when the clock was ahead, and deletes old rows that came after them', async () => {
+    test('sweep() keeps rows from a time when the clock was ahead, and deletes old rows that came after them', async () => {
       const { store, clock } = stage()
       const say = (text: string) =>
         newDelivery({ at: clock(), jobs: [newJob({ state: 'done', events: [newEvent({ text })] })] })

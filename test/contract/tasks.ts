@@ -59,7 +59,7 @@ export function describeTasks(stage: () => Stage): void {
       expect((await store.claim({ limit: 9, leaseMs: 1_000, only: 'tasks' })).map(({ id }) => id)).toEqual([task.id])
     })
 
-    test('hastening a task makes its next attempt due at once, and changes no other task', async () => {
+    test('hasten() of a task makes its next attempt due at once, and changes no other task', async () => {
       const { store } = stage()
       const task = newTask({ lane: 'status/a', standsFor: 'status/one' })
       const other = newTask({ lane: 'status/b', standsFor: 'status/two' })
@@ -265,8 +265,8 @@ export function describeTasks(stage: () => Stage): void {
     })
   })
 
-  describe('taskAgeMs', () => {
-    test('taskAgeMs is the age of the newest task with this standsFor, whatever its state', async () => {
+  describe('taskAgeMs()', () => {
+    test('taskAgeMs() is the age of the newest task with the given standsFor, whatever its state', async () => {
       const { store, clock } = stage()
       expect(await store.taskAgeMs('heartbeat/main')).toBeUndefined()
       await store.addTask(newTask())
@@ -280,8 +280,8 @@ export function describeTasks(stage: () => Stage): void {
     })
   })
 
-  describe('sweep', () => {
-    test('sweep deletes tasks that ended before the given time, and keeps those that ended later or still run', async () => {
+  describe('sweep() of tasks', () => {
+    test('sweep() deletes tasks that ended before the given time, and keeps those that ended later or still run', async () => {
       const { store, clock } = stage()
       const names = ['ended', 'ended later', 'running']
       const tasks = names.map((standsFor) => newTask({ standsFor, lane: standsFor }))
@@ -300,7 +300,7 @@ export function describeTasks(stage: () => Stage): void {
       expect(await Promise.all(names.map((name) => store.taskAgeMs(name)))).toEqual([undefined, 1000, 1000])
     })
 
-    test('sweep drops an old task that still waits, and the next job of its lane can be claimed', async () => {
+    test('sweep() drops an old task that still waits, and the next job of its lane can be claimed', async () => {
       const { store, clock } = stage()
       const task = newTask()
       await store.addTask(task)

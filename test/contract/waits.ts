@@ -21,7 +21,7 @@ const now = Date.parse('2026-05-04T14:00:00.500Z')
 const pause = { kind: 'pause', author: 'ada@host', reason: '', forMs: undefined } as const
 
 export function describeWaits(stage: () => Stage): void {
-  describe('why a job waits', () => {
+  describe('the reason why a job waits', () => {
     const add = async (...jobs: NewJob[]) => {
       const { store, clock } = stage()
       await store.join({ id: 'one', version: '1', generation: 'g', address: '127.0.0.1' })
@@ -51,7 +51,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await read(a)).toBeUndefined()
     })
 
-    test('a job that waits for a shared limit has its place in the queue, and the age of the oldest waiting job', async () => {
+    test('a job that waits for a shared limit shows its place in the queue, and the age of the oldest waiting job', async () => {
       const { clock } = stage()
       const flow = { limits: ['openai'] }
       const ids = await add(...['a', 'b', 'c', 'd'].map((key) => flowJob({ key, ...flow })))
@@ -131,7 +131,7 @@ export function describeWaits(stage: () => Stage): void {
         'waits until 14:01:00Z for its agent: 20 turns in an hour',
       ],
     ] as const)(
-      'a job that the hold %j keeps back says who or what holds it, why and until when',
+      'the wait of a job under the hold %j says who or what holds it back, why and until when',
       async (given, sentence) => {
         await hold(given)
         const [a] = await add(flowJob({ limits: ['openai'] }))
@@ -181,7 +181,7 @@ export function describeWaits(stage: () => Stage): void {
       expect(await store.waitCounts()).toEqual({ quiet: 1, blocked: 1, ready: 1, paused: 1, budget: 0 })
     })
 
-    test('a job can wait for a free slot, for a gateway to look, or for any gateway at all', async () => {
+    test('a job can wait for a free slot, for a running gateway to start it, or because no gateway is running', async () => {
       const { store } = stage()
       await add(newJob(), newJob(), newJob())
       const [next] = await add(newJob())

@@ -70,7 +70,7 @@ async function until<T>(stream: AsyncGenerator<T>, isIt: (value: T) => boolean):
   }
 }
 
-describe('list of deliveries', () => {
+describe('the list of deliveries in the admin API', () => {
   test('the list has filters and pages, and shows payload text only in one line for each delivery', async () => {
     const ids = []
     for (const text of ['a', 'b', 'c']) ids.push(await post('plain', { text: `herring ${text}` }))
@@ -144,7 +144,7 @@ describe('list of deliveries', () => {
   })
 })
 
-describe('single deliveries', () => {
+describe('single deliveries in the admin API', () => {
   test('a delivery has its credentials, its mapping, its answer and its request', async () => {
     const id = await post('review', { text: 'look' })
     const { json } = await ask(`/api/deliveries/${id}`)
@@ -255,7 +255,7 @@ test('the stream reports runs that end before they start: replaced by a newer re
   await untilIs(newer, 'cancelled')
 })
 
-test('attention groups by cause what a person must handle, and leaves out unknown clients', async () => {
+test('Attention leaves out unknown clients, and groups by cause the deliveries that a person must handle', async () => {
   const before = (await ask('/api/attention')).json
   const ids = [await post('review', { bad: true, n: 1 }), await post('review', { bad: true, n: 2 })]
   // a stranger, and a sender with the token
@@ -284,7 +284,7 @@ test('attention groups by cause what a person must handle, and leaves out unknow
   ])
 })
 
-test('the health has counts, lanes and the minutes of the last hour', async () => {
+test('the health of the admin API has counts, lanes and the minutes of the last hour', async () => {
   const { json } = await ask('/api/health')
   expect(json).toMatchObject({
     degraded: false,
@@ -297,7 +297,7 @@ test('the health has counts, lanes and the minutes of the last hour', async () =
   expect(json['minutes'].at(-1).latencyMs.p95).toBeGreaterThanOrEqual(json['minutes'].at(-1).latencyMs.p50)
 })
 
-test('list --follow prints new deliveries until Ctrl-C, and fails without a gateway', async () => {
+test('hookloom list --follow prints new deliveries until Ctrl-C, and fails without a gateway', async () => {
   const args = [mainFile, 'list', '--follow', '--hook', 'plain', '--config-dir', gateway.dir]
   const child = spawn(process.execPath, args, { env: toChildEnv() })
   let text = ''

@@ -89,7 +89,7 @@ describe('browser pages and the admin port', () => {
   const words = (text: string) => text.trim().split(/\s+/)
 
   test.each(words('localhost 127.0.0.1 [::1] LOCALHOST localhost:8791 127.0.0.1:1 [::1]:8791'))(
-    'the host %s is accepted',
+    'the admin port accepts the host %s',
     async (host) => {
       expect((await ask({ target: '/healthz', headers: [['host', host]] })).status).toBe(200)
     },
@@ -98,7 +98,7 @@ describe('browser pages and the admin port', () => {
   test.each(
     words(`evil.test localhost.evil.test 127.0.0.1.evil.test evil.test:127.0.0.1 127.0.0.1@evil.test localhost. 127.1
       2130706433 0x7f.1 0.0.0.0 [::] [::ffff:127.0.0.1] localhost: localhost:80:80 localhost:x 127.0.0.2`),
-  )('the host %s is refused, even with the token', async (host) => {
+  )('the admin port refuses the host %s, even with the token', async (host) => {
     for (const [method, target] of [...open, ...api]) {
       expect(toVerdict(await ask({ method, target, headers: [['host', host], ...bearer] }))).toBe('origin-denied')
     }
@@ -107,13 +107,13 @@ describe('browser pages and the admin port', () => {
   test.each(
     words(`null http://evil.test https://evil.test:8791 http://localhost.evil.test http://localhost@evil.test file://
       http://127.0.0.1.evil.test http://http://localhost http://localhost/x chrome-extension://abcdef`),
-  )('the origin %s is refused as another site', async (origin) => {
+  )('the admin port refuses the origin %s as another site', async (origin) => {
     for (const [method, target] of [...open, ...api]) {
       expect(toVerdict(await ask({ method, target, headers: [['origin', origin], ...bearer] }))).toBe('origin-denied')
     }
   })
 
-  test('no page of another site may read an answer or send its own header', async () => {
+  test('no page of another site may read an answer of the admin port or send its own header to it', async () => {
     const preflight: Headers = [
       ['origin', 'http://localhost:3000'],
       ['access-control-request-method', 'POST'],
@@ -195,7 +195,7 @@ test.each([
   '/hooks/wake',
   '/api/sessions/a/b',
   '//healthz',
-])('the path %s is not found, and the answer names the existing pages', async (target) => {
+])('the path %s is not found, and the answer names the paths that exist', async (target) => {
   const reply = await ask({ target, headers: bearer })
   expect([toVerdict(reply), reply.body]).toEqual(['not-found', expect.stringContaining('/readyz')])
 })
@@ -312,7 +312,7 @@ describe('an admin port that others can reach', () => {
   const reachable = () => startInside({ config: { server: { port: 0, adminPort: 0, ...server } } })
   const closed: typeof api = [['GET', '/metrics'], ...api]
 
-  test('the gateway token opens the metrics and /api, and nothing else does, also over loopback', async () => {
+  test('the gateway token opens the metrics and /api, and nothing else does, even over loopback', async () => {
     const own = await reachable()
     const verdicts = async (headers: Headers) =>
       Promise.all(

@@ -76,7 +76,7 @@ const stores = [
 
 describe.each(stores)('alerts on %s', (name, why) => {
   test.skipIf(name.startsWith('Postgres') && why !== undefined)(
-    'each cause is reported once, and one gateway pings the monitor',
+    'each cause of an alert is reported once, and one gateway pings the monitor',
     { timeout: 120_000 },
     async () => {
       const isShared = name.startsWith('Postgres')
@@ -114,7 +114,7 @@ describe.each(stores)('alerts on %s', (name, why) => {
 })
 
 test(
-  'alert --test says which chat accepted the message, or why none did and what to do, and the monitor is pinged accordingly',
+  'hookloom alert --test says which chat accepted the message, or why none did and what to do, and the monitor is pinged accordingly',
   slow,
   async () => {
     const { telegram, monitor, toConfig } = await startOutside()
@@ -145,7 +145,7 @@ test(
   },
 )
 
-test('alert --test without hooks.alerts names the key', slow, async () => {
+test('hookloom alert --test names the key hooks.alerts if it is missing', slow, async () => {
   const gateway = await startGateway()
   const { code, stderr } = await runBuilt(['alert', '--test'], { dir: gateway.dir })
   expect([code, stderr]).toEqual([65, expect.stringMatching(/hooks\.alerts is not set.*"channel": "telegram"/s)])

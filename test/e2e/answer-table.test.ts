@@ -170,7 +170,7 @@ describe('refused deliveries', () => {
   })
 })
 
-describe('runs', () => {
+describe('answers about runs', () => {
   test('a run resource answers with its state, 404, 405 or 409, and a request beyond hooks.maxWaiting gets 202 at once', async () => {
     const reply = await ask('agent', { message: 'x', deliver: false }, [['prefer', 'wait=30']])
     expect([reply.status, reply.headers['preference-applied']]).toEqual([200, 'wait=30'])

@@ -33,22 +33,26 @@ function call({ adminUrl }: Pick<Inside, 'adminUrl'>, path: string, token = gate
 
 const pause = { what: 'all', reason: 'Night \u001B[2J', by: 'sam@desk' }
 
-test('an act has an entry before it begins and one with its outcome, with who did it and why', slow, async () => {
-  const gateway = await start()
-  expect((await call(gateway, '/api/pauses', operator, pause)).status).toBe(200)
-  expect((await call(gateway, '/api/pauses', operator, { what: 'mapping:none' })).status).toBe(404)
-  const entries = (await readEntries(gateway.dir)).filter(({ act }) => act === 'pause')
-  const by = { kind: 'token', name: 'tokens.ops' }
-  const gone = expect.stringContaining('has this name')
-  expect(entries).toMatchObject([
-    { by, target: 'all', outcome: 'begun', details: { reason: 'Night ␛[2J', by: 'sam@desk' }, began: null },
-    { by, target: 'all', outcome: 'done', reason: null, began: entries[0]?.number },
-    { by, target: 'mapping:none', outcome: 'begun' },
-    { by, target: 'mapping:none', outcome: 'refused', reason: gone, began: entries[2]?.number },
-  ])
-})
+test(
+  'the audit log has an entry before each act and one with its outcome, which say who acted and why',
+  slow,
+  async () => {
+    const gateway = await start()
+    expect((await call(gateway, '/api/pauses', operator, pause)).status).toBe(200)
+    expect((await call(gateway, '/api/pauses', operator, { what: 'mapping:none' })).status).toBe(404)
+    const entries = (await readEntries(gateway.dir)).filter(({ act }) => act === 'pause')
+    const by = { kind: 'token', name: 'tokens.ops' }
+    const gone = expect.stringContaining('has this name')
+    expect(entries).toMatchObject([
+      { by, target: 'all', outcome: 'begun', details: { reason: 'Night ␛[2J', by: 'sam@desk' }, began: null },
+      { by, target: 'all', outcome: 'done', reason: null, began: entries[0]?.number },
+      { by, target: 'mapping:none', outcome: 'begun' },
+      { by, target: 'mapping:none', outcome: 'refused', reason: gone, began: entries[2]?.number },
+    ])
+  },
+)
 
-test('a dry run has no entry, and no other act hides from the log with its parameter', slow, async () => {
+test('a dry run has no audit entry, and the parameter for dry runs hides no other act', slow, async () => {
   const gateway = await start()
   expect((await call(gateway, '/api/refusals/retry?dryRun=true')).status).toBe(200)
   expect((await call(gateway, '/api/pauses?dryRun=true', operator, pause)).status).toBe(200)
@@ -63,7 +67,7 @@ test('a dry run has no entry, and no other act hides from the log with its param
 })
 
 test(
-  'an act that a token may not do has an entry, until its client is locked out; a wrong token has none',
+  'an act that a token may not do has an audit entry, until its client is locked out; a wrong token has none',
   slow,
   async () => {
     const gateway = await start()
@@ -84,20 +88,24 @@ test(
   },
 )
 
-test('a save that goes live, one that is refused, a start and a stop have entries', slow, async () => {
-  const gateway = await start()
-  writeFileSync(join(gateway.dir, configFile), '{ "hooks": 5 }')
-  const reloads = async () => (await readEntries(gateway.dir)).filter(({ act }) => act === 'reload')
-  await expect.poll(async () => (await reloads()).at(-1)?.outcome, slow).toBe('refused')
-  const [refused] = await reloads()
-  expect([refused?.by, refused?.reason]).toEqual([{ kind: 'save', name: configFile }, `${configFile} has 1 problem`])
-  await gateway.stop()
-  const all = (await readEntries(gateway.dir)).map(({ act }) => act)
-  expect([all[0], all.at(-1)]).toEqual(['start', 'stop'])
-})
+test(
+  'the audit log has an entry for a save that goes live, for one that is refused, for a start and for a stop',
+  slow,
+  async () => {
+    const gateway = await start()
+    writeFileSync(join(gateway.dir, configFile), '{ "hooks": 5 }')
+    const reloads = async () => (await readEntries(gateway.dir)).filter(({ act }) => act === 'reload')
+    await expect.poll(async () => (await reloads()).at(-1)?.outcome, slow).toBe('refused')
+    const [refused] = await reloads()
+    expect([refused?.by, refused?.reason]).toEqual([{ kind: 'save', name: configFile }, `${configFile} has 1 problem`])
+    await gateway.stop()
+    const all = (await readEntries(gateway.dir)).map(({ act }) => act)
+    expect([all[0], all.at(-1)]).toEqual(['start', 'stop'])
+  },
+)
 
 test(
-  'the chain is intact after a kill in the middle of acts, and each outcome follows the entry of its act',
+  'the chain of the audit log is intact after a kill during acts, and each outcome follows the entry of its act',
   slow,
   async () => {
     const first = await startGateway({ config: { hooks: { mappings } } })
@@ -147,7 +155,7 @@ test(
   },
 )
 
-test('a shell can check an entry without Hookloom: jq writes its canonical form', slow, async () => {
+test('a shell can check an audit entry without Hookloom, because jq writes its canonical form', slow, async () => {
   const gateway = await start()
   await call(gateway, '/api/pauses', operator, { what: 'all', reason: 'Größe "1"' })
   await gateway.stop()

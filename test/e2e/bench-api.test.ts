@@ -182,7 +182,7 @@ describe('the bench of the admin API', () => {
     expect(hooks.get('github')).toMatchObject({ proof: { token: false, schemes: ['github'] } })
   })
 
-  test('samples are the fixtures of the transform, the bundled requests of the sender, and the kept requests', async () => {
+  test('the samples of a hook are the fixtures of its transform, the bundled requests of its sender, and the kept requests', async () => {
     const kinds = async (hook: string) => {
       const { samples } = await call(`/api/samples?hook=${hook}`)
       return (samples as { kind: string; name: string }[]).map(({ kind, name }) => `${kind} ${name}`)

@@ -22,7 +22,7 @@ async function save(gateway: Inside, files: Record<string, string>): Promise<voi
 }
 
 describe('hookloom bisect', { timeout: 180_000 }, () => {
-  test('bisect names the save that changed the outcome, with its files, among saves that changed nothing', async () => {
+  test('hookloom bisect names the save that changed the outcome, with its files, among saves that changed nothing', async () => {
     const gateway = await startInside({
       config,
       files: { [module]: code('one', '0'), ...helper('say'), '.env': 'SOME_SECRET=never-in-a-save\n' },
@@ -64,7 +64,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect(await readSaves(gateway.dir)).toHaveLength(7)
   })
 
-  test('a secret written into the configuration is not in a save, and its mapping is still found', async () => {
+  test('a stored save does not contain a secret of the configuration, and bisect still finds its mapping', async () => {
     const secret = 'a-secret-that-was-written-into-the-file'
     const gateway = await startInside({
       config: {
@@ -86,7 +86,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect(ran.stdout).toContain('+ tell one 1')
   })
 
-  test('a save has no .env, no packages and no fixtures, and only its owner can read it', async () => {
+  test('a stored save has no .env, no packages and no fixtures, and only its owner can read it', async () => {
     const gateway = await startInside({
       config,
       files: {
@@ -108,7 +108,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect(readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o600])
   })
 
-  test('code that fails to load is not remembered, because it never served', async () => {
+  test('code that fails to load is not kept as a save, because it never went live', async () => {
     const gateway = await startInside({ config, files: { [module]: code('one', '0'), ...helper('say') } })
     await expect.poll(() => readSaves(gateway.dir)).toHaveLength(1)
     writeFiles(gateway.dir, { [module]: 'export default ({' })
@@ -118,7 +118,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     await gateway.stop()
   })
 
-  test('the number of saves is limited: the oldest go first, and a damaged one is left out', async () => {
+  test('the number of stored saves is limited: the oldest are deleted first, and a damaged one is ignored', async () => {
     const dir = makeConfigDir({ config, files: { [module]: code('one', '0'), ...helper('say') } })
     const folder = join(dir, 'state/saves')
     mkdirSync(folder, { recursive: true })
@@ -132,7 +132,7 @@ describe('hookloom bisect', { timeout: 180_000 }, () => {
     expect(await readSaves(dir)).toHaveLength(1)
   })
 
-  test('an error names what is missing: the delivery, its request, or saves', async () => {
+  test('an error of bisect says what is missing: the delivery, its request, or saves', async () => {
     const gateway = await startInside({
       config: { hooks: { mappings: [{ match: { path: 'x' }, messageTemplate: 'x', deliver: false }] } },
     })

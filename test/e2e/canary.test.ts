@@ -172,7 +172,7 @@ describe('texts of payloads', () => {
     expect(all().filter((text) => text.includes(mark))).toEqual([])
   })
 
-  test('the requests of this test had every kind of outcome', () => {
+  test('the requests of this file have every kind of outcome', () => {
     const statuses = new Set(answers.map(({ status }) => status))
     expect([...statuses].toSorted()).toEqual([200, 204, 400, 401, 404, 413, 415])
     expect(printed.match(/"msg":"listening"/g)).toHaveLength(2)

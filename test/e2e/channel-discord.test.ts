@@ -19,7 +19,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: botToken }
 }
 
-it('a reply is a message without mentions or previews', async () => {
+it('a reply in Discord is a message without mentions or link previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @everyone <@175928847299117063>, see https://ci.example.com/1'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1000001' })
@@ -35,7 +35,7 @@ it('a reply is a message without mentions or previews', async () => {
   ])
 })
 
-it('the request is the one that discord.js makes', async () => {
+it('the request for a message is the one that discord.js makes', async () => {
   const { channel, fake, to } = await start()
   await channel.send(toOutgoing({ to }))
   const [ours] = fake.received
@@ -61,7 +61,7 @@ it('an attempt with an unknown result is repeated under its nonce, and people se
   expect(channel.dedupes).toBe('briefly')
 })
 
-it('a person is reached through a direct channel that is opened once', async () => {
+it('a reply to a person goes to a direct channel that is opened once', async () => {
   const { channel, fake } = await start({ to: `user:${ada}` })
   await channel.send(toOutgoing())
   await channel.send(toOutgoing({ nonce: 'nonce-2' }))
@@ -77,7 +77,7 @@ it('a reply whose direct channel could not be opened is tried again, because not
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
 })
 
-it('a direct message to a person who accepts none, or who does not exist, fails permanently with this reason', async () => {
+it('a direct message to a person who accepts none, or who does not exist, fails permanently and says so', async () => {
   const { channel } = await start()
   expect(await channel.send(toOutgoing({ to: `user:${grace}` }))).toEqual({
     kind: 'permanent',
@@ -116,7 +116,7 @@ it('a long reply is split into messages that Discord accepts', async () => {
   expect(fake.posted.length).toBe(pieces.length)
 })
 
-it('a probe names the bot, or says that the token is wrong without showing it', async () => {
+it('a probe of Discord names the bot, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Discord accepts the token of hooks.' })

@@ -35,7 +35,7 @@ const pending = {
   signal: new AbortController().signal,
 } as const
 
-it('a reply is a comment with a hidden marker, without mentions, tags and references to other issues', async () => {
+it('a reply on GitHub is a comment with a hidden marker, without mentions, tags or references to other issues', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @ada <img src="https://evil.example/x.png"> like #12 and acme/app#3 <!-- x -->'
   const result = await channel.send(toOutgoing({ to, text, nonce }))
@@ -115,7 +115,7 @@ it.each([
     { status: 403, body: { message: 'You have exceeded a secondary rate limit' } },
     { kind: 'rate-limited', retryAfterMs: 60_000 },
   ],
-])('the answer of GitHub for %s decides about the next attempt', async (_, reply, expected) => {
+])('the answer of GitHub for %s decides whether and when the reply is tried again', async (_, reply, expected) => {
   const { channel, fake, to } = await start()
   fake.plays(reply)
   const result = await channel.send(toOutgoing({ to }))
@@ -123,7 +123,7 @@ it.each([
   expect(JSON.stringify(result)).not.toContain(githubApiToken)
 })
 
-it('an App gets one token for an owner, keeps it until it expires, and fetches another after a refusal', async () => {
+it('a GitHub App gets one token for an owner, keeps it until it expires, and fetches another after a refusal', async () => {
   let now = Date.now()
   const { channel, fake } = await startApp(() => now)
   expect(await channel.send(toOutgoing({ to: issue }))).toMatchObject({ kind: 'sent' })
@@ -138,7 +138,7 @@ it('an App gets one token for an owner, keeps it until it expires, and fetches a
   expect(fake.tokens).toHaveLength(3)
 })
 
-it('a key of an App that is not in PEM format is named without being shown', async () => {
+it('the error for an App key that is not in PEM format names the key without showing it', async () => {
   const fake = await startFakeGitHub()
   const channel = createGitHubChannel(section.parse({ appId: 1, privateKey: 'my-key', baseUrl: fake.url }))
   const result = await channel.send(toOutgoing({ to: issue }))
@@ -200,7 +200,7 @@ it('an owner or repository name that merely contains dots is valid', async () =>
   expect(channel.whyNot('acme/.github#17')).toBeUndefined()
 })
 
-it('the credential is a token or an App, and never goes to a host over plain HTTP', () => {
+it('the credential is a token or an App, and is never sent to a host over plain HTTP', () => {
   expect(section.safeParse({}).success).toBe(false)
   expect(section.safeParse({ token: 't', appId: 1, privateKey }).success).toBe(false)
   expect(section.safeParse({ appId: 1 }).success).toBe(false)

@@ -30,7 +30,7 @@ const pending = {
 it.each([
   [issue, '/projects/acme%2Ftools%2Fapp/issues/17/notes'],
   ['acme/tools/app!9', '/projects/acme%2Ftools%2Fapp/merge_requests/9/notes'],
-])('a reply to %s is a note with a hidden marker, without mentions, references and commands', async (to, path) => {
+])('a reply to %s is a note with a hidden marker, without mentions, references or commands', async (to, path) => {
   const { channel, fake } = await start()
   const result = await channel.send(toOutgoing({ to, text: 'See @ada and !3\n\n/close', nonce }))
   expect(result).toEqual({ kind: 'sent', id: String(fake.notes[0]?.id) })
@@ -74,7 +74,7 @@ it.each([
   ['404', { status: 404, body: { message: '404 Not Found' } }, { kind: 'permanent' }],
   ['a limit with a time', { status: 429, headers: { 'retry-after': '30' } }, { retryAfterMs: 30_000 }],
   ['a limit without a time', { status: 429, body: 'Retry later' }, { kind: 'rate-limited', retryAfterMs: 60_000 }],
-])('the answer of GitLab for %s decides about the next attempt', async (_, reply, expected) => {
+])('the answer of GitLab for %s decides whether and when the reply is tried again', async (_, reply, expected) => {
   const { channel, fake, to } = await start()
   fake.plays(reply)
   const result = await channel.send(toOutgoing({ to }))

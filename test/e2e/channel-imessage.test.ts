@@ -24,7 +24,7 @@ it('a reply is posted to the named chat as plain text, under its own tempGuid', 
   expect(fake.posted).toEqual([{ chatGuid: chat, tempGuid: 'nonce-1', message: 'This is important.' }])
 })
 
-it('a person with whom there is a chat gets the reply there', async () => {
+it('a reply to a person with an existing chat is posted in that chat', async () => {
   const { channel, fake } = await start({}, { chats: ['iMessage;-;+15550100'] })
   expect(await channel.send(toOutgoing({ to: '+1 555-0100' }))).toEqual({ kind: 'sent', id: 'guid-1' })
   expect(fake.posted).toEqual([
@@ -40,14 +40,14 @@ it('a message to a person without a chat starts a new chat', async () => {
   ])
 })
 
-it('a server that closes the connection during the search for the chat was sent no message', async () => {
+it('no message is sent if the server closes the connection during the search for the chat', async () => {
   const { channel, fake } = await start()
   fake.plays('reset')
   expect(await channel.send(toOutgoing({ to: '+15550100' }))).toMatchObject({ kind: 'transient' })
   expect(fake.received.map(({ method }) => method)).toEqual(['GET'])
 })
 
-it('a repeat while the first message is on its way is dropped by the server, and its result is unknown', async () => {
+it('the server drops a second attempt while the first one is on its way, and the result is unknown', async () => {
   const { channel, fake } = await start({}, { sending: ['nonce-1'] })
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'ambiguous' })
   expect(fake.posted).toEqual([])
@@ -61,7 +61,7 @@ it('a wrong password is a permanent failure and is not shown', async () => {
   expect(JSON.stringify(result)).not.toContain('guessed')
 })
 
-it('a probe says whether the server takes the password', async () => {
+it('a probe of the iMessage server says whether it accepts the password', async () => {
   const { signal } = new AbortController()
   expect(await (await start()).channel.probe?.(signal)).toMatchObject({ ok: true })
   expect(await (await start({ password: 'guessed' })).channel.probe?.(signal)).toMatchObject({ ok: false })

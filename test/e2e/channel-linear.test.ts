@@ -17,7 +17,7 @@ async function start(config: object = {}) {
 }
 
 it.each(['ENG-17', '539068e2-ae88-4d09-bd75-22eb4a59612f'])(
-  'a reply to %s is a comment without mentions, whose id is recognised as one of Hookloom',
+  'a reply to %s is a comment without mentions, and its id shows that Hookloom wrote it',
   async (to) => {
     const { channel, fake } = await start()
     const result = await channel.send(toOutgoing({ to, text: 'See @ada', nonce }))
@@ -63,7 +63,7 @@ it.each([
   ['an error inside Linear', toLinearError(200, 'INTERNAL_SERVER_ERROR'), { kind: 'ambiguous' }],
   ['a limit with Retry-After', toLinearError(400, 'RATELIMITED', { 'retry-after': '30' }), { retryAfterMs: 30_000 }],
   ['a limit without a time', toLinearError(400, 'RATELIMITED'), { kind: 'rate-limited' }],
-])('the answer of Linear for %s decides about the next attempt', async (_, reply, expected) => {
+])('the answer of Linear for %s decides whether and when the reply is tried again', async (_, reply, expected) => {
   const { channel, fake, to } = await start()
   fake.plays(reply)
   const result = await channel.send(toOutgoing({ to }))
@@ -71,7 +71,7 @@ it.each([
   expect(JSON.stringify(result)).not.toMatch(/lin_api|words of Linear/)
 })
 
-it('a retry waits until the end of a limit, which Linear names in milliseconds', async () => {
+it('a retry waits until the end of a rate limit, which Linear gives in milliseconds', async () => {
   const { channel, fake, to } = await start()
   fake.plays(toLinearError(400, 'RATELIMITED', { 'x-ratelimit-requests-reset': String(Date.now() + 600_000) }))
   const result = await channel.send(toOutgoing({ to }))

@@ -18,7 +18,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: token }
 }
 
-it('a reply is Markdown without mentions or pictures', async () => {
+it('a reply in Mattermost is Markdown without mentions or pictures', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** @channel @ada ![a](https://evil.example/?secret=1) `npm i @scope/x`'
   expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({
@@ -34,7 +34,7 @@ it('a reply is Markdown without mentions or pictures', async () => {
   ])
 })
 
-it('the request is the one that Mattermost’s own client makes', async () => {
+it('the request for a message is the one that Mattermost’s own client makes', async () => {
   const { channel, fake, to } = await start()
   await channel.send(toOutgoing({ to }))
   const client = new Client4()
@@ -82,7 +82,7 @@ it('an attempt with an unknown result is not repeated, because the server forget
   expect(channel.dedupes).toBe(false)
 })
 
-it('a probe names the bot, or says that the token is wrong without showing it', async () => {
+it('a probe of Mattermost names the bot, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Mattermost accepts the token of @hooks.' })

@@ -24,14 +24,14 @@ async function start(config: object = {}) {
   return { channel, teams, fake: teams.connector, to, secret: credentials.appPassword }
 }
 
-it('a reply is posted as an activity with a token of the bot', async () => {
+it('a reply in Teams is posted as an activity with a token of the bot', async () => {
   const { channel, teams } = await start()
   expect(await channel.send(toOutgoing({ to: `conversation:${to}` }))).toEqual({ kind: 'sent', id: 'activity-1' })
   expect(teams.posted).toEqual([{ conversation: to, text: 'The build is green.' }])
   expect(teams.connector.received[0]?.path).toBe('/v3/conversations/19%3A0a1b2c%40thread.tacv2/activities')
 })
 
-it('one token serves many messages; a revoked one is replaced by the next attempt', async () => {
+it('one token serves many messages, and the attempt after a revoked token gets a new one', async () => {
   const { channel, teams } = await start()
   await channel.send(toOutgoing({ to }))
   await channel.send(toOutgoing({ to }))
@@ -42,7 +42,7 @@ it('one token serves many messages; a revoked one is replaced by the next attemp
   expect(teams.login.received).toHaveLength(2)
 })
 
-it('markup stays Markdown, and what an outsider wrote into it stays text', async () => {
+it('the markup of a reply stays Markdown, and text of an outsider in it stays plain text', async () => {
   const { channel, teams } = await start()
   const text =
     '**Done**: [log](https://ci.example.com/a_(1)), <at>Everyone</at> <img src="https://spy.example/x">, 1 < 2'
@@ -65,7 +65,7 @@ it.each([
   [{ appPassword: 'guessed' }, 'channels.msteams.appPassword'],
   [{ appId: 'another' }, 'channels.msteams.appId'],
   [{ tenantId: 'elsewhere' }, 'channels.msteams.tenantId'],
-])('a login with %o posts nothing, and the failure names the key to check', async (config, key) => {
+])('a login to Teams with %o posts nothing, and the failure names the key to check', async (config, key) => {
   const { channel, teams } = await start(config)
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining(key) })
@@ -73,7 +73,7 @@ it.each([
   expect(teams.connector.received).toEqual([])
 })
 
-it('a login that is cut off or never answered has posted nothing, so it is a transient failure', async () => {
+it('a login to Teams that is cut off or never answered has posted nothing, so it is a transient failure', async () => {
   const { channel, teams } = await start({ timeoutMs: 300 })
   teams.login.plays('reset', 'silence')
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'transient' })
@@ -81,7 +81,7 @@ it('a login that is cut off or never answered has posted nothing, so it is a tra
   expect(teams.connector.received).toEqual([])
 })
 
-it('a probe asks for a token and posts nothing', async () => {
+it('a probe of Teams asks for a token and posts nothing', async () => {
   const { signal } = new AbortController()
   const { channel, teams } = await start()
   expect(await channel.probe?.(signal)).toMatchObject({ ok: true })

@@ -20,7 +20,7 @@ it.each([
   ['uuid:0b7a3b3c-58a4-4b13-8f55-3b2e6f1c9c11', { recipient: ['0b7a3b3c-58a4-4b13-8f55-3b2e6f1c9c11'] }],
   ['username:alice.42', { username: ['alice.42'] }],
   ['group:Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=', { groupId: 'Pmpi+EfPWmsxiomLe9Nx2XF9HOE483p6iKiFj65iMwI=' }],
-])('a reply to %s is one call of send', async (recipient, params) => {
+])('a reply to %s is one call of the method send', async (recipient, params) => {
   const { channel, fake } = await start()
   expect(await channel.send(toOutgoing({ to: recipient }))).toEqual({ kind: 'sent', id: '1700000000001' })
   expect(fake.posted).toEqual([{ ...params, message: 'The build is green.' }])
@@ -38,7 +38,7 @@ it('Markdown becomes plain text with style ranges in UTF-16 units', async () => 
   ])
 })
 
-it('a daemon with several accounts needs the number of the one that sends', async () => {
+it('a daemon with several accounts needs the number of the account that sends', async () => {
   const unnamed = await start({}, ['+15550199'])
   expect(await unnamed.channel.send(toOutgoing({ to }))).toMatchObject({
     kind: 'permanent',
@@ -48,7 +48,7 @@ it('a daemon with several accounts needs the number of the one that sends', asyn
   expect(await named.channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'sent' })
 })
 
-it('a challenge of Signal is a rate limit, and its token is not shown', async () => {
+it('a challenge of Signal counts as a rate limit, and its token is not shown', async () => {
   const { channel, fake } = await start()
   const results = [toResult('RATE_LIMIT_FAILURE', { token: 'challenge', retryAfterSeconds: 3_600 })]
   fake.plays(rpcError(-5, 'Failed to send message due to rate limiting', results))
@@ -57,7 +57,7 @@ it('a challenge of Signal is a rate limit, and its token is not shown', async ()
   expect(JSON.stringify(result)).not.toContain('"challenge"')
 })
 
-it('a probe asks whether the daemon is running', async () => {
+it('a probe of Signal asks whether the daemon is running', async () => {
   const { signal } = new AbortController()
   const { channel, fake } = await start()
   expect(await channel.probe?.(signal)).toMatchObject({ ok: true })

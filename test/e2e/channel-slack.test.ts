@@ -18,7 +18,7 @@ async function start(config: object = {}) {
   return { channel, fake, to: room, secret: botToken }
 }
 
-it('a reply is mrkdwn without mentions or previews', async () => {
+it('a reply in Slack is mrkdwn without mentions or link previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done** <!channel> <@U024BE7LH> & [the log](https://ci.example.com/1?a=1&b=2|x)'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1700000000.000001' })
@@ -33,7 +33,7 @@ it('a reply is mrkdwn without mentions or previews', async () => {
   ])
 })
 
-it('the request equals that of Slack’s own client', async () => {
+it('the request for a message is the one that Slack’s own client makes', async () => {
   const { channel, fake, to } = await start()
   await channel.send(toOutgoing({ to }))
   const client = new WebClient(botToken, { slackApiUrl: `${fake.baseUrl}/`, retryConfig: { retries: 0 } })
@@ -112,7 +112,7 @@ it('a long reply is split into messages of four thousand characters with their e
   expect(Math.max(...fake.posted.map(({ text }) => text.length))).toBeLessThanOrEqual(4_000)
 })
 
-it('a probe names the app, or says that the token is wrong without showing it', async () => {
+it('a probe of Slack names the app, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Slack accepts the token of hooks in Example.' })

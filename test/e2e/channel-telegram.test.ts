@@ -17,7 +17,7 @@ async function start(config: object = {}, chats: Partial<Parameters<typeof start
   return { channel, fake, to: String(group), secret: botToken }
 }
 
-it('a reply is a message in HTML, without link previews', async () => {
+it('a reply in Telegram is a message in HTML, without link previews', async () => {
   const { channel, fake, to } = await start()
   const text = '**Done**: `a < b`, see [the log](https://ci.example.com/1?a=1&b=2).'
   expect(await channel.send(toOutgoing({ to, text }))).toEqual({ kind: 'sent', id: '1' })
@@ -31,7 +31,7 @@ it('a reply is a message in HTML, without link previews', async () => {
   ])
 })
 
-it('the request is the one that grammY makes', async () => {
+it('the request for a message is the one that grammY makes', async () => {
   const { channel, fake } = await start()
   await channel.send(toOutgoing({ to: `${group}:topic:7`, text: 'Done.' }))
   await new Api(botToken, { apiRoot: fake.url }).sendMessage(group, 'Done.', {
@@ -44,7 +44,7 @@ it('the request is the one that grammY makes', async () => {
   expect([ours?.method, ours?.path]).toEqual([theirs?.method, theirs?.path])
 })
 
-it('a person, a public name and the configured recipient are reached as well', async () => {
+it('a reply can go to a person, a public name or the configured recipient', async () => {
   const { channel, fake } = await start({ to: '42' })
   await channel.send(toOutgoing({ to: '@announcements' }))
   await channel.send(toOutgoing())
@@ -57,7 +57,7 @@ it('a group that became a supergroup gets the reply under its new id', async () 
   expect(fake.posted).toMatchObject([{ chat_id: group }])
 })
 
-it('a reply whose tags Telegram cannot parse arrives as plain text', async () => {
+it('a reply arrives as plain text if Telegram cannot parse its tags', async () => {
   const { channel, fake, to } = await start({}, { noHtml: true })
   expect(await channel.send(toOutgoing({ to, text: '**Done** & <b>dusted</b>.' }))).toMatchObject({ kind: 'sent' })
   expect(fake.posted).toEqual([
@@ -91,7 +91,7 @@ it.each([
   [400, 'Bad Request: chat not found', 'must write to the bot first'],
   [400, 'Bad Request: message thread not found', 'does not exist or is closed'],
   [403, 'Forbidden: bot was blocked by the user', 'Unblock it'],
-])('a refusal %i %s is permanent and its reason contains: %s', async (status, description, hint) => {
+])('the refusal %i %s is permanent, and its reason contains: %s', async (status, description, hint) => {
   const { channel, fake, to } = await start()
   fake.plays(refuse(status, description))
   const result = await channel.send(toOutgoing({ to }))
@@ -104,7 +104,7 @@ it('a retry waits as long as Telegram says in the body of its flood control answ
   expect(await channel.send(toOutgoing({ to }))).toMatchObject({ kind: 'rate-limited', retryAfterMs: 35_000 })
 })
 
-it('a probe names the bot, or says that the token is wrong without showing it', async () => {
+it('a probe of Telegram names the bot, or says that the token is wrong without showing it', async () => {
   const { channel, fake } = await start()
   const { signal } = new AbortController()
   expect(await channel.probe?.(signal)).toEqual({ ok: true, detail: 'Telegram accepts the token of @hook_bot.' })

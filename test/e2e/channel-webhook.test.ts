@@ -31,7 +31,7 @@ it('a secret in plain text signs a reply too', async () => {
   expect(fake.posted).toHaveLength(1)
 })
 
-it('an attempt with an unknown result is repeated under the same id, and the receiver has one reply', async () => {
+it('an attempt with an unknown result is repeated under the same id, and the receiver stores one reply', async () => {
   const { channel, fake } = await start()
   const message = toOutgoing({ to: 'ops' })
   expect(await channel.send(message)).toMatchObject({ kind: 'sent' })
@@ -43,7 +43,7 @@ it('an attempt with an unknown result is repeated under the same id, and the rec
   expect(channel.dedupes).toBe(true)
 })
 
-it('a wrong secret is reported by the receiver and shown nowhere', async () => {
+it('the receiver reports a wrong secret, and no message shows it', async () => {
   const { fake } = await start()
   const endpoints = { ops: { url: fake.url, secret: 'whsec_AAAA' } }
   const result = await createWebhookChannel(section.parse({ endpoints })).send(toOutgoing())
@@ -51,7 +51,7 @@ it('a wrong secret is reported by the receiver and shown nowhere', async () => {
   expect(JSON.stringify(result)).not.toContain('AAAA')
 })
 
-it('a reply is one request, however long it is', async () => {
+it('a reply to a webhook is one request, however long it is', async () => {
   const { channel, fake } = await start()
   const text = 'A long line of words. '.repeat(5_000)
   expect(channel.split(text)).toEqual([text])

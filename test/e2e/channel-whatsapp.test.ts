@@ -17,7 +17,7 @@ async function start(config: object = {}, closed: readonly string[] = []) {
   return { channel, fake, to, secret: accessToken }
 }
 
-it('a reply is posted as a text without a preview, to the digits of the number', async () => {
+it('a reply is posted as a text without a link preview, to the digits of the number', async () => {
   const { channel, fake } = await start()
   expect(await channel.send(toOutgoing({ to }))).toEqual({ kind: 'sent', id: 'wamid.1' })
   expect(fake.posted).toEqual([
@@ -32,7 +32,7 @@ it('a reply is posted as a text without a preview, to the digits of the number',
   expect(fake.received[0]).toMatchObject({ method: 'POST', path: `/v25.0/${phoneNumberId}/messages` })
 })
 
-it('Markdown arrives in the markup of WhatsApp, and a long reply as messages that it accepts', async () => {
+it('Markdown arrives in the markup of WhatsApp, and a long reply arrives as several messages', async () => {
   const { channel, fake } = await start()
   const pieces = channel.split(`This is **important**.\n\n${'A long line of words. '.repeat(400)}`)
   for (const text of pieces) expect(await channel.send(toOutgoing({ to, text }))).toMatchObject({ kind: 'sent' })
@@ -79,14 +79,14 @@ it('a template that Meta does not know is a permanent failure', async () => {
   })
 })
 
-it('a wrong token is a permanent failure and is not shown', async () => {
+it('a wrong WhatsApp token is a permanent failure and is not shown', async () => {
   const { channel } = await start({ accessToken: 'EAAG-wrong' })
   const result = await channel.send(toOutgoing({ to }))
   expect(result).toMatchObject({ kind: 'permanent', detail: expect.stringContaining('channels.whatsapp.accessToken') })
   expect(JSON.stringify(result)).not.toContain('EAAG-wrong')
 })
 
-it('a probe posts nothing, and says whether the number and the token are valid', async () => {
+it('a probe of WhatsApp posts nothing, and says whether the number and the token are valid', async () => {
   const { signal } = new AbortController()
   const { channel, fake } = await start()
   expect(await channel.probe?.(signal)).toMatchObject({ ok: true })

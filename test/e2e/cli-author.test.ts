@@ -28,7 +28,7 @@ const mapped = (module: string, more: object = {}) => ({
 const root = 'hooks/transforms'
 
 describe('hookloom new', () => {
-  test('new writes a module, a fixture that passes and a mapping, and keeps every comment', async () => {
+  test('hookloom new writes a module, a fixture that passes and a mapping, and keeps every comment', async () => {
     const dir = makeConfigDir()
     writeFileSync(
       join(dir, 'hookloom.jsonc'),
@@ -47,7 +47,7 @@ describe('hookloom new', () => {
     expect((await runCommand(['check'], { dir })).code).toBe(0)
   })
 
-  test('new overwrites nothing, and adds no second mapping of a module', async () => {
+  test('hookloom new overwrites nothing, and adds no second mapping of a module', async () => {
     const dir = makeConfigDir({ config: mapped('greet.ts'), files: { [`${root}/taken.ts`]: '// mine' } })
     const before = readFileSync(join(dir, 'hookloom.jsonc'), 'utf8')
     expect((await runCommand(['new', 'taken'], { dir })).code).toBe(78)
@@ -83,7 +83,7 @@ describe('hookloom new', () => {
     },
   )
 
-  test('new --from a sender that signs verifies its proof with a secret in .env, which check calls a placeholder', async () => {
+  test('hookloom new --from a sender that signs verifies its proof with a secret in .env, which check calls a placeholder', async () => {
     const dir = makeConfigDir()
     const { stdout } = await runCommand(['new', 'mine', '--from', 'github'], { dir })
     expect(stdout).toContain('GITHUB_WEBHOOK_SECRET is a placeholder in .env')
@@ -99,7 +99,7 @@ describe('hookloom new', () => {
     expect(readFileSync(join(dir, '.env'), 'utf8').match(/GITHUB_WEBHOOK_SECRET/g)).toHaveLength(1)
   })
 
-  test('new --from with an unknown sender lists the known ones', async () => {
+  test('hookloom new --from with an unknown sender lists the known ones', async () => {
     const dir = makeConfigDir()
     const { code, stderr } = await runCommand(['new', 'mine', '--from', 'nobody-at-all'], { dir })
     expect([code, stderr]).toEqual([64, expect.stringMatching(/calcom.*github.*stripe/)])
@@ -215,7 +215,7 @@ describe('hookloom capture', () => {
   }
   const find = (dir: string, name: string) => JSON.parse(readFileSync(join(dir, root, 'x.fixtures', name), 'utf8'))
 
-  test('capture makes a fixture of a kept delivery, without its secrets, and the fixture passes', async () => {
+  test('hookloom capture makes a fixture of a kept delivery, without its secrets, and the fixture passes', async () => {
     const { dir, url } = await startInside({
       config: mapped('x.ts', { retain: true }),
       files: { [`${root}/x.ts`]: says('Hello') },
@@ -254,7 +254,7 @@ describe('hookloom capture', () => {
     expect((await runCommand(['test'], { dir })).code).toBe(0)
   })
 
-  test('capture explains how to keep payloads if this one is not kept, and refuses an unknown id', async () => {
+  test('hookloom capture explains how to keep payloads if this one is not kept, and refuses an unknown id', async () => {
     const { dir, url } = await startInside({ config: mapped('x.ts'), files: { [`${root}/x.ts`]: says('Hello') } })
     const token = hookToken
     const { deliveryId } = await post({ url, token }, 'x', payload)

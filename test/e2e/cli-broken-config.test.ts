@@ -83,7 +83,7 @@ describe('an invalid configuration next to a running gateway', () => {
 })
 
 describe('an invalid configuration without a gateway', () => {
-  test('commands find the store by the readable part of the configuration, else at its default place', async () => {
+  test('without a gateway, commands find the store in the readable part of the configuration, or at its default place', async () => {
     for (const file of ['elsewhere/kept.db', 'state/hookloom.db']) {
       const gateway = await startGateway({ config: { ...config, store: { file } }, files })
       await post(gateway, 'wake', { text: 'The kettle boils' })

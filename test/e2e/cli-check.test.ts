@@ -15,7 +15,7 @@ const sound = {
   files: { 'hooks/transforms/in.ts': 'export default () => ({ message: "hello" })\n' },
 }
 
-describe('check', () => {
+describe('hookloom check', () => {
   test.each(['check', 'start'])(
     'a configuration with three mistakes makes %s print three lines and exit 78',
     async (command) => {
@@ -39,7 +39,7 @@ describe('check', () => {
     ['an unknown preset', { presets: ['gmail', 'githu'] }, 'githu'],
     ['an option of a preset', { presets: [{ name: 'github', secrte: 'x' }] }, '{'],
     ['the transforms folder', { transformsDir: '../..' }, 'transformsDir'],
-  ])('the error of %s names the file and the line of its key', async (_, hooks, key) => {
+  ])('the error for %s names the file and the line of its key', async (_, hooks, key) => {
     const dir = makeConfigDir()
     const text = JSON.stringify({ hooks: { ...open.hooks, ...hooks } }, undefined, 1)
     writeFiles(dir, { 'hookloom.jsonc': text })
@@ -51,7 +51,7 @@ describe('check', () => {
     expect({ code, stderr }).toEqual({ code: 78, stderr: expect.stringContaining(`hookloom.jsonc:${line}:${column} `) })
   })
 
-  test('a mapping of a sender that signs warns at its line if it has no verify, and not if it has one or names another sender', async () => {
+  test('a mapping of a sender that signs is warned about at its line only if it has no verify and names no other sender', async () => {
     const verify = { scheme: 'github', secret: 'the secret of the sender' }
     const mappings = [
       { match: { path: 'a', source: 'github' } },
@@ -67,13 +67,13 @@ describe('check', () => {
     expect(code).toBe(0)
   })
 
-  test('start in a folder without a configuration exits 78 and names the command that makes one', async () => {
+  test('hookloom start in a folder without a configuration exits 78 and names the command that makes one', async () => {
     const { code, stderr } = await runBuilt(['start'], { dir: makeFolder() })
     expect(code).toBe(78)
     expect(stderr).toContain('"hookloom init" makes one')
   })
 
-  test('check exits 70 with file and line for a module that does not build, and 0 once it does', async () => {
+  test('hookloom check exits 70 with file and line for a module that does not build, and 0 once it does', async () => {
     const dir = makeConfigDir({
       ...sound,
       files: { 'hooks/transforms/in.ts': 'export default () => {\n  retrun 1\n}\n' },
@@ -88,7 +88,7 @@ describe('check', () => {
     expect(mended.json()).toContainEqual(expect.objectContaining({ name: 'transform in.ts', ok: true }))
   })
 
-  test('check names every invalid template, and still checks the others and the modules', async () => {
+  test('hookloom check names every invalid template, and still checks the others and the modules', async () => {
     const mappings = [
       { id: 'one', match: { path: 'one' }, messageTemplate: '{{' },
       { id: 'two', match: { path: 'two' }, messageTemplate: '{{a | shout}}' },
@@ -102,7 +102,7 @@ describe('check', () => {
     expect(code).toBe(78)
   })
 
-  test('check exits 70 and names a failing fixture, and counts passing ones', async () => {
+  test('hookloom check exits 70 and names a failing fixture, and counts passing ones', async () => {
     const fixture = (message: string) =>
       JSON.stringify({ request: { path: 'in', payload: {} }, expect: { decision: 'accept', actions: [{ message }] } })
     const dir = makeConfigDir({
@@ -118,7 +118,7 @@ describe('check', () => {
     expect(passing).toMatchObject({ code: 0, stdout: expect.stringContaining('its fixture passes') })
   })
 
-  test('check ends with a failure if a module never finishes loading', async () => {
+  test('hookloom check ends with a failure if a module never finishes loading', async () => {
     const dir = makeConfigDir({
       config: { hooks: { ...sound.config.hooks, transforms: { timeoutMs: 300 } } },
       files: { 'hooks/transforms/in.ts': 'for (;;);\nexport default () => null\n' },
@@ -128,7 +128,7 @@ describe('check', () => {
     expect(code).toBe(70)
   })
 
-  test('check warns about disabled hooks, and does not fail because of them', async () => {
+  test('hookloom check warns about disabled hooks, and does not fail because of them', async () => {
     const off = await runCommand(['check', '--json'], { dir: makeConfigDir({ config: { hooks: { enabled: false } } }) })
     expect(off.json()).toContainEqual(expect.objectContaining({ name: 'hooks', ok: false, severity: 'warning' }))
     expect(off.code).toBe(0)
@@ -161,8 +161,8 @@ test('a gateway that starts with code that fails its fixture says so in its log,
   expect(doctor.code).toBe(70)
 })
 
-describe('doctor', () => {
-  test('doctor finds a running gateway and its store, and says if none runs', async () => {
+describe('hookloom doctor', () => {
+  test('hookloom doctor finds a running gateway and its store, and says if none runs', async () => {
     const gateway = await startGateway(sound)
     const beside = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(beside.code).toBe(0)
@@ -176,7 +176,7 @@ describe('doctor', () => {
     expect(after.json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
   })
 
-  test('doctor warns before a store is full, with and without a running gateway', async () => {
+  test('hookloom doctor warns before a store is full, with and without a running gateway', async () => {
     const hooks = { mappings: [{ match: { path: 'in' }, transform: { module: 'gone.ts' } }] }
     const gateway = await startGateway({ config: { hooks, store: { maxWaitingBytes: 100_000 } } })
     for (let count = 0; count < 9; count++) await post(gateway, 'in', { more: 'x'.repeat(9_000) })
@@ -191,7 +191,7 @@ describe('doctor', () => {
     expect((await runCommand(['doctor', '--json'], { dir: gateway.dir })).json()).toContainEqual(warning)
   })
 
-  test('doctor warns of a proxy that sends X-Forwarded-For until the configuration names it', async () => {
+  test('hookloom doctor warns about a proxy that sends X-Forwarded-For until the configuration names it', async () => {
     const gateway = await startInside()
     const ask = async () =>
       (await runCommand(['doctor', '--json'], { dir: gateway.dir })).json().filter(({ name }) => name === 'proxies')
@@ -214,7 +214,7 @@ describe('doctor', () => {
     expect([status, outline.includes('127.0.0.1')]).toEqual([200, false])
   })
 
-  test('doctor says since when all slots are full, and show until when a turn may run', async () => {
+  test('hookloom doctor says since when all slots are full, and hookloom show says until when a turn may run', async () => {
     const gateway = await startInside({
       config: {
         agents: { defaults: { runner: 'slow', maxConcurrent: 1, timeoutSeconds: 600 } },
@@ -252,7 +252,7 @@ describe('doctor', () => {
     await gateway.stop()
   })
 
-  test('doctor and add preset say whether a chat sends a message again that may have arrived', async () => {
+  test('hookloom doctor and add preset say whether a chat sends a message again that may have arrived', async () => {
     const botToken = '110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw'
     const fake = await startFakeTelegram({ botToken, chats: [42] })
     const dir = makeConfigDir({
@@ -272,7 +272,7 @@ describe('doctor', () => {
     expect(added).not.toContain('discord')
   })
 
-  test('doctor warns of code that other users can write, without a failure', async () => {
+  test('hookloom doctor warns about code that other users can write, and does not fail', async () => {
     const dir = makeConfigDir({ files: { 'hooks/transforms/x.ts': 'export default () => null\n' } })
     chmodSync(join(dir, 'hooks/transforms/x.ts'), 0o666)
     const { code, json } = await runCommand(['doctor', '--json'], { dir })
@@ -285,7 +285,7 @@ describe('doctor', () => {
     })
   })
 
-  test('doctor warns of a workspace file that cannot be read', async () => {
+  test('hookloom doctor warns about a workspace file that cannot be read', async () => {
     const dir = makeConfigDir({ files: { 'elsewhere.md': 'You are Mira.', 'agents/main/HEARTBEAT.md': '- the tide' } })
     const well = await runCommand(['doctor', '--json'], { dir })
     expect(well.json()).toContainEqual(expect.objectContaining({ name: 'workspaces', ok: true }))
@@ -297,7 +297,7 @@ describe('doctor', () => {
     expect(linked.code).toBe(0)
   })
 
-  test('doctor --ask calls the model once, and warns if it does not stream', async () => {
+  test('hookloom doctor --ask calls the model once, and warns if it does not stream', async () => {
     const fake = await startFake(chatCompletions)
     fake.answer = ({ toWhole }, _request, response) =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(toWhole('OK')))
@@ -326,14 +326,14 @@ describe('doctor', () => {
     fake.close()
   })
 
-  test('doctor reports that a killed gateway does not run', async () => {
+  test('hookloom doctor reports that a killed gateway does not run', async () => {
     const gateway = await startGateway()
     await gateway.kill()
     const { json } = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(json()).toContainEqual({ name: 'gateway', ok: true, detail: 'not running' })
   })
 
-  test('doctor fails for a degraded gateway, and for a store that is not a database', async () => {
+  test('hookloom doctor fails for a degraded gateway, and for a store that is not a database', async () => {
     const gateway = await startGateway({ ...sound, files: {} })
     const degraded = await runCommand(['doctor', '--json'], { dir: gateway.dir })
     expect(degraded.code).toBe(70)
@@ -348,7 +348,7 @@ describe('doctor', () => {
   })
 })
 
-test('schema prints a JSON Schema that knows the keys of the configuration', async () => {
+test('hookloom schema prints a JSON Schema that knows the keys of the configuration', async () => {
   const { code, stdout } = await runCommand(['schema'])
   const schema: unknown = JSON.parse(stdout)
   expect(schema).toMatchObject({ type: 'object', properties: { hooks: { properties: { token: {} } } } })
