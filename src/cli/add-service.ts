@@ -44,7 +44,7 @@ export async function addService(context: Context, { kind }: { kind: ServiceKind
     )
   }
   const files = renderFiles(kind, facts)
-  // an earlier run, before the directory had its user, may have written files for root; if they are unedited, they can be replaced
+  // an earlier run, before the directory had its user, may have written files for root; unedited ones can be replaced
   const ofRoot = renderFiles(kind, { ...facts, user: 'root', group: '0', owner: '0:0' })
   const findOther = (file: string) => {
     const text = existsSync(join(dir, file)) ? readFileSync(join(dir, file), 'utf8') : undefined
@@ -94,7 +94,7 @@ async function prepareCompose(dir: string): Promise<void> {
   await writeFileAtomic(file, text.replace(/([^\n])$/, '$1\n') + line, privateMode)
 }
 
-/** The defaults replace an invalid configuration, because its variables may be set in the service only. */
+/** An invalid configuration is replaced by the defaults: its variables may be set in the service only. */
 function readFacts(context: Context): ServiceFacts {
   const { dir } = context
   const { uid, gid } = statSync(dir)
@@ -130,7 +130,7 @@ function readServerFacts({ dir, env }: Context) {
   const written = [...(place.kind === 'file' ? [dirname(place.file)] : []), ...workspaces]
   return {
     stopTimeoutMs: server.stopTimeoutMs,
-    // the variable of a URL may be set in the service only
+    // the variable in a database URL may be set in the service only
     sharesStore: place.kind === 'url' || !loadConfigParts({ dir, env }).isStoreKnown,
     // one more thread waits as a spare
     transformsMb: (hooks.transforms.workers + 1) * hooks.transforms.memoryMb,

@@ -1,4 +1,4 @@
-// Adds a preset to the configuration, or a bundled transform to the transforms root. Overwrites nothing.
+// Adds a preset to the configuration, or a bundled transform to the transforms root. Never overwrites a file.
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -52,7 +52,7 @@ export async function addPreset(
     ...(fresh && variable ? { [variable]: fresh } : {}),
   })
   const { path } = findPackHook(added, pack)
-  // the secret first: a gateway that watches the configuration must never read a variable that is not set
+  // write the secret first: a gateway that watches the configuration must never read an unset variable
   if (line !== '') await writeFileAtomic(file, secrets.replace(/([^\n])$/, '$1\n') + line, privateMode)
   await writeFileAtomic(join(dir, configFile), edited, privateMode)
   context.print(`Added to hooks.presets: ${JSON.stringify(entry)}`)
@@ -103,7 +103,7 @@ function findTransform<T extends { readonly name: string }>(name: string, all: r
   throw new Problem('usage-invalid', `There is no bundled transform "${name}". ${next}`)
 }
 
-/** For a key that only the sender can create: a placeholder that admits no request. */
+/** A random key; for a key that only the sender can create, a placeholder that admits no request. */
 function createKey(key: PresetSetup['key']): string {
   return key?.from === 'sender' ? generatePlaceholder() : randomBytes(32).toString('hex')
 }
@@ -118,7 +118,7 @@ function formatKeyLines(
   return note + renderEnvLine(variable, fresh)
 }
 
-/** The variable of the key. Undefined: the preset has no key. */
+/** The variable of the preset's key. Undefined if the preset has no key. */
 function chooseVariable({ name, setup }: Preset, asked: string | undefined): string | undefined {
   if (setup?.key === undefined) {
     if (asked === undefined) return undefined
@@ -169,7 +169,7 @@ function findHookUrl(dir: string, config: Config, path: string): string {
   }
 }
 
-/** The numbered steps of the preset's page, or its title. */
+/** The numbered steps of the preset's page; without such a page, the preset's title. */
 function readSteps({ name, preset, origin }: Pack): string {
   const file = origin === undefined ? inPackage('presets', name, 'README.md') : origin.page
   if (file === undefined || !existsSync(file)) return preset.title
@@ -178,7 +178,7 @@ function readSteps({ name, preset, origin }: Pack): string {
   return section === '' ? preset.title : section.trimEnd()
 }
 
-/** The condition of the transform's mapping, from the page of the transforms. */
+/** The condition of the transform's mapping, as `transforms/README.md` shows it. */
 function readMatch(module: string): string {
   const page = readFileSync(inPackage('transforms', 'README.md'), 'utf8')
   const row = page.split('\n').find((line) => line.startsWith(`| [${module}]`))

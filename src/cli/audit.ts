@@ -1,4 +1,4 @@
-// The audit log: who changed what, and whether anybody changed the log.
+// Prints the audit log (who changed what), and checks whether somebody changed the log itself.
 import { readAuditEntry } from '../http/audit.ts'
 import type { AuditFields } from '../model/api/audit.ts'
 import { type AuditRow, createChainCheck } from '../store/audit.ts'
@@ -14,7 +14,7 @@ export type AuditOptions = {
   readonly verify?: true
 }
 
-/** Prints the newest entries, the newest last. With `verify`, the exit code is 1 if an entry does not fit. */
+/** Prints the newest entries, the newest last. With `verify`, the exit code is 1 if the hash of an entry is wrong. */
 export async function audit(context: Context, { verify, ...query }: AuditOptions): Promise<number> {
   if (verify === true) return verifyAudit(context)
   const rows = await readStore(context, [], (store) => store.auditLog(query))
@@ -51,7 +51,7 @@ type Checked = {
   readonly broken: { readonly number: number; readonly why: string } | undefined
 }
 
-/** Checks the entries up to the first one that does not fit. */
+/** Checks the hashes of the entries, until one is wrong. */
 async function check(store: StoreReader): Promise<Checked> {
   const checkNext = createChainCheck()
   let first: AuditRow | undefined

@@ -5,12 +5,13 @@ import * as nodeModule from 'node:module'
 import { join } from 'node:path'
 import { exitCodes } from '../model/problem.ts'
 
-// Node 22 can keep compiled code from one start to the next. The folder belongs to the package: a user who can write there can change the
-// code too. Node's default is a folder that all users of the machine share. If the folder is not writable, nothing is kept.
+// Node 22 can keep compiled code from one start to the next. It is kept in the folder of the package: a user who can write there can change
+// the code too. The default folder of Node is shared by all users of the machine. If the folder is not writable, no code is kept.
 if ('enableCompileCache' in nodeModule && typeof nodeModule.enableCompileCache === 'function') {
   nodeModule.enableCompileCache(join(import.meta.dirname, '../node_modules/.cache/hookloom'))
 }
-// `sudo -u hookloom …` keeps the folder of the shell, which may be closed to that user. No process, such as esbuild, can be started there.
+// under `sudo -u hookloom …`, the current directory is that of the shell; if this user may not enter it, no process, such as esbuild, can
+// be started
 try {
   accessSync('.', constants.X_OK)
 } catch {
@@ -18,7 +19,7 @@ try {
 }
 const { main } = await import('./main.ts')
 
-// `hookloom list | head` closes the pipe early, and that is not a failure
+// `hookloom list | head` closes the pipe early, which is not a failure
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(error.code === 'EPIPE' ? exitCodes.ok : exitCodes.broken)
 })
@@ -31,5 +32,5 @@ const exitCode = await main(args, {
   writeOut: (text) => void process.stdout.write(text),
   writeError: (text) => void process.stderr.write(text),
 })
-// a command that failed may leave a thread or a socket open
+// a failed command may have left a thread or a socket open
 process.stdout.write('', () => process.exit(exitCode))

@@ -1,4 +1,5 @@
-// Finds the save after which the outcome of a delivery changed: runs its request through remembered saves. Stores and sends nothing.
+// Finds the save that changed the outcome of a delivery: runs the request of the delivery through remembered saves. Stores and sends
+// nothing.
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -21,7 +22,7 @@ import { type Context, withProgress } from './terminal/context.ts'
 import { renderDiff } from './terminal/diff.ts'
 import { cutLine, formatTime } from './terminal/print.ts'
 
-/** A save whose outcome of the delivery is the same in two runs. */
+/** A save, and the outcomes of the delivery in two runs with the code of that save. */
 type Looked = { readonly generation: Generation; readonly outcomes: readonly [Outcome, Outcome] }
 
 type Found = { readonly before: Save; readonly save: Save; readonly compared: Compared }
@@ -43,7 +44,7 @@ export async function bisect(context: Context, given: string): Promise<number> {
   return 0
 }
 
-/** A binary search: between two neighbours with different outcomes lies the change. */
+/** A binary search for two neighbouring saves with different outcomes. */
 async function search(context: Context, kept: KeptDelivery, saves: readonly Save[]) {
   const runner = createRunner(context, kept)
   try {
@@ -76,7 +77,8 @@ function compareWith(oldest: Looked, later: Looked): Compared {
   return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, findAfterId)
 }
 
-/** Writes one save after the other into a folder, with the packages and the variables of the config directory. */
+/** Runs the request with the code of a save. Writes the files of each save to a new folder, with the packages and variables of the config
+ * directory. */
 function createRunner(context: Context, kept: KeptDelivery) {
   const folder = mkdtempSync(join(tmpdir(), 'hookloom-bisect-'))
   const env = { ...parseEnv(readConfigText(context.dir, envFile) ?? '').values, ...context.env }
@@ -94,7 +96,7 @@ function createRunner(context: Context, kept: KeptDelivery) {
       writeFileSync(join(dir, name), text, { mode: 0o600 })
     }
     if (existsSync(join(folder, 'packages'))) cpSync(join(folder, 'packages'), join(dir, packages), { recursive: true })
-    // a variable that an old save read may be gone
+    // the variables that an old save reads may be gone
     const bench = createBench({ dir, env, isWithoutSecrets: true })
     try {
       const generation = createGeneration((await bench.load([])).parts)
@@ -111,7 +113,7 @@ function createRunner(context: Context, kept: KeptDelivery) {
   return { look, close: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-/** Throws `not-found`, and `conflict` if its request is not kept. */
+/** Throws `not-found`, and `conflict` if the request of the delivery is not kept. */
 async function readKeptDelivery(context: Context, given: string): Promise<KeptDelivery> {
   const id = await findId(context, given)
   const found = await readStore(context, undefined, async (store) => {

@@ -12,7 +12,7 @@ import { formatTime, renderTable } from './terminal/print.ts'
 export async function budget(context: Context): Promise<number> {
   const { config } = loadConfig({ dir: context.dir, env: context.env })
   const now = Date.now()
-  // a store that no gateway has written yet has spent nothing
+  // if no gateway has created a store here yet, nothing is spent
   const unspent = await readBudgets({ accounts: async () => [] }, config, now)
   const budgets = await readStore(context, unspent, (store) => readBudgets(store, config, now))
   if (context.json) for (const each of budgets) context.printJson(each)
@@ -40,7 +40,7 @@ const Raised = z.object({ budget: BudgetFields })
 
 export type RaiseOptions = { readonly usd?: string; readonly tokens?: string; readonly turns?: string }
 
-/** Throws the gateway's refusal of a wrong amount or name. */
+/** Throws the gateway's refusal if an amount or the name is wrong. */
 export async function raiseBudget(
   context: Context,
   { name, usd, tokens, turns }: RaiseOptions & { readonly name: string },

@@ -1,4 +1,4 @@
-// Ends runs that wait or run: one by its id, those of a delivery, or those of a key.
+// Ends queued or running runs: one run by its id, the runs of a delivery, or the runs of a key.
 import { z } from 'zod'
 import type { Context } from './terminal/context.ts'
 import { askAdmin } from './gateway/gateway.ts'

@@ -1,4 +1,4 @@
-// Whether a gateway would start here without a degraded module: checks the configuration, every template, every module and its fixtures.
+// Whether a gateway would start here with every module working: checks the configuration, every template, every module and its fixtures.
 import { type Context, withProgress } from './terminal/context.ts'
 import { exitCodes, Problem } from '../model/problem.ts'
 import { createBench } from './checks/bench.ts'
@@ -26,7 +26,8 @@ export async function check(context: Context, { types = false }: { readonly type
   return printFindings(context, [...findings, ...mappings, ...shadows, ...used, ...typed, ...checkWarnings(loaded)])
 }
 
-/** Paths that no known request has, and statuses and replies without a place. Templates that do not parse were reported before. */
+/** Warns of paths that no known request has, and of statuses and replies that cannot be shown or sent. Templates that do not parse are
+ * reported elsewhere. */
 async function checkMappingUse(context: Context): Promise<CheckFinding[]> {
   try {
     const parts = { dir: context.dir, generation: await loadGeneration(context) }
@@ -44,7 +45,7 @@ async function checkMappingUse(context: Context): Promise<CheckFinding[]> {
   }
 }
 
-/** The modules of the configuration and of its presets. Modules that do not load were reported before. */
+/** Checks the types in the modules of the configuration and of its presets. Modules that do not load are reported elsewhere. */
 async function checkTransformTypes(context: Context): Promise<CheckFinding> {
   const { checkTypes, toTypesFinding } = await import('./checks/types.ts')
   const bench = createBench(context)

@@ -1,4 +1,5 @@
-// The gateway on a developer's terminal: creates its config directory, shows problems in its answers, prints commands to try.
+// Runs the gateway on a developer's terminal: creates the config directory, shows problems in the gateway's answers, and prints commands to
+// try.
 import { existsSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import colors from 'picocolors'
@@ -41,7 +42,8 @@ export async function dev(context: Context, ports: Ports): Promise<number> {
   })
 }
 
-/** Writes the types of a hook whose payloads taught something new. One hook after the other, each at most once while it waits. */
+/** Returns a function that writes the types of a hook after its payloads taught something new. The hooks take turns; a waiting hook is
+ * queued once. */
 function createTypesWriter(
   context: Context,
   { log, generation }: { readonly log: Log; readonly generation: () => Generation | undefined },
@@ -81,7 +83,7 @@ async function offerPage(context: Context): Promise<void> {
     quit: () => process.kill(process.pid, 'SIGINT'),
     print: context.print,
   })
-  // input that is read would keep the process alive
+  // the process could not end while it reads its input
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, stopReading)
   const url = await createPageLink(context).catch(() => undefined)
   if (url !== undefined) context.print(`  Page   ${url}\n         It works once, and for a minute.\n`)
@@ -97,7 +99,7 @@ function renderWelcome(
   const [token = ''] = listHookTokens(hooks)
   const fixture = toFixturePath(dir, 'opened.json')
   const curl = [
-    // an IPv6 address has brackets
+    // a URL has an IPv6 address in brackets
     'curl -sS --globoff',
     quoteShellWord(`${url}/agent`),
     `-H ${quoteShellWord(`Authorization: Bearer ${token}`)}`,

@@ -28,7 +28,7 @@ import { formatTime } from './terminal/print.ts'
 
 const minFreeBytes = 200 * 1024 * 1024
 
-/** `isAsking`: asks each model of an agent for one word. */
+/** `isAsking`: calls the model of each agent, which replies with one word. */
 export async function doctor(context: Context, { ask: isAsking = false }: { ask?: boolean } = {}): Promise<number> {
   const { loaded, findings } = checkConfig(context)
   if (loaded === undefined) return printFindings(context, findings)
@@ -57,7 +57,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
   return printFindings(context, [...findings, ...further, ...checkWarnings(loaded)])
 }
 
-/** The disk of the store. Before the first start, and for a database, that of the config directory. */
+/** Checks the free space on the disk of the store. Before the first start, and for a database, checks the disk of the config directory. */
 async function checkDisk(dir: string, config: Config): Promise<CheckFinding> {
   const place = toStorePlace(dir, config)
   const ofStore = place.kind === 'file' ? await statfs(dirname(place.file)).catch(() => undefined) : undefined
@@ -79,7 +79,7 @@ const Outline = z.object({
   modules: z.int(),
 })
 
-/** The answer of /readyz, with the gateway token and without it. */
+/** Checks the answers of /readyz, with the gateway token and without it. */
 const Readiness = z.union([
   z.object({
     degraded: z.boolean(),
@@ -125,7 +125,7 @@ function describeFullSlots(most: number, since: string): string {
   return `${slots} been full since ${formatTime(Date.parse(since))} (agents.defaults.maxConcurrent is ${most}), so further runs wait. ${next}`
 }
 
-/** The result for a gateway without a token, which shows no details. */
+/** The finding for a gateway without a gateway token, which shows no details. */
 function buildReadinessFinding(
   where: string,
   { ok, degraded, configuration, modules }: z.infer<typeof Outline>,

@@ -7,7 +7,7 @@ import { type Context, formatInvocation } from './terminal/context.ts'
 import { createConfigFolder } from './scaffold/folder.ts'
 import { renderFields } from './terminal/print.ts'
 
-/** Throws `config-invalid` if every file exists: nothing is overwritten. */
+/** Throws `config-invalid` if all files exist already. Never overwrites a file. */
 export async function init(context: Context, { from }: { from?: string | undefined } = {}): Promise<number> {
   if (from !== undefined) return initFrom(context, from)
   const { dir, env } = context
@@ -17,7 +17,7 @@ export async function init(context: Context, { from }: { from?: string | undefin
   if (made.every(({ what }) => what === 'exists')) {
     throw new Problem('config-invalid', `${dir} has a configuration already. Nothing was overwritten or changed.`)
   }
-  // an existing token is not printed
+  // an existing token is not printed, only a new one
   if (!made.some(({ file, what }) => file === configFile && what === 'created')) return 0
   const { config } = loadConfig({ dir, env })
   context.print(
@@ -34,7 +34,7 @@ export async function init(context: Context, { from }: { from?: string | undefin
   return 0
 }
 
-/** Imports the file of another program into a new config directory, and prints what "hookloom check" finds there. */
+/** Imports the configuration of another program into a new config directory, and prints the findings of "hookloom check". */
 async function initFrom(context: Context, from: string): Promise<number> {
   await (await import('./import/import.ts')).importFrom(context, from)
   context.print(`\n${formatInvocation(context, ['check'])}`)

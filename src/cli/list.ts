@@ -1,4 +1,4 @@
-// The newest deliveries, the newest last; or the dead jobs; or the refusals that the running gateway remembers.
+// Lists the newest deliveries, the newest last; or the dead jobs; or the refusals that the running gateway remembers.
 import type { DeliveryState } from '../model/delivery.ts'
 import type { Job } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
@@ -19,7 +19,7 @@ import { findId, findIdAmong, maxIdsRead } from './gateway/ids.ts'
 import { readStore, readWaitsOf } from './gateway/stored.ts'
 import type { Waits } from '../deliveries/waits.ts'
 
-/** `before`: the id of a delivery; with `dead`, of a run; with `refused`, of a request. */
+/** `before`: the id of a delivery; with `dead`, the id of a run; with `refused`, the id of a request. */
 export type ListOptions = {
   limit: number
   before?: string
@@ -30,7 +30,7 @@ export type ListOptions = {
   hook?: string
   source?: string
   search?: string
-  /** Milliseconds since the epoch, as `until`. */
+  /** In milliseconds since the epoch, like `until`. */
   since?: number
   until?: number
 }
@@ -115,7 +115,7 @@ function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
 
 const otherEnds = ['dead', 'dropped', 'superseded', 'cancelled', 'expired', 'skipped'] as const
 
-/** The runs that are not done and will not be, and those that failed and will be tried again. */
+/** Counts the runs that ended without success, and those that failed and will run again. */
 function listEnds(jobs: readonly Job[]): string[] {
   const counts = otherEnds.map((end) => [jobs.filter(({ state }) => state === end).length, end] as const)
   const failing = jobs.filter(isFailing).length
@@ -139,7 +139,7 @@ async function printDead(context: Context, { limit, before: given }: ListOptions
   return 0
 }
 
-/** Here "last" is the newest dead run. */
+/** Runs dead jobs by id. "last" is the newest dead run. */
 async function findDeadId(context: Context, given: string): Promise<string> {
   return readStore(context, given, async (store) => {
     if (given === 'last') return (await store.deadJobs({ limit: 1 }))[0]?.id ?? given
@@ -155,7 +155,7 @@ function listDeadCells({ createdAt, planned, id, lastError = '' }: Job): string[
   return [formatTime(createdAt), planned.kind, planned.sessionKey, id, lastError]
 }
 
-/** The line length that every terminal can show. */
+/** The maximum length of a line, which fits on every terminal. */
 const maxLineChars = 100
 
 const howToRetry = '"hookloom retry --refused" runs the kept ones that are valid now; --dry-run only counts them.'

@@ -1,4 +1,4 @@
-// The command line of Hookloom as a function: arguments in, text and an exit code out.
+// The command line of Hookloom as a function: it takes arguments, writes text, and returns an exit code.
 import { Command, CommanderError } from 'commander'
 import { exitCodes, toProblem } from '../model/problem.ts'
 import { addAuthoringCommands } from './options/authoring.ts'
@@ -24,8 +24,8 @@ Exit codes: 64 usage, 65 bad input, 69 unavailable, 70 broken code,
 75 limited, 77 denied, 78 configuration.`
 
 /**
- * Runs one command to its end and resolves with its exit code. It never rejects: a failure is a sentence for `writeError`.
- * `start`, `dev`, `test --watch` and `gmail run` also listen for the signals of this process.
+ * Runs one command to its end and resolves with its exit code. Never rejects: a failure is a sentence for `writeError`. `start`, `dev`,
+ * `test --watch` and `gmail run` also listen for the signals of this process.
  */
 export async function main(args: readonly string[], io: CommandIo): Promise<number> {
   let exitCode: number = exitCodes.ok
@@ -54,7 +54,7 @@ function createProgram(inContext: InContext, { writeOut }: CommandIo): Command {
     .helpOption('--help', 'show this help')
     .addHelpText('after', firstSteps)
     .exitOverride()
-    // toUsageProblem turns a wrong command line into a sentence
+    // `toUsageProblem` describes the error of commander
     .configureOutput({ writeOut, writeErr: () => {}, outputError: () => {} })
   addServingCommands(program, inContext)
   addAuthoringCommands(program, inContext)

@@ -1,5 +1,5 @@
-// An MCP server on standard input and output, for agents that write hooks. Its tools show what came in; with --write, they also change files
-// and publish them. Each tool is a call of the API or a command.
+// An MCP server on standard input and output, for agents that write hooks. Its tools show requests that came in; with --write, tools also
+// change files and publish them. Each tool is a call of the API or a command.
 import { Readable } from 'node:stream'
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js'
@@ -26,7 +26,7 @@ import { cutLine } from './terminal/print.ts'
 import { test } from './test.ts'
 import { types } from './types.ts'
 
-/** More than a message with the largest file that `write` takes. */
+/** The maximum length of a message. The largest file that `write` takes is shorter. */
 const maxMessageBytes = 4_000_000
 const maxFileChars = 200_000
 
@@ -43,7 +43,7 @@ export async function mcp(context: Context, { write = false }: { readonly write?
   const server = new Server({ name: 'hookloom', version: readVersion() }, { capabilities: { tools: {} }, instructions })
   server.setRequestHandler(ListToolsRequestSchema, () => ({ tools: tools.map(describeTool) }))
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => callTool(context, tools, params))
-  // modules of the configuration may print, and standard output is for messages
+  // modules of the configuration may print, but standard output is for messages only
   for (const name of ['log', 'info', 'debug'] as const) console[name] = console.error
   const ended = new Promise<void>((done) => {
     for (const event of ['end', 'close', 'error']) process.stdin.once(event, done)
@@ -64,13 +64,13 @@ function describeTool({ name, description, isWriting, input }: Tool) {
 
 type Asked = { readonly name: string; readonly arguments?: Readonly<Record<string, unknown>> | undefined }
 
-/** Never rejects: a failure is an answer with `isError`. */
+/** Calls a tool. Never rejects: a failure is an answer with `isError`. */
 async function callTool(
   given: Context,
   tools: readonly Tool[],
   { name, arguments: values = {} }: Asked,
 ): Promise<CallToolResult> {
-  // the configuration is read again: a context remembers it
+  // a new context for each call: a context remembers the configuration, which may have changed
   const context = { ...given, json: true, print: () => {}, printJson: () => {}, note: () => {} }
   const secrets: string[] = []
   try {
@@ -94,7 +94,8 @@ async function callTool(
   }
 }
 
-/** What a tool has written to files is noted in the audit log of the gateway. Without a running gateway, the answer says that it is not. */
+/** Runs a tool. If the tool writes a file, the audit log of the gateway gets an entry. If there is no running gateway, the answer says that
+ * no entry was made. */
 async function runTool(context: Context, tool: Tool, input: Readonly<Record<string, unknown>>): Promise<unknown> {
   const value = await tool.run(context, input)
   const what = tool.writes?.(input)
@@ -103,7 +104,7 @@ async function runTool(context: Context, tool: Tool, input: Readonly<Record<stri
   return notAudited === undefined || !isJsonObject(value) ? value : { ...value, notAudited }
 }
 
-/** Why the audit log has no entry; undefined if it has one. */
+/** Adds the entry to the audit log. Returns why that failed; undefined if it succeeded. */
 async function noteWrite(context: Context, body: z.infer<typeof WrittenFile>): Promise<string | undefined> {
   try {
     await askAdmin(context, { method: 'POST', path: '/api/writes', body, answer: z.object({}) })
@@ -130,7 +131,7 @@ function toResult(text: string): CallToolResult {
   return { content: [{ type: 'text', text }] }
 }
 
-/** Runs a command, and returns what it prints. `ok`: its exit code is 0. */
+/** Runs a command and returns the lines that it prints. `ok`: whether its exit code is 0. */
 async function collect(context: Context, command: (context: Context) => Promise<number>) {
   const rows: object[] = []
   const lines: string[] = []
@@ -138,7 +139,7 @@ async function collect(context: Context, command: (context: Context) => Promise<
     ...context,
     printJson: (row) => rows.push(row),
     print: (text) => lines.push(text),
-    // a line of progress ends with an ellipsis
+    // lines that end with an ellipsis show progress only
     note: (text) => text.endsWith('…') || lines.push(text),
   })
   return { ok: code === exitCodes.ok, rows, ...(lines.length > 0 && { text: lines.join('\n') }) }
@@ -164,7 +165,7 @@ const { strictObject, string, number, boolean } = z
 const hook = string().min(1).max(512).optional()
 const module = string().min(1).max(500)
 const offset = number().int().min(0).max(100_000_000).optional().describe('The first character to show.')
-/** A gateway accepts no larger body. */
+/** No limit here: the gateway checked the size when the request came. */
 const maxBodyBytes = Number.MAX_SAFE_INTEGER
 
 const localTools: readonly Tool[] = [

@@ -29,7 +29,8 @@ import { listConfigSecrets } from '../model/config/secrets.ts'
 import { isRunsPath } from '../model/delivery.ts'
 import type { Mapping } from '../model/config/mapping.ts'
 
-/** `from`: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: an event of that sender. */
+/** `from`: the place of the first request: a file, `-` for standard input, `last`, the id of a delivery, or a sender. `event`: an event of
+ * that sender. */
 type NewOptions = { name: string; from: string | undefined; event: string | undefined }
 
 /** Throws `usage-invalid` for an invalid name and for an unknown sender, `config-invalid` if a file exists. */
@@ -44,7 +45,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   const { path, edited, proof } = addMapping(loaded, { name, module, sender })
   const type = from === undefined ? undefined : await findType(context, loaded, { path, edited, proof, request })
   const text = renderFirstTransform({ path, headers: request.headers, payload: request.payload }, type)
-  // the fixture before its module, and both before the mapping, so that a watching gateway never loads incomplete files
+  // write the fixture before its module, and the mapping last: a gateway that watches must never load incomplete files
   const fixture = join(root, `${name}.fixtures`, 'first.json')
   const files = [
     [fixture, text.fixture],
@@ -62,7 +63,7 @@ export async function createTransform(context: Context, { name, from, event }: N
   }
   const editor = await createEditorConfig(dir)
   if (editor.what === 'created') made.push(['created', join(dir, editor.file)])
-  // before the configuration: a gateway that watches it must never read a variable that is not set
+  // write the secret before the configuration: a gateway that watches it must never read an unset variable
   if (proof?.line !== undefined) made.push(await addSecret(dir, proof.line))
   if (edited !== undefined) {
     await writeFileAtomic(join(dir, configFile), edited, privateMode)
@@ -99,7 +100,7 @@ async function findRequest(
   return redactRequest({ ...(await readRequest(context, from)), query: {} }, listConfigSecrets(config, mappings))
 }
 
-/** The type of the request, as `hookloom types` will name it. Undefined if a module of the configuration does not load. */
+/** The type that `hookloom types` writes for the request. Undefined if a module of the configuration does not load. */
 async function findType(
   { dir }: Context,
   { text, env }: LoadedConfig,
@@ -127,7 +128,7 @@ function isId(from: string): boolean {
   return from === 'last' || /^[\da-f]{6,8}(-[\da-f-]*)?$/.test(from)
 }
 
-/** Whether the word is neither an id nor a file: not a path, not a name with an extension, and not an existing file. */
+/** Whether `from` names a sender: it is no id, no path, and no file name with an extension. */
 function isSender(from: string): boolean {
   return !isId(from) && /^[\w-]+$/.test(from) && from !== '-'
 }
@@ -149,19 +150,19 @@ function checkName(name: string): void {
   )
 }
 
-/** `line`: what `.env` needs; undefined if it has the variable. */
+/** `line`: the line to add to `.env`. Undefined if the variable is set. */
 type Proof = { readonly scheme: string; readonly variable: string; readonly line: string | undefined }
 
 type Added = { readonly path: string; readonly edited: string | undefined; readonly proof: Proof | undefined }
 
-/** The hook of the module, and the configuration with its mapping; undefined if a mapping already names the module. */
+/** The hook of the module, and the edited configuration. `edited` is undefined if a mapping already names the module. */
 function addMapping(
   { config, env, text }: LoadedConfig,
   { name, module, sender }: { name: string; module: string; sender: string | undefined },
 ): Added {
   const known = config.hooks.mappings.find(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)
   if (known !== undefined) return { path: trimSlashes(known.match.path ?? name), edited: undefined, proof: undefined }
-  // a separate mapping would take the requests without the proof that this one requires
+  // extends the existing mapping: a separate one would accept the requests without the proof that the existing one requires
   const index = sender === undefined ? config.hooks.mappings.findIndex((mapping) => isTransformless(mapping, name)) : -1
   if (index >= 0) {
     return {
@@ -188,12 +189,12 @@ function addMapping(
   })
 }
 
-/** Whether a mapping takes the requests of a hook, and has no code yet. */
+/** Whether a mapping of this hook has no transform yet. */
 function isTransformless({ match, transform }: Mapping, hook: string): boolean {
   return transform === undefined && match.path !== undefined && trimSlashes(match.path) === hook
 }
 
-/** Whether the last mapping can verify requests with its secret alone. */
+/** Whether the last mapping needs only its secret to verify requests. */
 function isComplete(text: string, env: LoadedConfig['env']): boolean {
   const mapping = parseConfig(text, env).config?.hooks.mappings.at(-1)
   if (mapping === undefined) return false
@@ -226,7 +227,8 @@ function describeProof(sender: string, proof: Proof | undefined): string {
     : `${sender} does not sign its requests: it must send the hook token.`
 }
 
-/** Order is priority: an earlier mapping of the same path may match every request. `edited`: the text with the mapping of the module. */
+/** Warns of an earlier mapping of the same path, which has priority and may match every request. `edited`: the configuration with the new
+ * mapping. */
 function describeShadowing({ config, env }: LoadedConfig, { path, edited }: Added, module: string): string {
   const { mappings } = (edited === undefined ? undefined : parseConfig(edited, env).config?.hooks) ?? config.hooks
   const own = mappings.findIndex(({ transform }) => transform?.module.replace(/^(\.\/)+/, '') === module)

@@ -23,7 +23,7 @@ export async function open(context: Context, { browser }: { browser: boolean }):
   return exitCodes.ok
 }
 
-/** A link to the page of the running gateway. It works once, and for a minute. */
+/** A link to the page of the running gateway. The link works once, within a minute. */
 export async function createPageLink(context: Context): Promise<string> {
   return toLink(context, (await issueCode(context)).code)
 }
@@ -36,7 +36,7 @@ function toLink(context: Context, code: string): string {
   return `${findAdmin(context).adminUrl}/#k=${code}`
 }
 
-/** `BROWSER`, or the opener of the desktop; undefined without a terminal or a display. */
+/** The command that opens a browser: `BROWSER`, or the opener of the desktop. Undefined without a terminal or a display. */
 function findBrowser(env: Env): string | undefined {
   if (env['BROWSER'] !== undefined && env['BROWSER'] !== '') return env['BROWSER']
   if (!process.stdout.isTTY) return undefined
@@ -46,8 +46,8 @@ function findBrowser(env: Env): string | undefined {
 }
 
 /**
- * The browser gets a file that only its owner can read, and that file leads to the link. Other users of the machine can see the arguments
- * of each process, so one of them could use the code first.
+ * Opens the link through a file that only its owner can read. As an argument, the link would be visible to other users of the machine, and
+ * one of them could use its code first.
  */
 async function launch(dir: string, url: string, command: string): Promise<void> {
   const file = join(dir, 'state', 'open.html')

@@ -1,4 +1,4 @@
-// Pauses runs, lets them run again, and lists the pauses.
+// Pauses runs, resumes them, and lists the pauses.
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { duration } from '../model/values.ts'
@@ -19,7 +19,7 @@ type Pause = z.infer<typeof Pause>
 
 export type PauseOptions = { readonly until?: string; readonly reason?: string }
 
-/** Without `what`, prints the list. */
+/** Pauses `what`. Without `what`, prints the pauses. */
 export async function pause(context: Context, what: string | undefined, options: PauseOptions): Promise<number> {
   if (what === undefined) return printPauses(context, options)
   const { until, reason } = options
@@ -67,7 +67,7 @@ function describeEnd(made: Pause | null): string {
   return made?.until == null ? '' : ` until ${formatTime(Date.parse(made.until))}`
 }
 
-/** A duration from now, or a time. Throws `usage-invalid`. */
+/** Parses an end of a pause: a duration from now, or a time. Throws `usage-invalid`. */
 export function parseUntil(option: string, text: string, now: number): string {
   const span = duration.safeParse(text)
   const at = span.success ? now + span.data : /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN

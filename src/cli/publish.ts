@@ -1,4 +1,4 @@
-// Publishes a save that `hooks.transforms.hold` keeps from going live, or puts a shadow in the place of its module.
+// Publishes a save that `hooks.transforms.hold` keeps from going live, or replaces a module with its shadow.
 import { copyFile, rename } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { z } from 'zod'
@@ -13,7 +13,7 @@ import { type Context, withProgress } from './terminal/context.ts'
 
 const Published = z.object({ generation: z.string() })
 
-/** `mappingId`: publishes its shadow. Throws `conflict` if no save waits. */
+/** `mappingId`: publishes the shadow of this mapping. Without it, publishes the waiting save. Throws `conflict` if no save waits. */
 export async function publish(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
   if (mappingId !== undefined) return publishShadow(context, mappingId)
   const published = await withProgress(context, 'Waiting for the gateway', () =>
@@ -25,9 +25,9 @@ export async function publish(context: Context, { mappingId }: { mappingId: stri
 }
 
 /**
- * Moves the file of the shadow to the place of the module, and removes `shadow` from hookloom.jsonc. The memory of the module, its fixtures and
- * its parked deliveries have its name, so they stay. The old code is kept in `<module>.previous`. Throws `usage-invalid` for a mapping
- * without a shadow, and `conflict` if another mapping with this module lacks this shadow.
+ * Replaces the module with its shadow, and removes `shadow` from hookloom.jsonc. The module keeps its name, and so its fixtures, its parked
+ * deliveries and its `context.state`. The old code is kept in `<module>.previous`. Throws `usage-invalid` for a mapping without a shadow,
+ * and `conflict` if another mapping has the module without this shadow.
  */
 async function publishShadow(context: Context, mappingId: string): Promise<number> {
   const { dir, env } = context

@@ -1,4 +1,4 @@
-// Prints kept requests without their secrets, so that a replay can run where the store is not, such as in CI.
+// Prints kept requests without their secrets, for a replay on a machine without the store, such as a CI runner.
 import { loadConfig } from '../config/config.ts'
 import { Problem } from '../model/problem.ts'
 import { assemble } from '../reload/assemble.ts'
@@ -17,7 +17,7 @@ export type RecordOptions = {
   readonly since?: number
 }
 
-/** The number of requests in memory at a time. */
+/** The number of requests that are in memory at the same time. */
 const pageSize = 25
 const maxShown = 10
 
@@ -45,7 +45,7 @@ export async function record(context: Context, { last: limit, hook, source, sinc
   return 0
 }
 
-/** The requests of the record, the newest first. */
+/** The kept requests of the query, the newest first. */
 async function* readKept(context: Context, query: KeptQuery): AsyncGenerator<KeptDelivery> {
   let before: string | undefined
   for (let left = query.limit; left > 0;) {

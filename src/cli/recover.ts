@@ -1,4 +1,4 @@
-// Asks senders, through the running gateway, for the deliveries that failed.
+// Lets the running gateway ask senders for their failed deliveries.
 import { z } from 'zod'
 import { describeReport } from '../deliveries/recovery/recovery.ts'
 import { exitCodes } from '../model/problem.ts'

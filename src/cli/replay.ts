@@ -30,7 +30,7 @@ export type ReplayOptions = {
   readonly source?: string
   readonly since?: number
   readonly from?: string
-  /** The changes that can fail the command. `changed` means every change. */
+  /** The changes after which the command fails. `changed` stands for every change. */
   readonly failOn?: readonly Change[]
   readonly recording?: string
   readonly format?: 'text' | 'markdown'
@@ -65,7 +65,8 @@ function nameBase({ dir }: Context, { compared }: ReplayReportSchema): string {
   return names[compared]
 }
 
-/** A request that could not be compared fails the command too: its outcome is unknown. */
+/** Whether the command fails: after a change in `failOn`, and after a request that could not be compared, because its outcome is unknown.
+ * */
 function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failOn: readonly Change[]): boolean {
   if (failOn.length === 0) return false
   const isCompared = notRun === 0 && problems.every(({ notCompared }) => notCompared === 0)
@@ -73,7 +74,8 @@ function mustFail({ notRun, problems, counts, total }: ReplayReportSchema, failO
   return !isCompared || failing > 0
 }
 
-/** Runs the requests of a file through the config directory and through the edit. Needs neither a gateway nor its secrets. */
+/** Replays the requests of a file with the config directory as the base, and with the edit. Needs no gateway, and no secrets of the
+ * directories. */
 async function replayRecording(
   context: Context,
   query: KeptQuery,
@@ -124,7 +126,7 @@ function askReplay(context: Context, { limit, hook, source, since }: KeptQuery):
   return askAdmin(context, { method: 'POST', path: `/api/replay?${query}`, answer: ReplayReportSchema })
 }
 
-/** Runs the edit in this process. A running gateway returns the outcomes of its live code; without one, the records replace them. */
+/** Runs the edit in this process. The base is the live code of the running gateway; without a gateway, the recorded outcomes. */
 async function replayHere(
   context: Context,
   query: KeptQuery,
@@ -157,7 +159,7 @@ async function replayHere(
   }
 }
 
-/** A folder with an edit, such as a checkout, rarely has the secrets. */
+/** The `.env` of the config directory: the folder of an edit, such as a checkout, rarely has one. */
 function readEnv(dir: string): Env {
   return parseEnv(readConfigText(dir, envFile) ?? '').values
 }

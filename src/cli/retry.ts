@@ -35,7 +35,8 @@ async function retryOne(context: Context, id: string): Promise<number> {
   return 0
 }
 
-/** All jobs that `list --dead` shows, the oldest first. A heartbeat has no delivery, so it is retried by its own id. */
+/** Retries all jobs that `list --dead` shows, the oldest first. The job of a heartbeat has no delivery, so it is retried by the id of the
+ * job. */
 async function retryDead(context: Context): Promise<number> {
   const found = await readStore(context, [], (store) => store.deadJobs({ limit: maxDeadJobs }))
   const ids = new Set(found.map(({ id, deliveryId }) => deliveryId ?? id))
@@ -79,7 +80,7 @@ function askRetry(context: Context, id: string): Promise<Retried> {
   return askAdmin(context, { method: 'POST', path, answer: Retried })
 }
 
-/** Another command may have retried the run, or retention may have deleted it. */
+/** Returns undefined if another command has already retried the run, or if retention has deleted it. */
 function ignoreIfGone(error: unknown): undefined {
   if (error instanceof Problem && (error.code === 'conflict' || error.code === 'not-found')) return undefined
   throw error

@@ -107,7 +107,7 @@ function renderResponse({ status, contentType, body }: SenderResponse): string {
 
 const lastGoodNote = '; a running gateway keeps its last good version'
 
-/** Code that does not load never goes live, but code that throws on this delivery may be live. */
+/** Whether the code does not load, and so cannot be live. Code that throws on this delivery may be live. */
 function isLoadFailure({ code }: Problem): boolean {
   return code === 'transform-missing' || code === 'transform-build-failed' || code === 'transform-load-failed'
 }

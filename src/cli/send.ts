@@ -1,4 +1,4 @@
-// Posts a payload or a preset's sample to the running gateway, with the hook token or the signature of its mapping.
+// Posts a payload or a sample of a preset to the running gateway, with the hook token or with the signature that the mapping requires.
 import { trimSlashes } from '../base/text.ts'
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
@@ -21,15 +21,15 @@ import { buildSample } from './requests/sample.ts'
 import { longestAskSeconds, waitForRuns } from './wait.ts'
 
 /**
- * `what`: a file; if there is no such file and the hook is a preset, a fixture or an event of that preset. `file`: always a file;
- * `-` is standard input.
+ * `what`: a file; if no such file exists and the hook is a preset, the name or the event of a fixture. `file`: always a file; `-` is
+ * standard input.
  */
 type SendOptions = {
   hook: string
   what: string | undefined
   file: string | undefined
   headers: readonly string[]
-  /** The seconds to wait for the runs; undefined: the command does not wait. */
+  /** The seconds to wait for the runs. Undefined: does not wait. */
   wait: number | undefined
 }
 
@@ -64,7 +64,7 @@ const Receipt = z
   .partial()
   .catch({})
 
-/** A parked delivery waits for a person, and one whose transform still runs has no run yet. */
+/** Waits for the runs that the answer names. A parked delivery and a pending one have no run: the command does not wait for them. */
 async function waitForReceipt(
   context: Context,
   config: Config,
@@ -96,15 +96,15 @@ async function buildRequest(
     if (proved.note !== undefined) note(proved.note)
     return proved.withToken ? { ...proved, headers: withToken(config, proved.headers) } : proved
   }
-  // buildSample reports a preset that is missing or invalid
+  // `buildSample` reports a preset that is missing or invalid
   const { verifiers } = await assemble(dir, config)
   const sample = buildSample(config, pack, { word: given, now: Date.now(), headers, verifiers })
-  // a sample has the delivery id of its file: without a new key, only the first one would run
+  // a new key for each send: all sends of a sample have the same delivery id, so only the first one would run
   const keyed = { 'idempotency-key': randomUUID(), ...sample.headers }
   return { ...sample, headers: sample.isSigned ? keyed : withToken(config, keyed) }
 }
 
-/** Throws `usage-invalid` if only the sender can sign. */
+/** Signs the request if its mapping requires that. Throws `usage-invalid` if only the sender can sign. */
 async function signInput({ dir, config }: { dir: string; config: Config }, path: string, input: RequestInput) {
   const { mappings, verifiers } = await assemble(dir, config)
   const generation = createGeneration({ config, mappings, transforms: new Map(), verifiers })
@@ -112,7 +112,7 @@ async function signInput({ dir, config }: { dir: string; config: Config }, path:
   return signAsSender(generation, handed.find, { path, ...input })
 }
 
-/** Adds the hook token. A proof in the `Authorization` header is not replaced. */
+/** Adds the hook token, unless the request has a proof in its `Authorization` header. */
 function withToken(config: Config, headers: Readonly<Record<string, string>>): Record<string, string> {
   return { authorization: `Bearer ${findHookToken(config)}`, ...headers }
 }

@@ -1,4 +1,4 @@
-// The sessions, the most recently changed last; or the transcript of one.
+// Lists the sessions, the most recently changed last; or prints the transcript of one session.
 import type { Message, Session } from '../model/job.ts'
 import { Problem } from '../model/problem.ts'
 import type { Context } from './terminal/context.ts'
@@ -6,9 +6,9 @@ import { printOlder, cutLine, indent, renderTable, formatTime } from './terminal
 import { toIsoTime, toSessionFields } from '../deliveries/records.ts'
 import { readStore } from './gateway/stored.ts'
 
-/** The limit when one key is searched in all stored sessions. */
+/** The limit for a search of one session key among all stored sessions. */
 const maxSessions = 1_000_000
-/** The number of messages of each session that a list reads. A session that is named by its key is shown whole. */
+/** The number of messages that a list reads of each session. With a session key, all messages are read. */
 const maxMessages = 1_000
 const allMessages = 1_000_000
 

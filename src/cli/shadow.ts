@@ -1,4 +1,4 @@
-// How the shadows of transforms differ from the live code.
+// Shows how the results of shadows differ from those of the live code.
 import { z } from 'zod'
 import { ShadowFields } from '../model/api/replay.ts'
 import { askAdmin } from './gateway/gateway.ts'
@@ -9,7 +9,7 @@ const Shadows = z.object({ shadows: z.array(ShadowFields) })
 
 const maxShown = 10
 
-/** `mappingId`: only its shadow, with more of the newest differences. */
+/** `mappingId`: shows only the shadow of this mapping, with all differences that the gateway lists. */
 export async function shadow(context: Context, { mappingId }: { mappingId: string | undefined }): Promise<number> {
   const { shadows } = await askAdmin(context, { method: 'GET', path: '/api/shadows', answer: Shadows })
   const found = shadows.filter((each) => mappingId === undefined || each.mappingId === mappingId)

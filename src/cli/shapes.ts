@@ -1,4 +1,4 @@
-// What the gateway has learnt about the payloads of each event, and what changed.
+// Shows the fields that the gateway has learnt for the payloads of each event, and the changes of these fields.
 import { readShapes } from '../deliveries/shapes/stored.ts'
 import { Problem } from '../model/problem.ts'
 import { listShapeChanges } from '../shapes/changes.ts'

@@ -78,7 +78,7 @@ function compareRequests(one: KeptDelivery, other: KeptDelivery): Change[] {
     .map((path) => ({ path, before: before?.get(path), after: after?.get(path) }))
 }
 
-/** Every value that is neither an object nor an array, by its path. Empty ones are leaves too. */
+/** Each value that is neither an object nor an array, with its path. Empty objects and arrays are included. */
 function listPayloadLeaves(value: JsonValue, path: string): [string, JsonValue][] {
   const entries: [string, JsonValue][] = Array.isArray(value)
     ? value.map((item, index) => [`${path}[${index}]`, item])

@@ -1,4 +1,4 @@
-// One delivery with its trace, its jobs and their steps.
+// Shows one delivery with its trace, its jobs and their steps.
 import { isEndedEarly, type Job, type Post, type ShownPostState, type Step, toShownPostState } from '../model/job.ts'
 import { cut, toPrintable } from '../base/text.ts'
 import { Problem } from '../model/problem.ts'
@@ -35,7 +35,7 @@ export async function show(context: Context, { id: given }: { id: string }): Pro
   return 0
 }
 
-/** A run without a delivery, such as a heartbeat; otherwise a refusal of the running gateway. */
+/** For an id without a delivery: shows a run, such as a heartbeat, or else a refusal of the running gateway. */
 async function showOther(context: Context, id: string): Promise<number> {
   const found = await readStore(context, undefined, async (store) => {
     const job = await store.job(id)
@@ -95,12 +95,12 @@ function renderDelivery(record: DeliveryRecord, { waits, turns }: { waits: Waits
   return blocks.map((block) => block.trimEnd()).join('\n\n')
 }
 
-/** An answer that a mapping or a transform set. */
+/** Renders the answer that a mapping or a transform set. */
 function describeAnswer({ status, contentType, body }: DeliveryRecord['answer']): string {
   return `${status} ${contentType} ${cutLine(body, 200)}`
 }
 
-/** The maximum number of characters of a reply that are shown. */
+/** The maximum number of characters of a shown reply. */
 const maxReplyChars = 4_000
 
 function renderJob(job: Job, { waits, turn }: { waits: string | undefined; turn: Turn | undefined }): string {
@@ -203,7 +203,7 @@ function describeSettings(planned: Job['planned']): string {
   return planned.kind === 'wake' ? planned.action.text : planned.action.message
 }
 
-/** Where to look for the commit status or the callback of a run. */
+/** Says where to look for the commit status or the callback of a run. */
 function describeTask(planned: Job['planned'], id: 'statusJobId' | 'callbackJobId', what: string): string {
   if (planned.kind !== 'agent' || planned[id] === undefined) return ''
   return `"hookloom show ${planned[id]}" shows whether ${what}`

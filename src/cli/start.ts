@@ -11,7 +11,7 @@ export async function start({ dir, env }: Context, ports: Ports): Promise<number
     env,
     ...ports,
     log,
-    // the log is kept and shipped, and a reply quotes payloads: only its length is logged
+    // logs only the length of a reply: the log is kept and forwarded, and a reply may quote a payload
     write: ({ jobId, agentId, chars }) =>
       log.info(
         { jobId, channel: 'console', agentId, chars },

@@ -1,4 +1,4 @@
-// What transforms remember with `context.state`: lists it, shows one value, or deletes values.
+// The values that transforms store with `context.state`: lists them, shows one, or deletes some.
 import { z } from 'zod'
 import { listModuleState, measureState, type StateValue } from '../deliveries/module-state.ts'
 import { toIsoTime } from '../deliveries/records.ts'
@@ -10,7 +10,7 @@ import { cutLine, formatTime, renderTable } from './terminal/print.ts'
 
 type Chosen = { readonly module: string | undefined; readonly key: string | undefined }
 
-/** Without a module, lists the values of all modules. With a key, prints its whole value. */
+/** Without a module, lists the values of all modules. With a key, prints the whole value of that key. */
 export async function state(context: Context, { module, key }: Chosen): Promise<number> {
   const values = await readStore(context, [], (store) => listModuleState(store, Date.now(), module))
   if (key !== undefined) return showValue(context, values, key)
@@ -69,7 +69,7 @@ function buildMissingProblem(key: string): Problem {
 
 const Dropped = z.object({ dropped: z.number() })
 
-/** Asks the gateway, because only it writes the store. Without a key: all values of the module. */
+/** Deletes values through the gateway, because only the gateway writes the store. Without a key, deletes all values of the module. */
 export async function dropModuleState(
   context: Context,
   { module, key }: { module: string; key: string | undefined },

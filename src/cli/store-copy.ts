@@ -12,7 +12,8 @@ import { copyStore, openStore } from '../store/open.ts'
 import { type Context, withProgress } from './terminal/context.ts'
 import { readUser } from './terminal/user.ts'
 
-/** `to`: a URL, or a file relative to the config directory. `${NAME}` keeps a secret off the command line, which other users can see. */
+/** `to`: a URL, or a file relative to the config directory. `${NAME}` reads a secret from a variable: other users can see the command line.
+ * */
 export async function storeCopy(context: Context, { to: given }: { to: string }): Promise<number> {
   const { config, env } = loadConfig(context)
   const from = toStorePlace(context.dir, config)
@@ -37,7 +38,7 @@ export async function storeCopy(context: Context, { to: given }: { to: string })
   return exitCodes.ok
 }
 
-/** The copy goes on with the audit log, so the entry is there. The store that was read is unchanged. */
+/** Adds an entry about the copy to the audit log of the new store, which continues the old log. The old store stays unchanged. */
 async function noteCopy(from: StorePlace, to: StorePlace): Promise<void> {
   const store = await openStore(to, { maxWaitingBytes: () => 0, log: silentLog })
   try {
@@ -60,7 +61,7 @@ function parseTarget(given: string, dir: string, env: Env): StorePlace {
   if (issue !== undefined) throw new Problem('usage-invalid', `--to${issue.text}`)
   const text = String(value)
   if (isPostgresUrl(text)) return { kind: 'url', url: text }
-  // not quoted: it may be a URL with a password
+  // the text is not quoted in the message: it may be a URL with a password
   if (/^[a-z][a-z\d+.-]*:/i.test(text)) {
     throw new Problem(
       'usage-invalid',

@@ -1,4 +1,4 @@
-// Runs the fixtures of modules, as the gateway does before new code goes live.
+// Runs the fixtures of modules, as a gateway does before new code goes live.
 import { join } from 'node:path'
 import colors from 'picocolors'
 import type { ModuleCoverageFields } from '../model/api/shapes.ts'
@@ -19,7 +19,7 @@ import { type Round, watchSaves } from './checks/test-watch.ts'
 /** `modules`: an empty list means all modules of the configuration. */
 type TestOptions = { modules: readonly string[]; watch: boolean; update: boolean; coverage: boolean }
 
-/** The exit code is 0 if every fixture passes or was updated, else that of `broken`. */
+/** The exit code is that of `ok` if every fixture passes or was updated, else that of `broken`. */
 export async function test(context: Context, options: TestOptions): Promise<number> {
   const notes = options.coverage ? createCoverageNotes() : undefined
   const bench = createBench(notes === undefined ? context : { ...context, onCovered: notes.note })
@@ -38,7 +38,7 @@ type RoundInput = {
   readonly loaded: BenchModules
   readonly modules: readonly string[]
   readonly options: TestOptions
-  /** Undefined: no coverage is requested. */
+  /** Undefined if no coverage was requested. */
   readonly notes: CoverageNotes | undefined
 }
 
@@ -79,7 +79,8 @@ async function runModules(
   return { code: counts.failed + counts.broken === 0 ? exitCodes.ok : exitCodes.broken, written }
 }
 
-/** Type errors do not fail a fixture, and the gateway runs the code. They are reported if TypeScript is installed next to the transforms. */
+/** Reports type errors if TypeScript is installed next to the transforms. They do not fail a fixture, because the gateway runs the code
+ * anyway. */
 function printTypes(context: Context, report: TypeReport | undefined): void {
   const errors = report?.errors ?? []
   if (errors.length === 0) return
@@ -98,7 +99,7 @@ type Line =
       diff: readonly string[]
       isUpdated: boolean
       fault: ProblemRecord | undefined
-      /** The log lines of the transform, if the fixture fails. */
+      /** The log lines of the transform. Empty if the fixture passes. */
       log: readonly string[]
     }
 
@@ -159,7 +160,7 @@ function renderCoverage({ files, requests: { total, covered, uncovered }, shapes
   )
 }
 
-/** The maximum number of missing fields of an event that are named. */
+/** The maximum number of missing fields that are named for each event. */
 const maxNamed = 5
 
 function describeShape({ source, event, requests, fixtures, fields, covered, missing }: CoveredShape): string {

@@ -1,4 +1,4 @@
-// Makes, lists and revokes tokens with few rights.
+// Creates, lists and revokes tokens with few rights.
 import { z } from 'zod'
 import { askAdmin } from './gateway/gateway.ts'
 import { parseUntil } from './pause.ts'

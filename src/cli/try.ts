@@ -1,4 +1,4 @@
-// Shows what a template and conditions make of kept requests. The running gateway tries them.
+// Shows how a template and conditions apply to kept requests. The running gateway applies them.
 import colors from 'picocolors'
 import { isJsonObject, type JsonObject, tryParseJson } from '../base/json.ts'
 import type { TriedDraft } from '../model/api/bench.ts'
@@ -11,7 +11,7 @@ import { cutLine, formatTime, indent, renderTable } from './terminal/print.ts'
 
 type TryOptions = {
   readonly template: string
-  /** Conditions; see `readMatch`. */
+  /** The conditions; see `readMatch`. */
   readonly match: readonly string[]
   readonly last: number
   readonly hook?: string
@@ -35,7 +35,7 @@ export async function tryTemplate(
 
 type Draft = { readonly match: JsonObject; readonly template: string }
 
-/** Reads conditions: each is `<place>=<value>`, or an object as in the configuration. Throws `usage-invalid`. */
+/** Parses conditions. Each is `<place>=<value>`, or a JSON object as in the configuration. Throws `usage-invalid`. */
 function readMatch(given: readonly string[]): JsonObject {
   const match: Record<string, JsonObject[string]> = {}
   for (const text of given) {
@@ -68,7 +68,7 @@ function readCondition(text: string): JsonObject {
     )
   }
   if (name === undefined) return { [root]: value }
-  // a number, a boolean or null of the payload is compared as such
+  // a number, a boolean or null is compared as such, not as a text
   const literal = /^(true|false|null|-?\d+(\.\d+)?)$/.test(value) ? tryParseJson(value) : undefined
   return place.startsWith('headers.') ? { headers: { [name]: value } } : { payload: { [name]: literal ?? value } }
 }
@@ -93,7 +93,7 @@ function print(context: Context, tried: TriedDraft['tried'], { match, template }
   if (matching.length > 0) printMapping(context, matching, { match, template })
 }
 
-/** A mapping with the path of the requests that match, and what it still needs to take them. */
+/** Prints a mapping that has the path of the matching requests, and what to change so that it takes them. */
 function printMapping(context: Context, matching: TriedDraft['tried'], { match, template }: Draft): void {
   const hooks = [...new Set(matching.map(({ hook }) => hook))]
   const isOfOne = match['path'] === undefined && hooks.length === 1

@@ -1,4 +1,4 @@
-// Writes the types of payloads, as the requests of a hook show them, next to the transforms that use them.
+// Writes the types of a hook's payloads next to the transforms. The types come from the hook's requests.
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ import { cutLine } from './terminal/print.ts'
 
 type TypesOptions = { readonly hook: string | undefined; readonly zod: boolean }
 
-/** Throws `not-found` for a hook of which no request is known. */
+/** Throws `not-found` if no mapping has the hook, or if no request is known. */
 export async function types(context: Context, { hook, zod }: TypesOptions): Promise<number> {
   const generation = await loadGeneration(context)
   const known = await listHooks(context, generation)
@@ -52,7 +52,7 @@ type WrittenTypes = {
   readonly hook: string
   readonly file: string
   readonly types: readonly string[]
-  /** False: the file had this text before. */
+  /** Whether the file is new or its text changed. */
   readonly isNew: boolean
 }
 
@@ -61,7 +61,7 @@ export function toTypesModule(hook: string): string {
   return `./payloads/${toFileName(hook)}.ts`
 }
 
-/** Writes the types of one hook, and with `zod` its schemas. An empty list: no request of the hook is known. */
+/** Writes the types of one hook and, with `zod`, its schemas. Returns an empty list if no request of the hook is known. */
 export async function writeTypes(
   context: Context,
   { hook, zod, generation }: { readonly hook: string; readonly zod: boolean; readonly generation: Generation },
@@ -96,14 +96,14 @@ async function collectHookShapes(
   return found ?? collectShapes({ ...parts, store: undefined }, hook)
 }
 
-/** The configuration on disk, without transforms. */
+/** Loads the configuration on disk, without transforms. */
 export async function loadGeneration({ dir, env }: Pick<Context, 'dir' | 'env'>): Promise<Generation> {
   const { config } = loadConfig({ dir, env })
   const { mappings, verifiers } = await assemble(dir, config)
   return createGeneration({ config, mappings, verifiers, transforms: new Map() })
 }
 
-/** The hooks of the mappings, and the hooks whose payloads have a learnt shape. */
+/** The hooks of the mappings, and the hooks with a learnt shape. */
 async function listHooks(context: Context, { mappings }: Generation): Promise<string[]> {
   const named = mappings.flatMap(({ match: { path } }) => path ?? [])
   const learnt = await readStore(context, [], (store) => readShapes(store))

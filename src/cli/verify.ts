@@ -1,4 +1,4 @@
-// Shows the verdict of each signed mapping on a request. `--arm` lets a mapping accept the secret that its sender sends.
+// Shows whether each signed mapping accepts the proof of a request. `--arm` lets a mapping accept the secret that its sender sends.
 import { trimSlashes } from '../base/text.ts'
 import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
@@ -20,7 +20,7 @@ import { indent, renderTable } from './terminal/print.ts'
 
 const Armed = z.object({ mappingId: z.string(), until: z.string() })
 
-/** Lets a mapping of the running gateway accept a secret from its sender for ten minutes. */
+/** Lets a mapping of the running gateway accept one secret from its sender within ten minutes. */
 export async function arm(context: Context, { mappingId }: { mappingId: string }): Promise<number> {
   const path = `/api/mappings/${encodeURIComponent(mappingId)}/arm`
   const armed = await askAdmin(context, { method: 'POST', path, answer: Armed })
@@ -30,18 +30,18 @@ export async function arm(context: Context, { mappingId }: { mappingId: string }
   return exitCodes.ok
 }
 
-/** `candidate` is false if the request has no proof of this scheme. Then `ok` is false, and the key was not tried. */
+/** `candidate`: whether the request has a proof of this scheme. If not, `ok` is false, and no key was tried. */
 type Verdict = {
   readonly mappingId: string
   readonly scheme: string
   readonly candidate: boolean
   readonly ok: boolean
   readonly reason: string
-  /** The text that this scheme signs, shortened; null if it signs none or the request lacks a part. */
+  /** The text that this scheme signs, shortened. Null if the scheme signs no text, or if the request lacks a part of it. */
   readonly signed: string | null
 }
 
-/** The exit code is 0 if a proof is valid, else that of `denied`. */
+/** Checks the proof with each mapping. The exit code is that of `ok` if one accepts it, else that of `denied`. */
 export async function explainProofs(
   context: Context,
   { file, mappingId }: { file: string; mappingId: string | undefined },
@@ -65,7 +65,7 @@ const Capture = z.object({
   /** The name of the hook, as in a fixture. */
   path: z.string().optional(),
   headers: Headers.default({}),
-  /** A text is the raw body; anything else, and a payload, is serialized as JSON. */
+  /** A text is the raw body; any other value, and a payload, is serialized as JSON. */
   body: z.json().optional(),
   payload: z.json().optional(),
   receivedAt: z.union([z.number(), z.iso.datetime({ offset: true })]).optional(),
@@ -74,19 +74,19 @@ const Capture = z.object({
 type Capture = Omit<VerifyRequest, 'url'> & {
   readonly url: string | undefined
   readonly path: string | undefined
-  /** False: the signed bytes are not known, so a valid proof may fail. */
+  /** False: the signed bytes are not known, so a valid proof may be reported as invalid. */
   readonly isRaw: boolean
   readonly receivedAt: number | undefined
 }
 
-/** A request id is a UUID, or the beginning of one. */
+/** A request id is a UUID or the beginning of one. */
 function isRequestId(word: string): boolean {
   return (word === 'last' || /^[\da-f][\da-f-]{3,35}$/.test(word)) && !existsSync(word)
 }
 
 const Kept = z.object({ method: z.string(), url: z.string(), headers: Headers, body: z.base64() })
 
-/** The request of a refusal, which the gateway keeps in development. */
+/** Fetches the request of a refusal from the gateway, which keeps it in development. */
 async function askCapture(context: Context, given: string): Promise<Capture> {
   const refusals = await fetchRefusals(context)
   const id = findIdAmong(
@@ -132,17 +132,17 @@ function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (cause) {
-    // the message of the parser may quote the file
+    // the message is left out, because it may quote the file
     throw new Problem('usage-invalid', `${file} cannot be read as JSON.`, { cause })
   }
 }
 
-/** Path and query of an absolute or relative URL. */
+/** The path and the query of an absolute or relative URL. */
 function removeOrigin(url: string): string {
   return url.replace(/^https?:\/\/[^/?#]*/i, '') || '/'
 }
 
-/** The signed mappings, with the secrets that senders sent, and the time of the capture as the clock. */
+/** Compiles the signed mappings. They use the secrets that senders sent, and the time of the capture as the clock. */
 async function compileSigned(dir: string, config: Config, now: number): Promise<CompiledMapping[]> {
   const { mappings, verifiers } = await assemble(dir, config)
   const clock = () => now
@@ -209,7 +209,7 @@ async function checkProof({ id, mapping, verifier }: CompiledMapping, request: V
   }
 }
 
-/** An operator's template may sign a header, and that header may contain the secret. */
+/** Hides secrets: a template of an operator may sign a header, and that header may contain the secret. */
 function replaceSecrets(text: string, secrets: readonly string[]): string {
   return secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
 }
@@ -223,7 +223,7 @@ function print(context: Context, verdicts: readonly Verdict[], { isRaw }: Captur
     reason,
   ])
   context.print(renderTable(['mapping', 'scheme', 'candidate', 'proof', 'why'], rows))
-  // mappings of one preset sign the same text, which is shown once
+  // mappings of one preset sign the same text, so each text is shown once
   const texts = new Map(verdicts.map(({ scheme, signed }) => [`${scheme}\n${signed}`, { scheme, signed }]))
   for (const { scheme, signed } of texts.values()) {
     context.print(`\nThe text that ${scheme} signs${signed === null ? ' cannot be shown.' : `:\n${indent(signed)}`}`)

@@ -9,9 +9,9 @@ import { callGateway, findGatewayAddress, findHookToken, parseRefusal } from './
 import { type Context, withProgress } from './terminal/context.ts'
 import { cutLine, indent } from './terminal/print.ts'
 
-/** Below the limits of proxies and of `callGateway`. */
+/** Less than the time limits of proxies and of `callGateway`. */
 export const longestAskSeconds = 50
-/** The pause before the next request if the gateway answers at once, because too many requests wait or because it stops. */
+/** The pause before the next request, if the gateway answers at once because it is stopping or too many requests wait. */
 const betweenMs = 2_000
 
 const Run = z.looseObject({
@@ -33,8 +33,8 @@ export async function wait(context: Context, runId: string, { timeout }: { timeo
 }
 
 /**
- * 0 if all runs are done with the first of their verdicts, 1 if one gave another verdict, 70 if one ended in another way or without a
- * verdict, 75 if one has not ended in time.
+ * Returns 0 if each run is done with the first of its verdicts, 1 if a run gave another verdict, 70 if a run ended in another way or
+ * without a verdict, and 75 if a run has not ended in time. Of several codes, 70 has priority, else the highest.
  */
 export async function waitForRuns(
   context: Context,
@@ -52,7 +52,7 @@ export async function waitForRuns(
   return codes.includes(exitCodes.broken) ? exitCodes.broken : Math.max(exitCodes.ok, ...codes)
 }
 
-/** Another verdict than the first in the list of the mapping. */
+/** The exit code for another verdict than the first in the mapping's list. */
 const otherVerdict = 1
 
 function toExitCode({ state, verdicts, verdict }: Run): number {
@@ -63,7 +63,7 @@ function toExitCode({ state, verdicts, verdict }: Run): number {
   return verdict === verdicts[0] ? exitCodes.ok : otherVerdict
 }
 
-/** The run at its end, or at `until`. After its first answer, the gateway may restart while this waits. */
+/** The run when it ends, or as it is at `until`. Once the gateway has answered, it may restart during the wait. */
 async function askUntil(
   context: Context,
   config: Config,
@@ -90,7 +90,7 @@ async function ask(
   config: Config,
   { runId, seconds }: { runId: string; seconds: number },
 ): Promise<Run> {
-  // again each time: a gateway that has restarted may have another port
+  // read the address each time: a gateway that has restarted may have another port
   const { url } = findGatewayAddress(dir, config)
   const headers = { authorization: `Bearer ${findHookToken(config)}`, prefer: `wait=${seconds}` }
   const { status, text } = await callGateway(`${url}/runs/${encodeURIComponent(runId)}`, { method: 'GET', headers })

@@ -1,4 +1,4 @@
-// Loads modules like a gateway, in worker threads with the gateway's limits, and runs their fixtures as before a swap.
+// Loads modules as a gateway does, in worker threads with the gateway's limits, and runs their fixtures as before a swap.
 import { realpathSync } from 'node:fs'
 import { extname, relative, resolve } from 'node:path'
 import { createAssembler } from '../../reload/assemble.ts'
@@ -17,7 +17,7 @@ import type { Context } from '../terminal/context.ts'
 import { cutLine } from '../terminal/print.ts'
 
 export type BenchModules = {
-  /** A real path. */
+  /** The transforms root, with symlinks resolved. */
   readonly root: string
   readonly parts: Parts
   /** The requested modules, in the order of the mappings, each once. */
@@ -28,15 +28,15 @@ export type BenchModules = {
 
 type ModuleResult = {
   readonly module: string
-  /** Why the module does not load. Then no fixture ran. */
+  /** Why the module does not load. Undefined if it loads. If it does not load, no fixture is run. */
   readonly problem: ProblemRecord | undefined
   readonly fixtures: readonly { readonly file: FixtureFile; readonly outcome: FixtureOutcome }[]
 }
 
 export type Bench = {
   /**
-   * Loads the configuration (or uses the given one), and the named modules or all modules of the configuration. Throws a Problem of the
-   * configuration, and `usage-invalid` for an unknown module.
+   * Loads the configuration (or uses `config`), and the modules with these names; without names, all modules of the configuration. Throws a
+   * Problem of the configuration, and `usage-invalid` for an unknown module.
    */
   load(names: readonly string[], config?: Config): Promise<BenchModules>
   run(loaded: BenchModules, module: string): Promise<ModuleResult>
@@ -103,7 +103,7 @@ function findModuleProblem({ transforms }: Parts, module: string): ProblemRecord
   return own.find(({ problem }) => problem !== undefined)?.problem
 }
 
-/** Accepts the name in the configuration, the name without its extension, or a path from the shell. */
+/** Accepts the module's name in the configuration, that name without its extension, or a path from the shell. */
 async function findModule(root: string, known: readonly string[], name: string): Promise<string> {
   for (const word of [name, relative(root, findRealPath(name))]) {
     const endings = extname(word) === '' ? moduleExtensions : ['']

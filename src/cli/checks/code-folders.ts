@@ -7,7 +7,7 @@ import type { CheckFinding } from './findings.ts'
 
 const maxNamesShown = 5
 
-/** Checks the config directory, and every folder and file of its `hooks`. npm checks installed packages. */
+/** Checks the config directory, and every folder and file in its folder `hooks`, except installed packages. */
 export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
   const name = 'code-permissions'
   const found = readFileModes([dir, ...(await listBelow(join(dir, 'hooks')))]).filter(
@@ -26,7 +26,7 @@ export async function checkCodeFolders(dir: string): Promise<CheckFinding> {
   return { name, ok: false, severity: 'warning', detail }
 }
 
-/** The folder and its contents. No link is followed: a build reads nothing outside of the folder. */
+/** Lists the folder and its contents. Symlinks are not followed, because a build reads nothing outside of the folder. */
 async function listBelow(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
     if (isMissing(error)) return undefined

@@ -30,7 +30,7 @@ export function buildFailure(name: string, detail: string, exitCode: number): Ch
   return { name, ok: false, severity: 'failure', detail, exitCode }
 }
 
-/** The configuration, or one finding for each of its problems. */
+/** The loaded configuration, or one finding for each of its problems. */
 export function checkConfig({ dir, env }: Context): { loaded: LoadedConfig | undefined; findings: CheckFinding[] } {
   try {
     const loaded = loadConfig({ dir, env })
@@ -55,7 +55,7 @@ export function checkWarnings({ config, files, text }: LoadedConfig): CheckFindi
   return config.hooks.enabled ? all : [off, ...all]
 }
 
-/** Mappings for senders that sign, without `verify`: most of these senders cannot send the hook token. */
+/** Warns of mappings without `verify` whose senders sign: most of these senders cannot send the hook token. */
 function findUnsignedSenders({ hooks }: Config, text: string): CheckFinding[] {
   return hooks.mappings.flatMap(({ match, verify }, index) => {
     const known = schemes.filter(({ source }) => source !== undefined && source === match.source)
@@ -85,7 +85,7 @@ export async function checkMappings(
     const { verifiers, channels } = await assembling
     const templates = mappings.map((mapping) => checkTemplates(loaded, mapping, verifiers))
     const sound = mappings.filter((_, index) => templates[index]?.ok === true)
-    // without mappings that do not parse, so that one mistake does not hide the others
+    // mappings that do not parse are left out, so that one mistake does not hide the others
     const sane = { ...config, hooks: { ...config.hooks, mappings: sound } }
     return [
       ...templates,
@@ -106,7 +106,7 @@ async function checkModules(context: Context, config: Config, loaded: LoadedConf
   const bench = createBench(context)
   try {
     const { root, parts } = await bench.load([], config)
-    // checks the presets' templates
+    // throws if a template of a preset is invalid
     createGeneration(parts)
     const { modules } = await chooseTransforms({ root, parts, ...atStart })
     return modules.map(({ module, problem, fixtures }): CheckFinding => {
@@ -160,7 +160,7 @@ function checkTemplates(
   }
 }
 
-/** Prints the findings. Returns the exit code: a failure of the configuration comes before others. */
+/** Prints the findings. Returns the exit code: that of an invalid configuration, if there is one, has priority. */
 export function printFindings(context: Context, findings: readonly CheckFinding[]): number {
   for (const finding of findings) {
     const { name, ok, detail } = finding

@@ -1,4 +1,4 @@
-// Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only if asked to.
+// Whether the runners and the channels can be reached and accept their credentials. Sends no message, and calls a model only on request.
 import { type Agent, toAgent, listAgentIds } from '../../jobs/agents.ts'
 import { withDeadline } from '../../base/time.ts'
 import { createRunnersAndChannels } from '../../jobs/runners-and-channels.ts'
@@ -23,7 +23,7 @@ export async function checkOutlets(
 ): Promise<CheckFinding[]> {
   const own = await assembling.then(
     ({ channels }) => channels,
-    // checkMappings reports it
+    // `checkMappings` reports the failure
     () => [],
   )
   const { runner, channels } = createRunnersAndChannels({ write: () => {}, env })(config, own)
@@ -45,7 +45,7 @@ export async function checkOutlets(
   ])
 }
 
-/** What happens after an attempt that may have posted a message. Undefined where a repeated message cannot appear twice. */
+/** What happens after an attempt that may have posted a message. Undefined for channels on which a repeated message cannot appear twice. */
 export function describeUnknown({
   id,
   dedupes,
@@ -66,7 +66,7 @@ function chooseAgentsToAsk(agents: readonly Agent[]): readonly Agent[] {
 
 const askMs = 60_000
 
-/** A real call. The reply may contain anything, so it is not shown. */
+/** Calls the model. Its reply may contain anything, so the reply is not shown. */
 async function askModel({ id, model = '', thinking }: Agent, runner: Runner | undefined): Promise<CheckFinding> {
   const name = `model-${cutLine(model, 100)}`
   const notes: string[] = []

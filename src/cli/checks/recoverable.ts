@@ -1,10 +1,10 @@
-// Which senders of the mappings have an API that lists the deliveries that failed.
+// Which senders of the mappings have an API that lists their failed deliveries.
 import type { NamedMapping } from '../../pipeline/compile.ts'
 import { schemes } from '../../pipeline/senders.ts'
 import { outboxSenders } from '../../model/config/recover.ts'
 import type { CheckFinding } from './findings.ts'
 
-/** No finding is a failure: most senders keep no list of their deliveries. */
+/** A sender without a list of its deliveries is no failure: most senders have none. */
 export function checkRecoverable(mappings: readonly NamedMapping[]): CheckFinding[] {
   const known: ReadonlySet<string> = new Set(outboxSenders)
   const asked: ReadonlySet<string> = new Set(mappings.flatMap(({ recover }) => recover?.sender ?? []))

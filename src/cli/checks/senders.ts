@@ -1,4 +1,4 @@
-// The check of `doctor` on the senders: when each was accepted last, and which are refused or silent.
+// The check of `doctor` on the senders: when a request of each was last accepted, and which senders are refused or silent.
 import { existsSync } from 'node:fs'
 import type { Config } from '../../model/config/config.ts'
 import type { SenderFields } from '../../model/api/operations.ts'
@@ -14,7 +14,7 @@ import type { CheckFinding } from './findings.ts'
 
 const shownSenders = 30
 
-/** No finding if the store cannot be read: the check of the store says so. */
+/** If the store cannot be read, there is no finding here: `checkStore` reports it. */
 export async function checkSenders(dir: string, config: Config): Promise<CheckFinding[]> {
   try {
     const place = chooseStorePlace(findRunning(dir)?.store, toStorePlace(dir, config))

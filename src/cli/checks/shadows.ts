@@ -1,4 +1,4 @@
-// Whether the shadows of transforms load. The gateway serves without them, but a shadow that does not load compares nothing.
+// Whether the shadows of transforms load. A gateway starts even if a shadow does not load, but then it compares nothing.
 import { formatPlacedIssue, type LoadedConfig } from '../../config/config.ts'
 import { toIssue } from '../../model/config/issue.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
@@ -8,7 +8,7 @@ import type { Context } from '../terminal/context.ts'
 import { createBench } from './bench.ts'
 import { buildFailure, type CheckFinding } from './findings.ts'
 
-/** One finding for each shadow of the configuration. If nothing can be loaded, the reason was reported before. */
+/** One finding for each shadow of the configuration. If the configuration does not load, there is none: `checkConfig` reports it. */
 export async function checkShadows(context: Context, { config, text }: LoadedConfig): Promise<CheckFinding[]> {
   const shadowed = config.hooks.mappings.flatMap((mapping, index) => {
     const { transform: ref } = mapping.transform?.shadow === undefined ? {} : withShadow(mapping)

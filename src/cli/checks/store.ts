@@ -1,4 +1,4 @@
-// The checks of `doctor` on the store: the jobs and deliveries that wait there, and whether the database is intact.
+// The checks of `doctor` on the store: which jobs and deliveries wait, and whether the database is intact.
 import { existsSync } from 'node:fs'
 import { missingMappingModule } from '../../model/delivery.ts'
 import type { Config } from '../../model/config/config.ts'

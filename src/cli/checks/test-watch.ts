@@ -1,4 +1,5 @@
-// Runs the fixtures of a module again when the module, its imports or its fixtures are saved; all fixtures when the configuration changes.
+// Runs the fixtures of a module again when somebody saves the module, its imports or its fixtures. Runs all fixtures again when the
+// configuration changes.
 import { readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { configFile, envFile } from '../../config/text.ts'
@@ -11,10 +12,10 @@ import type { Bench, BenchModules } from './bench.ts'
 import type { Context } from '../terminal/context.ts'
 import { describeFailure } from '../terminal/print.ts'
 
-/** `written`: the texts that this command wrote to files. They do not count as saves of the author. */
+/** `written`: the files that this command wrote, with their texts. They do not count as saves of the author. */
 export type Round = { readonly code: number; readonly written: ReadonlyMap<string, string> }
 
-/** Runs until SIGINT or SIGTERM. `names`: only these modules; an empty list means all. */
+/** Runs until SIGINT or SIGTERM. `names`: the modules to watch; an empty list means all. */
 export async function watchSaves(
   context: Context,
   bench: Bench,
@@ -54,7 +55,7 @@ export async function watchSaves(
       if (paths.length > 0 && !context.json) context.print(`\n${describeSaves(loaded.root, paths)}`)
       for (const [file, text] of (await round(loaded, touched)).written) written.set(file, text)
     } catch (error) {
-      // the configuration is invalid, or half written
+      // the configuration is invalid, or only a part of it is written yet
       if (!(error instanceof Problem) || serving === undefined) throw error
       context.note(describeFailure(error))
     }
@@ -91,13 +92,13 @@ function serializeSettings({ parts }: BenchModules): string {
   return JSON.stringify([parts.config, parts.mappings])
 }
 
-/** Also changes when a file that the module imports changes. */
+/** The result changes when the module or a file that it imports changes. */
 function serializeVersion({ parts }: BenchModules, module: string): string {
   const own = [...parts.transforms].filter(([, transform]) => transform.module === module)
   return JSON.stringify(own.map(([key, { hash, problem }]) => [key, hash, problem]))
 }
 
-/** A file that `-u` wrote is not a save: code with random results would be updated for ever. */
+/** Whether `-u` wrote the file. Such a file is not a save: a fixture of code with random results would be updated endlessly. */
 function isOwn(path: string, written: ReadonlyMap<string, string>): boolean {
   try {
     return written.has(path) && readFileSync(path, 'utf8') === written.get(path)
@@ -107,7 +108,7 @@ function isOwn(path: string, written: ReadonlyMap<string, string>): boolean {
 }
 
 function describeSaves(root: string, paths: readonly string[]): string {
-  // an editor's temporary file no longer exists, and a folder is not a save
+  // ignores temporary files of editors, which no longer exist, and folders
   const files = paths.filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile())
   const names = (files.length > 0 ? files : paths).map((path) =>
     path.startsWith(root) ? relative(root, path) : relative(dirname(dirname(root)), path),

@@ -1,4 +1,4 @@
-// The type errors of transforms, as an editor shows them. The gateway itself removes the types and does not check them.
+// The type errors of transforms, as an editor shows them. The gateway removes types without checking them.
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { isAbsolute, join, relative, sep } from 'node:path'
@@ -8,7 +8,7 @@ import { exitCodes } from '../../model/problem.ts'
 import { renderEditorConfig } from '../scaffold/folder.ts'
 import { buildFailure, type CheckFinding } from './findings.ts'
 
-/** `errors`: `<file>:<line>:<column> TS<code> <message>`, one line each. */
+/** `errors`: each as `<file>:<line>:<column> TS<code> <message>`. */
 export type TypeReport = { readonly modules: number; readonly errors: readonly string[] }
 
 type CheckedModules = { readonly dir: string; readonly root: string; readonly modules: readonly string[] }
@@ -17,21 +17,21 @@ const hint =
   'TypeScript is not installed, so types are not checked. Run "npm install --save-dev typescript" in the config directory.'
 const shownErrors = 50
 
-/** The compiler that is installed for the config directory; with `orOwn`, otherwise that of this package, if it has one. */
+/** The TypeScript compiler that is installed for the config directory. With `orOwn`, the compiler of this package is the fallback. */
 function findTypeScript(dir: string, orOwn: boolean): typeof TypeScript | undefined {
   for (const from of [join(dir, 'hooks', 'any.js'), ...(orOwn ? [import.meta.url] : [])]) {
     try {
-      // as: a package with this name is the compiler; without its API it counts as missing
+      // as: a package with this name is the compiler; if its API is missing, the compiler counts as missing
       const found = createRequire(from)('typescript') as Partial<typeof TypeScript>
       if (typeof found.createProgram === 'function') return found as typeof TypeScript
     } catch {
-      // not installed there
+      // TypeScript is not installed there
     }
   }
   return undefined
 }
 
-/** Undefined if no TypeScript is installed for the config directory. Checks the modules in TypeScript, and the files that they import. */
+/** Checks the TypeScript modules and the files that they import. Undefined if no TypeScript is installed for the config directory. */
 export function checkTypes({ dir, root, modules }: CheckedModules, orOwn = false): TypeReport | undefined {
   const names = modules.filter((module) => /\.m?ts$/.test(module)).map((module) => join(root, module))
   const ts = findTypeScript(dir, orOwn)
@@ -51,7 +51,7 @@ export function checkTypes({ dir, root, modules }: CheckedModules, orOwn = false
   return { modules: names.length, errors: errors.map((error) => describeTypeError(ts, error, dir)) }
 }
 
-/** "No inputs were found in config file": the modules are given instead. */
+/** The code of "No inputs were found in config file", which is ignored: the modules are the input. */
 const noInputs = 18_003
 
 function isOwn(root: string, file: string): boolean {
@@ -70,7 +70,7 @@ function describeTypeError(
   return `${relative(dir, file.fileName)}:${line + 1}:${character + 1} TS${code} ${message}`
 }
 
-/** The messages of an error, from the outermost type to the place that does not fit. The last two say what is wrong there. */
+/** The messages of an error, from the outermost type to the place of the mismatch. The last two say what is wrong there. */
 function listMessages(message: string | TypeScript.DiagnosticMessageChain): string[] {
   if (typeof message === 'string') return [message]
   const [next] = message.next ?? []

@@ -1,4 +1,4 @@
-// The keys of `hookloom dev`, each with Enter. Without raw mode, Ctrl-C and Ctrl-Z keep their meaning.
+// The keys of `hookloom dev`, each followed by Enter. The terminal is not in raw mode, so Ctrl-C and Ctrl-Z keep their meaning.
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 
@@ -14,7 +14,8 @@ export const keysHelp = ['o + Enter opens the page', 'q + Enter stops the gatewa
   '\n',
 )
 
-/** Reads until the input ends. Other lines are ignored: somebody may type into a log. Returns a function that stops reading. */
+/** Reads keys until the input ends. Other lines are ignored: somebody may type notes into the log. Returns a function that stops reading.
+ * */
 export function readDevKeys(input: Readable, { open, quit, print }: DevKeys): () => void {
   const lines = createInterface({ input, terminal: false })
   lines.on('line', (line) => {

@@ -1,4 +1,4 @@
-// The rows of `list --follow`: one line for each delivery that is new or changed, as the page shows them.
+// The output of `list --follow`: one line for each delivery that is new or changed, like the rows of the page.
 import colors from 'picocolors'
 import { z } from 'zod'
 import { tryParseJson } from '../../base/json.ts'
@@ -25,7 +25,7 @@ type Row = z.infer<typeof Row>
 
 type FollowFilters = { readonly [Name in 'state' | 'hook' | 'source' | 'search']?: string | undefined }
 
-/** Runs until SIGINT. With `--json` it prints the rows of the API. */
+/** Runs until SIGINT. With `--json`, prints the rows as the API returns them. */
 export async function followDeliveries(context: Context, filters: FollowFilters): Promise<void> {
   const ended = new AbortController()
   process.once('SIGINT', () => ended.abort())

@@ -12,7 +12,7 @@ import { findRunning, type RunningGateway } from './running.ts'
 
 type GatewayAddress = Pick<RunningGateway, 'url' | 'adminUrl'>
 
-/** The address of the gateway of this configuration. Throws `gateway-unreachable` if it is not known. */
+/** The address of the gateway of this configuration. Throws `gateway-unreachable` if the port is not known. */
 export function findGatewayAddress(dir: string, { server, hooks }: Config): GatewayAddress {
   const running = findRunning(dir)
   if (running !== undefined) return running
@@ -40,7 +40,7 @@ function findAdminUrl(dir: string, { server }: ConfigParts): string {
 
 type GatewayAnswer = { readonly status: number; readonly text: string; readonly isReplay: boolean }
 
-/** One request. Throws `gateway-unreachable` if there is no answer. */
+/** Sends one request. Throws `gateway-unreachable` if no answer comes. */
 export async function callGateway(
   url: string,
   request: { method: 'GET' | 'POST'; headers?: Readonly<Record<string, string>>; body?: string },
@@ -58,7 +58,7 @@ export async function callGateway(
   }
 }
 
-/** One request to the admin API, with the gateway token. Throws the gateway's refusal as a Problem. */
+/** Sends one request to the admin API, with the gateway token. Throws the gateway's refusal as a Problem. */
 export async function askAdmin<T>(
   context: Context,
   { method, path, body, answer }: { method: 'GET' | 'POST'; path: string; body?: object; answer: z.ZodType<T> },
@@ -75,7 +75,7 @@ export async function askAdmin<T>(
   throw new Problem('gateway-unreachable', `The program at ${adminUrl} is not a Hookloom gateway of this version.`)
 }
 
-/** Opens an endless answer of the admin API. Throws the gateway's refusal as a Problem. */
+/** Opens a streamed answer of the admin API. Throws the gateway's refusal as a Problem. */
 export async function openAdmin(
   context: Context,
   { path, headers, signal }: { path: string; headers: Readonly<Record<string, string>>; signal: AbortSignal },
@@ -106,7 +106,7 @@ export function findAdmin(context: Context): { adminUrl: string; token: string }
   return { adminUrl: findAdminUrl(context.dir, parts), token }
 }
 
-/** Lists all parked deliveries, or those of one hook, in as many requests as the gateway needs. */
+/** Lists the parked deliveries, of all hooks or of one, in as many requests as the gateway needs. */
 export async function* askParked<T extends { readonly next?: string | undefined }>(
   context: Context,
   { what, hook, answer }: { what: 'retry' | 'drop'; hook: string | undefined; answer: z.ZodType<T> },
@@ -123,7 +123,7 @@ export async function* askParked<T extends { readonly next?: string | undefined 
   } while (after !== undefined)
 }
 
-/** What `retry` and `drop` act on. `hook`: default: all hooks. `since`: milliseconds since the epoch. */
+/** The requests on which `retry` and `drop` act. Without `hook`: those of all hooks. `since`: milliseconds since the epoch. */
 export type Target =
   | { readonly kind: 'one'; readonly id: string }
   | { readonly kind: 'dead' }
@@ -132,7 +132,7 @@ export type Target =
 
 export type RefusedFilters = { readonly hook: string | undefined; readonly since: number | undefined }
 
-/** Runs or drops the refused requests that are kept, in as many requests as the gateway needs. `isDry`: nothing is changed. */
+/** Runs or drops refused requests that are kept, in as many requests as the gateway needs. `isDry`: changes nothing. */
 export async function* askRefused<T extends { readonly next?: number | undefined }>(
   context: Context,
   asked: RefusedFilters & { what: 'retry' | 'drop'; isDry?: boolean; answer: z.ZodType<T> },
@@ -152,7 +152,7 @@ export async function* askRefused<T extends { readonly next?: number | undefined
   } while (after !== undefined)
 }
 
-/** The Problem in the body of a refusal. */
+/** The Problem that the body of a refusal describes. */
 export function parseRefusal(status: number, text: string): Problem {
   const body = z.object({ error: z.string(), code: z.string() }).safeParse(tryParseJson(text))
   if (!body.success)
@@ -179,8 +179,8 @@ function toUnreachableProblem(url: string | undefined, cause?: unknown): Problem
 const knownParts = new WeakMap<Context, ConfigParts>()
 
 /**
- * The part of the configuration that a command next to a running gateway needs: where the store is, and how to reach the gateway. If the
- * rest is invalid, it prints one warning and continues.
+ * The part of the configuration that a command needs to ask a running gateway: where the store is, and how to reach the gateway. If the
+ * rest is invalid, prints one warning and continues.
  */
 export function findConfigParts(context: Context): ConfigParts {
   const found = knownParts.get(context)

@@ -1,4 +1,4 @@
-// An id as people type it: the whole id, a unique prefix of one, or "last".
+// Finds an id as people type it: a whole id, a unique prefix of one, or "last".
 import { Problem } from '../../model/problem.ts'
 import type { StoreReader } from '../../store/store.ts'
 import type { Context } from '../terminal/context.ts'
@@ -7,12 +7,12 @@ import { readStore } from './stored.ts'
 
 const newest = 'last'
 const maxIdsShown = 10
-/** The maximum number of ids with one prefix: a delivery with `forEach` has one run for each item of its array. */
+/** The maximum number of ids to read for one prefix: a delivery with `forEach` has one run for each item of its array. */
 export const maxIdsRead = 1_000
 
 /**
- * The id of the requested delivery or run. `last` is the newest delivery. A prefix that only runs of one delivery share selects it. An
- * unknown id is returned unchanged. Throws `conflict` with the candidates if several deliveries match.
+ * The id of the delivery or run that the user named. `last` is the newest delivery. A prefix that several runs of one delivery share
+ * selects that delivery. An unknown id is returned unchanged. Throws `conflict` with the candidates if the prefix fits several deliveries.
  */
 export async function findId(context: Context, given: string): Promise<string> {
   if (given === newest) {
@@ -33,7 +33,7 @@ export async function findId(context: Context, given: string): Promise<string> {
   })
 }
 
-/** `findId` for the ids of a list, the oldest first. */
+/** Like `findId`, among the ids of a list that is sorted oldest first. */
 export function findIdAmong(ids: readonly string[], given: string): string {
   if (given === newest) return ids.at(-1) ?? given
   const found = ids.filter((id) => id.startsWith(given))

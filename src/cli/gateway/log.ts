@@ -3,7 +3,7 @@ import pino from 'pino'
 import type { Log } from '../../model/log.ts'
 import { replaceUnseen, toPrintable, toPrintableLine } from '../../base/text.ts'
 
-/** One JSON object a line on standard output. Terminal controls and invisible characters are escaped as in JSON. */
+/** Writes one JSON object a line to standard output. Terminal controls and invisible characters are escaped as in JSON. */
 export function createJsonLog(): Log {
   return pino(
     {
@@ -17,7 +17,8 @@ export function createJsonLog(): Log {
   )
 }
 
-/** JSON itself escapes only the controls below U+0020. The last character of a line is its line feed, which stays. */
+/** Escapes terminal controls and invisible characters, of which JSON itself escapes only those below U+0020. The line feed at the end
+ * stays. */
 export function escapeLine(line: string): string {
   return replaceUnseen(line, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeUnit(character.charCodeAt(at))).join(''),
@@ -28,7 +29,7 @@ function escapeUnit(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, '0')}`
 }
 
-/** One write for all lines of a turn of the event loop: under load, a write for each line takes a tenth of a request. */
+/** Collects the lines of one turn of the event loop into one write: under load, a write for each line takes a tenth of a request's time. */
 function batchByTurn(destination: { write(text: string): unknown }): pino.DestinationStream {
   let lines = ''
   const flush = () => {
@@ -44,7 +45,7 @@ function batchByTurn(destination: { write(text: string): unknown }): pino.Destin
   }
 }
 
-/** For the terminal of a developer, where a log line may quote text from outside. */
+/** Writes readable lines for a developer's terminal, made printable because a log line may quote text from outside. */
 export async function createPrettyLog(): Promise<Log> {
   const { default: pretty } = await import('pino-pretty')
   const log = pino(
@@ -53,7 +54,7 @@ export async function createPrettyLog(): Promise<Log> {
       colorize: process.stdout.isTTY && !process.env['NO_COLOR'],
       sync: true,
       translateTime: 'HH:MM:ss',
-      // a code frame is printed as text, not as a JSON string; the message has the values of the other fields
+      // a code frame is printed as text, not as a JSON string; the values of the other fields are in the message
       ignore: 'frame,delivery,job,repeated',
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),
@@ -65,7 +66,7 @@ export async function createPrettyLog(): Promise<Log> {
   return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
 }
 
-/** The fields without the ids that the message shows, and without the delivery of a job: "hookloom show" also accepts the id of the job. */
+/** The fields except the ids that the message shows. Of a job, the delivery id is left out too: "hookloom show" also accepts the job id. */
 function toPrintableFields(fields: object, message: string): object {
   const isShown = (value: unknown) => typeof value === 'string' && value !== '' && message.includes(value)
   const isOfJob = 'jobId' in fields && isShown(fields.jobId)
@@ -78,7 +79,7 @@ function toPrintableFields(fields: object, message: string): object {
   return Object.fromEntries(entries)
 }
 
-/** Makes the texts of a value printable, at any depth. */
+/** Makes all texts in a value printable, at any depth. */
 function toPrintableValue(value: unknown): unknown {
   if (typeof value === 'string') return toPrintable(value)
   if (value instanceof Error)

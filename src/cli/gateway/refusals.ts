@@ -1,4 +1,4 @@
-// The refusals that the running gateway remembers, with the operator's reasons, of which the answers show only a part.
+// The refusals that the running gateway remembers, with the reasons for the operator. The sender got only a part of these reasons.
 import { z } from 'zod'
 import { RefusalFields } from '../../model/api/answers.ts'
 import { Problem } from '../../model/problem.ts'
@@ -13,7 +13,7 @@ export async function fetchRefusals(context: Context): Promise<RefusalFields[]> 
   return (await askAdmin(context, { method: 'GET', path: '/api/refusals', answer })).refusals
 }
 
-/** The refusal with this request id or with this unique prefix. Undefined if no gateway runs. */
+/** The refusal whose request id begins with `given`, if only one does. Undefined if no gateway runs. */
 export async function findRefusal(context: Context, given: string): Promise<RefusalFields | undefined> {
   const refusals = await fetchRefusals(context).catch((error: unknown) => {
     if (error instanceof Problem) return []
@@ -38,7 +38,7 @@ const credentials: Readonly<Record<string, string>> = {
 }
 
 export function describeReasons({ status, credential, nearestHook, signature, trace }: RefusalFields): string[] {
-  // a signature explains why no token came
+  // for a signed hook, `signature` already explains why no token came
   const came = status === 401 && (signature === null || credential !== 'none') ? credentials[credential] : undefined
   return [
     ...(came === undefined ? [] : [came]),
@@ -48,7 +48,7 @@ export function describeReasons({ status, credential, nearestHook, signature, tr
   ]
 }
 
-/** What the operator can do with a kept request. */
+/** Describes how the operator can run a kept request. */
 function describeKept(hook: string | undefined): string {
   return `encrypted. When the cause is corrected, "hookloom retry --refused${hook === undefined ? '' : ` --hook ${hook}`}" runs it`
 }

@@ -1,9 +1,9 @@
-// Finds the gateway that runs on a config directory. Every command that reads a store calls this file, so it loads no schema.
+// Finds the gateway that runs on a config directory. Every command that reads a store imports this file, so this file imports no schema.
 import { readFileSync } from 'node:fs'
 import { isJsonObject, tryParseJson } from '../../base/json.ts'
 import { toGatewayFile } from '../../model/places.ts'
 
-/** `store`: the file of its store, absolute. */
+/** `store`: the absolute path of its store. */
 export type RunningGateway = {
   readonly pid: number
   readonly url: string
@@ -11,7 +11,7 @@ export type RunningGateway = {
   readonly store: string | undefined
 }
 
-/** The gateway that runs here. A killed gateway leaves its address file behind, so its pid is checked. */
+/** The gateway that runs here. A killed gateway leaves its address file behind, so the process id in the file is checked. */
 export function findRunning(dir: string): RunningGateway | undefined {
   const address = readAddress(toGatewayFile(dir))
   return address !== undefined && isAlive(address.pid) ? address : undefined
@@ -36,7 +36,7 @@ export function isAlive(pid: number): boolean {
     process.kill(pid, 0)
     return true
   } catch (error) {
-    // EPERM: the process runs as another user
+    // EPERM: the process exists, and belongs to another user
     return error instanceof Error && 'code' in error && error.code === 'EPERM'
   }
 }

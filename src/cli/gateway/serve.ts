@@ -14,8 +14,8 @@ type ServeOptions = Omit<HookloomOptions, 'log'> & {
 }
 
 /**
- * Serves until SIGTERM or SIGINT, then stops: new requests are refused, running jobs end or are released.
- * A second signal ends the process at once. Unfinished jobs run again at the next start.
+ * Serves until SIGTERM or SIGINT, then stops: refuses new requests, and finishes or releases running jobs. A second signal ends the process
+ * at once. Unfinished jobs run again at the next start.
  */
 export async function serve({ announce, ...options }: ServeOptions): Promise<number> {
   const { log } = options
@@ -29,7 +29,7 @@ export async function serve({ announce, ...options }: ServeOptions): Promise<num
       })
     }
   })
-  // an unhandled rejection in an integrator's code must not end the gateway; its message may quote a payload
+  // an unhandled rejection in an integrator's code must not end the gateway; its message may quote a payload, so it is not logged
   process.on('unhandledRejection', (thrown) => {
     log.error({ thrown: toErrorName(thrown) }, 'unhandled promise rejection')
   })

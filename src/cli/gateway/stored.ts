@@ -12,7 +12,7 @@ import type { Context } from '../terminal/context.ts'
 import { recallStore } from '../../config/recall.ts'
 import { findRunning } from './running.ts'
 
-/** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if only another user may read it. */
+/** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if this user may not read the store. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
   const place = await findPlace(context)
   if (place.kind === 'file' && !isReadable(place.file)) return empty
@@ -27,7 +27,7 @@ export async function readStore<T>(context: Context, empty: T, read: (reader: St
   }
 }
 
-/** Why jobs wait, by their ids. Empty if the configuration cannot be read, because the limits are in it. */
+/** Why jobs wait, by job id. Empty if the configuration, which has the limits, cannot be read. */
 export async function readWaitsOf(context: Context, store: StoreReader, jobs: readonly Job[]): Promise<Waits> {
   if (!jobs.some(({ state }) => state === 'queued')) return new Map()
   const [{ loadConfig }, { readWaits }] = await Promise.all([
@@ -44,10 +44,10 @@ export async function readWaitsOf(context: Context, store: StoreReader, jobs: re
 
 export type Turn = SlotFields['turns'][number]
 
-/** The turns by the ids of their runs. */
+/** The turns, by run id. */
 export type Turns = ReadonlyMap<string, Turn>
 
-/** The turns of these jobs whose runner works in the gateway of this directory. Empty if it does not answer, or runs elsewhere. */
+/** The turns of those jobs that this directory's gateway runs. Empty if the gateway does not answer. */
 export async function fetchTurns(context: Context, jobs: readonly Job[]): Promise<Turns> {
   if (!jobs.some(({ state }) => state === 'running') || findRunning(context.dir) === undefined) return new Map()
   const [{ z }, { askAdmin }] = await Promise.all([import('zod'), import('./gateway.ts')])
@@ -63,13 +63,14 @@ export async function fetchTurns(context: Context, jobs: readonly Job[]): Promis
 }
 
 /**
- * The store of the running gateway, or that of the configuration. Throws `config-missing` if there is neither a configuration nor a store.
+ * The place of the running gateway's store, or of the configured one. Throws `config-missing` if there is neither a configuration nor a
+ * store.
  */
 async function findPlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)
   const running = findRunning(context.dir)?.store
   if (known !== undefined) return chooseStorePlace(running, { kind: 'file', file: known })
-  // the schema of the configuration loads as slowly as all the rest of a command
+  // imported late: to load the schema of the configuration takes as long as all the rest of a command
   const { findConfigParts } = await import('./gateway.ts')
   const parts = findConfigParts(context)
   if (!parts.isStoreKnown && parts.problem !== undefined) throw parts.problem
@@ -80,8 +81,8 @@ async function findPlace(context: Context): Promise<StorePlace> {
 }
 
 /**
- * `running`: the store in the gateway's address file. It has no password, so the URL of a database comes from the configuration. Throws
- * `conflict` if the configuration now names another database.
+ * `running`: the store that the gateway's address file names. The file has no password, so the URL of a database comes from the
+ * configuration. Throws `conflict` if the configuration now names another database.
  */
 export function chooseStorePlace(running: string | undefined, configured: StorePlace): StorePlace {
   if (running === undefined || running === describeStorePlace(configured)) return configured
@@ -92,7 +93,7 @@ export function chooseStorePlace(running: string | undefined, configured: StoreP
   )
 }
 
-/** False if the file does not exist. */
+/** Whether the file could be opened. False if it does not exist. */
 function isReadable(file: string): boolean {
   try {
     accessSync(file, constants.R_OK)

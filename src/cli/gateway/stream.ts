@@ -9,7 +9,7 @@ type StreamEvent = { readonly event: string; readonly data: string }
 
 const retryMs = 1_000
 
-/** The events until `signal` is aborted or the gateway stops. Throws `gateway-unreachable` if the first request gets no answer. */
+/** Yields the events until `signal` is aborted or the gateway stops. Throws `gateway-unreachable` if the first request gets no answer. */
 export async function* followStream(context: Context, signal: AbortSignal): AsyncGenerator<StreamEvent> {
   let lastId: string | undefined
   let isKnown = false
@@ -25,7 +25,7 @@ export async function* followStream(context: Context, signal: AbortSignal): Asyn
       }
     } catch (error) {
       if (signal.aborted) return
-      // a gateway that answered once may be restarting
+      // a gateway that has answered before may be restarting
       const isAway = error instanceof Problem ? error.code === 'gateway-unreachable' : error instanceof TypeError
       if (!isKnown || !isAway) throw error
     }

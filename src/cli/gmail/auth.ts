@@ -1,4 +1,4 @@
-// Asks the owner of the mailbox for consent, and stores it in a file that only the owner of this directory can read.
+// Asks the owner of the mailbox for consent, and stores the consent in a file that only the owner of the config directory can read.
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -27,7 +27,7 @@ export async function auth(context: Context, flags: GmailFlags): Promise<number>
 
 type ConsentRequest = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
 
-/** Throws `gmail-consent-missing` if the person declines, or consents for another mailbox. */
+/** Throws `gmail-consent-missing` if the person declines, or gives the consent of another mailbox. */
 export async function consent(
   context: Context,
   flags: GmailFlags,
@@ -61,7 +61,7 @@ export async function consent(
   )
 }
 
-/** Includes Pub/Sub only if the mode uses it. */
+/** The scope of Pub/Sub is included only if the mode uses Pub/Sub. */
 function listScopes(mode: GmailMode): string[] {
   return mode === 'poll' ? [scopes.gmail] : [scopes.gmail, scopes.pubsub]
 }
@@ -96,13 +96,13 @@ function show(context: Context, url: string, opens: boolean): void {
   const [command = '', ...args] = { darwin: ['open'], win32: ['cmd', '/c', 'start', ''] }[String(process.platform)] ?? [
     'xdg-open',
   ]
-  // no browser here; the address was printed above
+  // no browser can be started here; the address was printed above
   spawn(command, [...args, url], { stdio: 'ignore', detached: true })
     .on('error', () => undefined)
     .unref()
 }
 
-/** Reads one line of standard input while `work` runs, if `isAsked`. */
+/** Runs `work`. If `isAsked`, reads one line of standard input at the same time. */
 async function withPastedLine<T>(
   stdin: Readable,
   isAsked: boolean,

@@ -1,4 +1,4 @@
-// The options of `hookloom gmail`, which replace those of the configuration.
+// The options of `hookloom gmail`. They replace the values of the configuration.
 import { relative, resolve } from 'node:path'
 import { type GmailConfig, isWatched, type WatchedGmail } from '../../model/config/gmail.ts'
 import type { GmailMode } from '../../model/config/gmail-modes.ts'
@@ -39,12 +39,12 @@ export function chooseAccount(flags: Pick<GmailFlags, 'account'>, gmail: GmailCo
   throw new Problem('usage-invalid', `${found} Give it as in --account desk@example.org.`)
 }
 
-/** The mode comes from the command line, else from the configuration, else from the other options. */
+/** The mode from the command line, else from the configuration, else the mode that fits the other options. */
 export function chooseMode({ mode, pushEndpoint }: GmailFlags, gmail: GmailConfig | undefined): GmailMode {
   return mode ?? (isWatched(gmail) ? gmail.mode : pushEndpoint === undefined ? 'pull' : 'push')
 }
 
-/** The keys of `hooks.gmail` that the command line sets. `project`: the default, from a key file. */
+/** The keys of `hooks.gmail` that the command line sets. `project`: the default, which comes from a key file. */
 export function buildEdits(
   flags: GmailFlags,
   { dir, gmail, project }: { dir: string; gmail: GmailConfig | undefined; project: string | undefined },
@@ -76,7 +76,7 @@ export function buildEdits(
     .map(([name, value]) => ({ path: ['hooks', 'gmail', ...name.split('.')], value }))
 }
 
-/** A file inside the config directory is written relative to it; any other as an absolute path. */
+/** The path of a file in the configuration: relative for a file in the config directory, absolute for any other. */
 function toConfigPath(dir: string, file: string): string {
   const inside = relative(dir, resolve(file))
   return inside.startsWith('..') ? resolve(file) : inside

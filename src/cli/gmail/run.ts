@@ -34,7 +34,7 @@ export async function run({ dir, env }: Context): Promise<number> {
   return exitCodes.ok
 }
 
-/** The URL at which the gateway receives mails now. */
+/** The URL at which the gateway receives requests now, and a hook token. */
 export function findHooksUrl(dir: string, config: Config): { url: string; token: string } {
   const [token] = listHookTokens(config.hooks)
   if (token === undefined) {

@@ -1,4 +1,4 @@
-// Sets a mailbox up, step by step. Each step prints ok, changed or skipped. A second run changes nothing.
+// Sets up a mailbox, step by step. Each step prints ok, changed or skipped. A second run changes nothing.
 import { join } from 'node:path'
 import { createGmailApi } from '../../gmail/api.ts'
 import { type Credentials, readClientFile, readCredentials, readServiceAccount } from '../../gmail/credentials.ts'
@@ -60,7 +60,7 @@ async function planConfig(dir: string, { config, env, text }: LoadedConfig, flag
   }
   const has = presets.some((entry) => (typeof entry === 'string' ? entry : entry.name) === 'gmail')
   const withPreset = has ? text : editConfig(text, ['hooks', 'presets', -1], 'gmail')
-  // a value that is already set is not written again: the text stays as its author wrote it
+  // a value that is set already is not written again, so the file keeps the author's spelling
   const news = edits.filter(({ path, value }) => JSON.stringify(readAt(config, path)) !== JSON.stringify(value))
   const edited = news.reduce((rest, { path, value }) => editConfig(rest, [...path], value), withPreset)
   const parsed = parseConfig(edited, env)
@@ -73,7 +73,7 @@ async function planConfig(dir: string, { config, env, text }: LoadedConfig, flag
       },
     )
   }
-  // a preset with forbidden session keys fails here, not at the first mail
+  // checks the new configuration now: a preset with a forbidden session key would fail only at the first mail
   await assemble(dir, parsed.config)
   return { gmail: requireWatched(parsed.config), text: edited }
 }
@@ -117,7 +117,7 @@ async function ensureCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, s
         return await ensureService({ call: cloudCall, base: endpoints.serviceUsage }, { project, service })
       } catch (error) {
         if (!(error instanceof Problem)) throw error
-        // the consent covers only mail and Pub/Sub, which is enough
+        // the consent covers only mail and Pub/Sub; the setup can continue without this API call
         return {
           skipped: `check that it is enabled: https://console.cloud.google.com/apis/library/${service}?project=${project}`,
         }
@@ -130,7 +130,7 @@ async function ensureCloud({ cloudCall, pubsub }: Google, gmail: WatchedGmail, s
   await step('subscription', subscription, () => pubsub.ensureSubscription(subscription, topic, toPushConfig(gmail)))
 }
 
-/** Asks for notifications, so that a missing permission is noticed now. A watch that lasts another day is not renewed. */
+/** Starts the notifications, so that a missing permission is noticed now. A watch that lasts for another day or more is not renewed. */
 async function ensureWatch(
   dir: string,
   { gmail: api }: Google,
@@ -149,7 +149,7 @@ async function ensureWatch(
   return 'changed'
 }
 
-/** The same steps with calls that are only printed. Each is answered as if nothing existed yet. */
+/** Runs the same steps, but only prints the calls. Each call is answered as if nothing existed yet. */
 function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google {
   const call = async ({ method, url, body, allow }: GoogleRequest): Promise<GoogleAnswer> => {
     if (context.json) context.printJson({ call: method, url, ...(body === undefined ? {} : { body }) })
@@ -165,7 +165,7 @@ function createDryGoogle(context: Context, { endpoints }: WatchedGmail): Google 
   }
 }
 
-/** The fields of an answer that the set-up reads. A policy is sent back unchanged, so it gets no other field. */
+/** The fields of a dry answer: only those that the setup reads. A policy has none, because the setup would send its fields back. */
 function buildDryBody(path: string): object {
   if (path.includes('/services/')) return { state: 'DISABLED' }
   return path.endsWith('/watch') ? { historyId: '0', expiration: '0' } : {}
@@ -174,7 +174,7 @@ function buildDryBody(path: string): object {
 type Outcome = SetupState | { readonly skipped: string }
 type Step = (name: string, what: string, work: () => Promise<Outcome>) => Promise<void>
 
-/** Prints the outcome of a step. An exception ends the set-up; the next run continues there. */
+/** Runs a step and prints its outcome. An exception ends the setup; the next run continues with this step. */
 function createStep(context: Context, isDry: boolean): Step {
   return async (name, what, work) => {
     const outcome = await work()

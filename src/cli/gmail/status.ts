@@ -1,4 +1,4 @@
-// Whether the mailbox is watched, and which problems it has. The exit code also shows it.
+// Prints whether the mailbox is watched, and which problems it has. The exit code says the same.
 import { readCredentials } from '../../gmail/credentials.ts'
 import { toStatusFile } from '../../gmail/status.ts'
 import { type GmailStatus, readStatus } from '../../gmail/status.ts'

@@ -1,4 +1,4 @@
-// Fetches the mails since the last sync once, and posts them to the gateway's hook.
+// Fetches once the mails that came since the last sync, and posts them to the gateway's hook.
 import { createHttpSink, readMailboxState } from '../../gmail/http-sink.ts'
 import { readCredentials } from '../../gmail/credentials.ts'
 import { openGoogle } from '../../gmail/google.ts'
@@ -21,7 +21,7 @@ export async function sync(context: Context): Promise<number> {
   const file = toStateFile(dir)
   const posting = createHttpSink({ account: gmail.account, hooks: () => findHooksUrl(dir, config), file })
   const state = await findState(context, gmail.account)
-  // the newer position of the two: the gateway drops a known mail by its key
+  // `state` is the newer of two positions: a mail that the gateway already has is dropped by its key
   const sink = { ...posting, state: async () => state }
   const google = openGoogle(gmail, { credentials: readCredentials(dir, gmail), clock: Date.now, tools: createTools() })
   const { mails, gap } = await withProgress(context, 'Asking the mailbox', () =>

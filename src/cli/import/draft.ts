@@ -1,4 +1,5 @@
-// An imported file before it is checked: a configuration without its mappings, and the mappings with their places in the file.
+// The parts of an imported file before they are checked: a configuration without mappings, and the mappings, each with its place in the
+// file.
 import type { JsonValue } from '../../base/json.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
 import { type Notes, type Secrets, type Section, Variable } from './notes.ts'
@@ -11,18 +12,18 @@ export type DraftMapping = { readonly from: ConfigPath; readonly mapping: Fields
 export type ImportDraft = {
   readonly config: Fields & { hooks: Fields }
   readonly mappings: readonly DraftMapping[]
-  /** The transforms folder, as the file names it. */
+  /** The transforms folder, as the imported file names it. */
   readonly transformsDir?: string | undefined
 }
 
 export type Tools = {
   readonly notes: Notes
   readonly secrets: Secrets
-  /** The home directory, for `~`. */
+  /** The home directory, which replaces `~`. */
   readonly home: string
 }
 
-/** A text from OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
+/** Unescapes a text from OpenClaw, which writes `$${NAME}` for a literal `${NAME}`. */
 export function unescapeText(text: string): string {
   return text.replaceAll(/\$(?=\$\{[A-Z_][A-Z0-9_]*\})/g, '')
 }
@@ -35,8 +36,8 @@ function unescapeAll(value: JsonValue): JsonValue {
 }
 
 /**
- * Escapes the texts of a draft. The file may be untrusted, so none of its texts may read a variable or a file. Only a `Variable`, which the
- * import itself made, becomes `${NAME}`. `onText` gets the place of each text that looks like a reference.
+ * Escapes the texts of a draft. The imported file may be untrusted, so none of its texts may read a variable or a file. Only a `Variable`,
+ * which the import itself made, becomes `${NAME}`. `onText` gets the path of each text that looks like a reference to a variable.
  */
 export function escapeTexts(fields: Fields, onText: (path: ConfigPath) => void): Fields {
   const write = (value: unknown, path: ConfigPath): unknown => {
@@ -52,7 +53,7 @@ export function escapeTexts(fields: Fields, onText: (path: ConfigPath) => void):
   return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, write(value, [key])]))
 }
 
-/** The keys that a section has, with the same names. Blank texts and null count as missing. */
+/** Copies these keys of a section, as far as it has them. Blank texts and null count as missing. */
 export function carryKeys(section: Section, keys: readonly string[]): Fields {
   const pairs = keys.flatMap((key): [string, JsonValue][] => {
     const value = section.take(key)
@@ -62,17 +63,17 @@ export function carryKeys(section: Section, keys: readonly string[]): Fields {
   return Object.fromEntries(pairs)
 }
 
-/** The place of a secret. `name`: its variable here. `isTheirs`: the file names the URL to which the secret is sent. */
+/** How a secret is stored. `name`: its variable in `.env`. `isTheirs`: the imported file names the URL to which the secret is sent. */
 type Place = { readonly name: string; readonly isTheirs?: boolean }
 
-/** The variable of a secret. Undefined if the section has none. */
+/** Moves a secret of the section into `.env`, and returns its variable. Undefined if the section has no such secret. */
 export function keepSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
   return keepSecretValue(section.take(key), [...section.path, key], place, tools)
 }
 
 /**
- * Moves a value of the file, or of a variable that the file defines, into `.env`. Other variables that the file names are not read: an
- * untrusted file could send them to its own URL.
+ * Moves a value of the imported file, or of a variable that the file defines, into `.env`. Other variables that the file names are not
+ * read: an untrusted file could send them to a URL of its author.
  */
 export function keepSecretValue(
   value: JsonValue | undefined,
@@ -89,7 +90,7 @@ export function keepSecretValue(
   if (typeof value === 'string') {
     const text = value.trim()
     if (text === '') return undefined
-    // OpenClaw also takes the bare name of a variable
+    // OpenClaw also accepts the bare name of a variable as a reference
     const given = /^[A-Z][A-Z0-9_]*$/.test(text) && secrets.has(text) ? `\${${text}}` : text
     let missing: string | undefined
     const whole = given.replaceAll(/\$\$\{|\$\{([A-Z_][A-Z0-9_]*)\}/g, (_, asked?: string) => {

@@ -58,7 +58,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
   const made = await reportUnwritable(dir, async () => {
     await mkdir(dir, { recursive: true, mode: 0o700 })
     const copied = transforms === undefined ? [] : await copyTransforms(dir, transforms)
-    // the secrets first: a configuration with an unset variable is invalid
+    // write the secrets first: a configuration with an unset variable is invalid
     await writeFileAtomic(join(dir, envFile), renderEnvText(envText, secrets.added()), privateMode)
     const what: FileResult['what'] = envText === undefined ? 'created' : 'changed'
     return [
@@ -118,7 +118,8 @@ function parseSource(text: string, name: string): unknown {
   }
 }
 
-/** The variables that OpenClaw's configuration uses: from its `env` section and from the `.env` next to it, which has priority. */
+/** The variables that OpenClaw's configuration uses. They come from its section `env` and from the `.env` next to it, which has priority.
+ * */
 function readTheirs(file: string, { env }: JsonObject): Env {
   const inline = isJsonObject(env) ? { ...env, ...(isJsonObject(env['vars']) ? env['vars'] : {}) } : {}
   const texts = Object.entries(inline).filter((pair): pair is [string, string] => typeof pair[1] === 'string')
@@ -141,7 +142,7 @@ type Result = {
   readonly secrets: Secrets
 }
 
-/** Prints names only, and no secret. */
+/** Prints the names of the variables, and no secret. */
 function printResult({ print }: Context, { file, source, settled, notes, secrets }: Result): void {
   const [kind, all] =
     source.kind === 'openclaw' ? ['mappings', countMappings(source.root)] : ['hooks', source.hooks.length]

@@ -6,7 +6,8 @@ import { findCounterpart } from '../../model/config/openclaw-keys.ts'
 import { generateToken } from '../scaffold/folder.ts'
 import { generatePlaceholder } from '../scaffold/placeholders.ts'
 
-/** A key of the file, and the rest of a sentence that begins with it: why it is not imported, and what to do instead. */
+/** `path`: a key of the imported file. `rest`: the end of a sentence that begins with the key: why it is not imported, and what to do
+ * instead. */
 export type Note = { readonly path: ConfigPath; readonly rest: string }
 
 export type Notes = {
@@ -18,7 +19,7 @@ export function createNotes(): Notes {
   const notes: Note[] = []
   return {
     add: (path, rest) => notes.push({ path, rest }),
-    // the notes of one mapping together
+    // sorting puts the notes of one mapping together
     all: () =>
       notes.toSorted((one, other) => renderNote(one).localeCompare(renderNote(other), 'en', { numeric: true })),
   }
@@ -28,11 +29,11 @@ export function renderNote({ path, rest }: Note): string {
   return `${toDottedPath(path)}${rest.startsWith(':') ? '' : ' '}${rest}`
 }
 
-/** An object of the file. Its keys are read one by one, and the keys that were never read are listed. */
+/** An object of the imported file. Its keys are read one by one, so that the keys that nobody read can be listed. */
 export type Section = {
   readonly path: ConfigPath
   take(key: string): JsonValue | undefined
-  /** The section below a key; an empty one if the key is missing or is not an object. */
+  /** Opens the section below a key. The section is empty if the key is missing or is not an object. */
   open(key: string): Section
   has(key: string): boolean
   left(): readonly string[]
@@ -81,29 +82,30 @@ export class Variable {
 }
 
 export type Secrets = {
-  /** Moves a value into `.env`. If the name is used for another value, a number is appended. */
+  /** Moves a value into `.env`. If the name has another value already, a number is appended to the name. */
   keep(name: string, value: string): Variable
-  /** Makes sure that a variable is set: from the environment, `.env` or the variables of the file, or else with a placeholder. */
+  /** Makes sure that a variable has a value: from the environment, from `.env`, or from the variables of the imported file, else a
+   * placeholder. */
   requireVariable(name: string): Variable
-  /** Sets a placeholder if the variable has no value here or in the environment. */
+  /** Makes a variable with a placeholder. If the name has a value already, a number is appended to the name. */
   ask(name: string): Variable
-  /** The variable, or a new random token under its name. */
+  /** Sets the variable to a new random token, unless it has a value. */
   make(name: string): Variable
-  /** Whether a variable has a value without a placeholder. */
+  /** Whether the variable has a value: in the environment, in `.env`, or in the imported file. */
   has(name: string): boolean
-  /** The value of a variable that the file defines. */
+  /** The value of a variable that the imported file defines. */
   readTheirs(name: string): string | undefined
   /** The variables to add to `.env`. */
   added(): readonly { readonly name: string; readonly value: string; readonly isPlaceholder: boolean }[]
 }
 
-/** `env`: the environment and the `.env` of the config directory. `theirs`: the variables that the file defines. */
+/** `env`: the environment and the `.env` of the config directory. `theirs`: the variables that the imported file defines. */
 export function createSecrets(env: Env, theirs: Env): Secrets {
   const added = new Map<string, { value: string; isPlaceholder: boolean }>()
   const read = (name: string): string | undefined =>
     added.get(name)?.value ?? (Object.hasOwn(env, name) ? env[name] : undefined)
   const variables = new Map<string, Variable>()
-  /** Returns the same object for the same name. */
+  /** Returns the same object each time for the same name. */
   const refer = (name: string): Variable => {
     const variable = variables.get(name) ?? new Variable(name)
     variables.set(name, variable)

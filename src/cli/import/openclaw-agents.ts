@@ -4,13 +4,13 @@ import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { carryKeys, type Fields, keepSecret, keepSecretValue, type Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section, toVariableName } from './notes.ts'
 
-/** `ids.listed`: the agents that a mapping can name. */
+/** `ids.listed`: the agents that a mapping may name. */
 type Agents = {
   readonly config: { readonly agents: Fields; readonly models: Fields }
   readonly ids: { readonly listed: readonly string[]; readonly default: string }
 }
 
-/** `named`: the models that the hooks name. Their providers are imported too. */
+/** `named`: the models that hooks name. The providers of these models are imported too. */
 export function convertAgents(file: Section, tools: Tools, named: readonly string[]): Agents {
   const { notes } = tools
   const agents = file.open('agents')
@@ -43,7 +43,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
   }
 }
 
-/** From `agents.list`, or from `agents.entries` where the ids are the keys. */
+/** The agents from `agents.list`, or from `agents.entries`, where the ids are the keys. */
 function listAgents(agents: Section): Section[] {
   const list = agents.take('list')
   const entries = agents.take('entries')
@@ -95,7 +95,7 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
   if (section.has('activeHours')) {
     const hours = section.open('activeHours')
     const zone = hours.take('timezone')
-    // "user" and "local" are OpenClaw's words for the time zone of the machine
+    // OpenClaw writes "user" or "local" for the time zone of the machine
     const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
     heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end']), ...timezone }
   }
@@ -104,14 +104,14 @@ function convertHeartbeat(section: Section, tools: Tools): Fields {
 }
 
 type Models = {
-  /** The name of the model here. Undefined if its provider is unknown. */
+  /** The name of the model in Hookloom. Undefined if its provider is unknown. */
   resolve(name: string): string | undefined
   readonly next: string
-  /** The section `models`, with every provider that was requested. */
+  /** The section `models`, with each provider that a model needs. */
   settle(): Fields
 }
 
-/** `api` of OpenClaw, and our `kind` */
+/** the `api` of a provider in OpenClaw, and its `kind` in Hookloom */
 const kinds: Readonly<Record<string, string>> = {
   'openai-completions': 'openai-compatible',
   'openai-responses': 'openai',
@@ -120,7 +120,7 @@ const kinds: Readonly<Record<string, string>> = {
   ollama: 'openai-compatible',
 }
 
-/** Providers that need no section in OpenClaw. The URLs are from the providers' pages. */
+/** The providers that need no section in OpenClaw. Their URLs are from the pages of the providers. */
 const known: Readonly<Record<string, { kind: string; baseUrl?: string; key?: string }>> = {
   anthropic: { kind: 'anthropic', key: 'ANTHROPIC_API_KEY' },
   openai: { kind: 'openai', key: 'OPENAI_API_KEY' },
@@ -190,7 +190,7 @@ function convertProvider(name: string, section: Section, tools: Tools): Fields |
     )
     return text === undefined ? [] : [[header, text] as const]
   })
-  // the capabilities of a model are not configured here
+  // Hookloom does not configure the capabilities of a model
   for (const key of ['models', 'auth']) section.take(key)
   noteUnusedKeys(tools.notes, section)
   const isBareOllama = api === 'ollama' && typeof baseUrl === 'string' && !/\/v1\/*$/.test(baseUrl)

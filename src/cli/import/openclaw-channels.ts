@@ -1,4 +1,4 @@
-// The channels of an openclaw.json: only the keys that a reply needs. The rules for incoming chat messages have no counterpart.
+// Imports the channels of an openclaw.json, with only the keys that a reply needs. Rules for incoming chat messages cannot be imported.
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { describeFirstIssue } from '../../model/config/issue.ts'
 import { channelSections } from '../../model/config/channels.ts'
@@ -7,9 +7,9 @@ import { openSection, type Section, Variable } from './notes.ts'
 
 type Row = {
   readonly to: keyof typeof channelSections
-  /** The key of OpenClaw, the key of Hookloom, and the variable that OpenClaw reads if its key is missing. */
+  /** The key in OpenClaw, the key in Hookloom, and the variable that OpenClaw reads if the key is missing. */
   readonly secret: readonly [theirs: string, ours: string, variable: string] | undefined
-  /** The key of OpenClaw and the key of Hookloom. */
+  /** The key in OpenClaw and the key in Hookloom. */
   readonly plain: readonly (readonly [theirs: string, ours: string])[]
 }
 
@@ -51,7 +51,7 @@ const others: Readonly<Record<string, string>> = {
   defaults: 'is about incoming messages, and nothing is received from chats here.',
 }
 
-/** The complete sections, under the names that they have here. */
+/** The complete channel sections, under their names in Hookloom. */
 export function convertChannels(all: Section, tools: Tools): Fields {
   const { notes } = tools
   const channels: Fields = {}
@@ -78,7 +78,7 @@ export function convertChannels(all: Section, tools: Tools): Fields {
   return channels
 }
 
-/** The section with the keys of the default account. A channel has only one account here. */
+/** The section with the keys of the default account. A channel of Hookloom has one account. */
 function openDefaultAccount(section: Section, value: JsonObject, { notes }: Tools): Section {
   const { accounts, defaultAccount, ...shared } = value
   if (!isJsonObject(accounts)) return openSection(section.path, shared)

@@ -1,4 +1,4 @@
-// Converts an openclaw.json to a configuration: its hooks, mappings and gateway. Source: OpenClaw's public documentation.
+// Converts the hooks, mappings and gateway of an openclaw.json to a configuration. Source: OpenClaw's public documentation.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
@@ -41,7 +41,7 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
   })
   const transformsDir = hooks.take('transformsDir')
   noteUnusedKeys(notes, hooks)
-  // the variables of "env" are read only where a key refers to them
+  // the variables of the section "env" are read only where a key refers to them
   file.take('env')
   for (const key of ['$schema', 'meta', 'wizard']) file.take(key)
   noteUnusedKeys(notes, file)
@@ -62,7 +62,7 @@ function readList(section: Section, key: string): readonly JsonValue[] {
   return Array.isArray(value) ? value : []
 }
 
-/** The models that hooks name, so that their providers are imported too. */
+/** Collects the models that hooks name, so that the providers of these models are imported too. */
 function listModels(hooks: Section): string[] {
   const mappings = readList(hooks, 'mappings')
   const gmail = hooks.take('gmail')
@@ -140,7 +140,8 @@ const agentKeys = ['agentId', 'sessionMode', 'channel', 'to', 'model', 'thinking
 const plainKeys = ['action', 'wakeMode', 'forEach', 'allowUnsafeExternalContent', ...agentKeys]
 const templateKeys = ['name', 'sessionKey', 'messageTemplate', 'textTemplate']
 
-/** The mapping; undefined if it cannot be imported: the notes say why. A condition is never left out: the mapping would match more requests. */
+/** Converts a mapping. Undefined if the mapping cannot be imported: the notes say why. No condition is left out: the mapping would match
+ * more requests. */
 function convertMapping(section: Section, tools: Tools, known: Known): DraftMapping | undefined {
   const { notes } = tools
   const { path } = section
@@ -179,7 +180,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   return { from: path, mapping }
 }
 
-/** The conditions, or why they cannot be imported. OpenClaw compares `source` with the field of the payload. */
+/** The conditions, or the reason why they cannot be imported. OpenClaw compares `source` with the payload field `source`. */
 function convertMatch(section: Section): Fields | string {
   const [path, source] = [section.take('path'), section.take('source')]
   const [other] = section.left()
@@ -200,7 +201,7 @@ function dropUnused(mapping: Fields, path: ConfigPath, { notes }: Tools): void {
   }
 }
 
-/** A reply goes to the recipient in the file or nowhere: without its channel or recipient it would reach another chat. */
+/** A reply goes to the recipient that the file names, or nowhere: without its channel or recipient, the reply would reach another chat. */
 function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, known: Known): void {
   const { channel, to, model } = mapping
   if (typeof model === 'string' && model.includes('{{')) {
@@ -226,7 +227,7 @@ function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, kn
   if (channel !== undefined) mapping['channel'] = name
 }
 
-/** In OpenClaw, bare `source`, `event`, `payload`, `headers` and `query` are fields of the payload, and `a[b]` is `a.b`. */
+/** In OpenClaw, `source`, `event`, `payload`, `headers` and `query` without a prefix are fields of the payload, and `a[b]` means `a.b`. */
 function convertTemplate(text: string): string {
   return text.replaceAll(/\{\{\s*([^}]+?)\s*\}\}/g, (_, expression: string) => {
     const dotted = expression.replaceAll(/\[(?!\d+\])([^\]]+)\]/g, '.$1').replace(/^\./, '')

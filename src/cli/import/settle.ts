@@ -11,7 +11,7 @@ import type { Notes } from './notes.ts'
 
 export type Settled = { readonly config: Fields; readonly mappings: readonly DraftMapping[] }
 
-/** Keys without which a mapping still matches the same requests and answers the same chat. */
+/** The keys that a mapping can lose: it still matches the same requests and answers in the same chat. */
 const optional = new Set([
   'id',
   'name',
@@ -25,7 +25,8 @@ const optional = new Set([
 const maxRounds = 1_000
 const needed = new Set(['hooks.token', 'gateway.token'])
 
-/** `env`: every variable that the draft names. Throws `config-invalid` if a required part would be refused. */
+/** Leaves out the parts that the gateway would refuse. `env`: every variable that the draft names. Throws `config-invalid` if a required
+ * part would be refused. */
 export function dropRefusedParts(draft: ImportDraft, env: Env, notes: Notes): Settled {
   const onText = (path: ConfigPath) => notes.add(path, 'names a variable, which is plain text here. Write the value.')
   let mappings = draft.mappings.map(({ from, mapping }): DraftMapping => {
@@ -88,7 +89,7 @@ function findIssues(whole: Fields, env: Env): readonly ConfigIssue[] {
   })
 }
 
-/** A copy without the key, or without the object in which a key is missing. The sections themselves stay. */
+/** A copy without the key. If the key is missing, the innermost existing object of its path is removed instead. Top-level sections stay. */
 function removeKey(config: Fields, path: ConfigPath): Fields {
   const copy = structuredClone(config)
   for (let length = path.length; length >= 2; length -= 1) {

@@ -1,4 +1,5 @@
-// Copies the transforms of OpenClaw, writes an adapter for each, and runs it once with a sample. A link never leads out of the transforms folder.
+// Copies the transforms of OpenClaw, writes an adapter for each, and runs it once with a sample. No symlink is followed out of the
+// transforms folder.
 import { readdir } from 'node:fs/promises'
 import { basename, extname, join } from 'node:path'
 import { findBundledRequest } from '../../replay/bundled.ts'
@@ -23,7 +24,7 @@ type Source = {
   readonly files: readonly { readonly name: string; readonly contents: Uint8Array }[]
 }
 
-/** Every file below the transforms folder of OpenClaw, without hidden files and packages. `dir`: the folder of openclaw.json. */
+/** Reads the files below OpenClaw's transforms folder, except hidden files and packages. `dir`: the folder of openclaw.json. */
 export async function readTransforms(
   { dir, transformsDir, home }: { dir: string; transformsDir: string | undefined; home: string },
   notes: Notes,
@@ -52,7 +53,7 @@ export async function readTransforms(
   return { root, files }
 }
 
-/** In order of their names. A folder that is a link is left out. */
+/** The names of the files, sorted. Folders that are symlinks are left out. */
 async function listFiles(root: string, below: string): Promise<string[]> {
   const entries = await readdir(join(root, below), { withFileTypes: true }).catch(() => [])
   const names: string[] = []
@@ -66,7 +67,7 @@ async function listFiles(root: string, below: string): Promise<string[]> {
   return names
 }
 
-/** The mappings whose module can be copied. The notes say why the others cannot. */
+/** The mappings whose modules can be copied. For each other mapping, a note says why its module cannot be copied. */
 export async function keepExistingTransforms(
   mappings: readonly DraftMapping[],
   source: Source | undefined,
@@ -97,8 +98,8 @@ async function findMissing({ mapping }: DraftMapping, source: Source | undefined
 }
 
 /**
- * The mappings, each with an adapter in place of its transform, and the files of the adapters. OpenClaw calls a transform in another way
- * than Hookloom, so an unedited one runs only through its adapter.
+ * The mappings, each with an adapter in place of its transform, and the files of the adapters. OpenClaw calls a transform differently from
+ * Hookloom, so an unedited transform runs only through its adapter.
  */
 export function adaptTransforms(
   mappings: readonly DraftMapping[],
@@ -131,7 +132,7 @@ function findFreeName(module: string, names: ReadonlySet<string>): string {
   }
 }
 
-/** `file`: in the folder of the adapter. Without a name, OpenClaw takes the default export, else `transform`. */
+/** `file`: the transform, relative to the adapter. Without `exportName`, OpenClaw takes the default export, else the export `transform`. */
 function renderAdapter(file: string, exportName: string | undefined): string {
   const found = exportName === undefined ? 'exported.default ?? exported.transform' : `exported[${quote(exportName)}]`
   return `// Calls ${quote(file)} as OpenClaw does: "url" is a URL, and a transform that returns nothing keeps the action of the mapping.
@@ -153,7 +154,7 @@ export default async function callAsOpenClaw(input: TransformInput, context: Tra
 `
 }
 
-/** A text from the file as a string of the code. */
+/** A text from the imported file as a string literal. */
 function quote(text: string): string {
   return JSON.stringify(text).replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 }
@@ -168,7 +169,8 @@ export async function copyTransforms(dir: string, source: Source): Promise<FileR
 
 type DryRun = { readonly module: string; readonly ok: boolean; readonly detail: string }
 
-/** Runs each module once, within the limits of a gateway, on a bundled request of its sender or a small sample. Has no effects. */
+/** Runs each module once, within the limits of a gateway and without effects. The request is a bundled one of the mapping's sender, or a
+ * small sample. */
 export async function runEachOnce(context: Context): Promise<DryRun[]> {
   const bench = createBench(context)
   try {

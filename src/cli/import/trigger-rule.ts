@@ -1,4 +1,4 @@
-// Converts a trigger-rule of adnanh/webhook to proofs and conditions of mappings. Source: its public documentation.
+// Converts a trigger-rule of adnanh/webhook to the proofs and conditions of mappings. Source: the public documentation of webhook.
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
 import type { ConfigPath } from '../../model/config/issue.ts'
@@ -11,10 +11,10 @@ import { toVariableName, type Variable } from './notes.ts'
 
 type Scalar = string | number | boolean | Variable
 
-/** One way in which a rule is true. Each condition lists the values that it accepts. */
+/** One combination of conditions that makes a rule true. Each condition lists the values that it accepts. */
 export type Branch = {
   readonly verify?: Omit<VerifyInput, 'secret'> & { readonly secret: Variable }
-  /** The hook token replaces a secret that cannot be checked here. */
+  /** True: the rule compares a secret that cannot be checked here, so the hook token is required instead. */
   readonly needsToken?: true
   readonly headers: Readonly<Record<string, readonly string[]>>
   readonly payload: Readonly<Record<string, readonly Scalar[]>>
@@ -25,8 +25,8 @@ const always: Branch = { headers: {}, payload: {} }
 const withToken: Branch = { ...always, needsToken: true }
 
 /**
- * The mappings of a rule: one for each way in which it is true. Undefined: a part of it has no counterpart, and the notes name the part. No
- * part of a rule is left out, unless the hook token replaces it.
+ * The branches of a rule: one for each mapping that the rule needs. Undefined if a part of the rule has no counterpart; a note names the
+ * part. No part of a rule is left out, unless the hook token replaces it.
  */
 export function convertRule(rule: JsonValue | undefined, at: ConfigPath, tools: Tools): readonly Branch[] | undefined {
   if (rule === undefined || rule === null) return [always]
@@ -62,7 +62,7 @@ function noteUnsupported({ notes }: Tools, path: ConfigPath, rest: string): unde
   return undefined
 }
 
-/** The branches in which all parts are true. Undefined: a branch would need two proofs. */
+/** The branches in which all parts are true. Undefined if a branch would need two proofs. */
 function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | undefined {
   let joined: readonly Branch[] = [always]
   for (const part of parts) {
@@ -83,7 +83,7 @@ function joinAll(parts: readonly (readonly Branch[])[]): readonly Branch[] | und
 
 type Values<T> = Readonly<Record<string, readonly T[]>>
 
-/** Both conditions as one. Undefined if no value satisfies both. */
+/** Both groups of conditions as one. Undefined if no value satisfies both. */
 function intersect<T>(one: Values<T>, other: Values<T>): Values<T> | undefined {
   const pairs = new Map(Object.entries(one))
   for (const [key, values] of Object.entries(other)) {
@@ -94,7 +94,7 @@ function intersect<T>(one: Values<T>, other: Values<T>): Values<T> | undefined {
   return Object.fromEntries(pairs)
 }
 
-/** Branches that differ in the value of one condition are one branch with a list of values. */
+/** Branches that differ only in the value of one condition become one branch with a list of values. */
 function mergeValues(branches: readonly Branch[]): readonly Branch[] {
   const [first, ...rest] = branches
   const only = first === undefined ? undefined : findOnlyCondition(first)
@@ -120,7 +120,7 @@ function findOnlyCondition({
 }
 
 const useToken = 'The hook token is asked for instead: send it as "Authorization: Bearer".'
-/** Not every key is a secret: `x-event-key` is the name of an event. */
+/** Matches the name of a secret. Not each name with `key` is one: `x-event-key` names an event. */
 const secretName = /token|secret|passw|api[-_]?key|(?:^|[-_.])auth(?:$|[-_.]|orization)/i
 
 function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath, tools: Tools): Branch | undefined {
@@ -186,7 +186,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
       verify: { scheme: 'basic', secret: secrets.keep(name, Buffer.from(basic, 'base64').toString()) },
     }
   }
-  // known senders with such a header have events and ids in addition to the proof
+  // the scheme of a known sender also reads the event and the delivery id
   const known = schemes.find(
     (row) => row.kind === 'token' && row.header === header && row.source === header.split('-')[1],
   )
@@ -195,7 +195,7 @@ function buildHeaderBranch(header: string, value: string, path: ConfigPath, { se
   return { ...always, verify: { ...settings, secret: secrets.keep(name, bare) } }
 }
 
-/** The signature of the raw body. webhook compares it in hexadecimal, with or without the prefix `sha256=`. */
+/** The proof for a signature of the raw body. webhook compares signatures in hexadecimal, with or without the prefix `sha256=`. */
 function convertSignatureRule(
   secret: JsonValue | undefined,
   { source, header, hash }: { source: string; header: string; hash: string },
@@ -228,13 +228,13 @@ function isBodyHash(row: Extract<(typeof schemes)[number], { kind: 'hmac' }>, ha
   return algorithm === hash && encoding === 'hex' && template === '{body}' && !timestamp && secretEncoding === 'utf8'
 }
 
-/** webhook compares texts, so "42" also matches the number. */
+/** The values that match. webhook compares texts, so "42" also matches the number. */
 function listScalars(value: string): readonly Scalar[] {
   if (value === 'true' || value === 'false') return [value, value === 'true']
   return String(Number(value)) === value && Number.isFinite(Number(value)) ? [value, Number(value)] : [value]
 }
 
-/** The text, if `parse` accepts it. Undefined if it throws a problem. */
+/** The text, if `parse` accepts it. Undefined if `parse` throws a Problem. */
 export function keepParsed(text: string, parse: (text: string) => unknown): string | undefined {
   try {
     parse(text)

@@ -1,4 +1,4 @@
-// Converts a hooks.json of adnanh/webhook to mappings. No command is run here: the agent gets the arguments as a message.
+// Converts a hooks.json of adnanh/webhook to mappings. Their commands are not run: the agent gets the arguments as a message.
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
 import { trimSlashes } from '../../base/text.ts'
 import { credentialHeaders, isSecretHeader } from '../../model/delivery.ts'
@@ -8,7 +8,7 @@ import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
 import { type Branch, keepParsed, convertRule } from './trigger-rule.ts'
 
-/** Every hook gets a name: its place in the notes. */
+/** Every hook has a name: its place in the file, as the notes show it. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
   const mappings = hooks.flatMap((hook) => convertHook(hook, tools))
   const open = mappings.filter(({ mapping }) => mapping['verify'] === undefined).map(({ from }) => String(from[0]))
@@ -81,7 +81,7 @@ function buildMatch(path: string, { headers, payload }: Branch): Fields {
   }
 }
 
-/** A list of one value becomes that value. */
+/** A list with only one value becomes that value. */
 function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>): Fields {
   return Object.fromEntries(
     Object.entries(conditions).map(([key, values]) => [key, values.length === 1 ? values[0] : values]),
@@ -91,7 +91,7 @@ function unwrapSingles(conditions: Readonly<Record<string, readonly unknown[]>>)
 const listed = ['pass-arguments-to-command', 'pass-environment-to-command']
 const unread = ['pass-file-to-command', 'parse-parameters-as-json']
 
-/** A line for each argument. Undefined if there is none: then the message is the whole payload. */
+/** A template with a line for each argument. Undefined if there is no argument: the message is then the whole payload. */
 function buildMessage(section: Section, { notes }: Tools): string | undefined {
   const lines = listed.flatMap((key) => {
     const given = section.take(key)
@@ -137,7 +137,7 @@ function renderPlaceholder(source: string, name: string): string | undefined {
   }
 }
 
-/** Literal text of a template; undefined if it would be a placeholder. */
+/** The text as literal text of a template. Undefined if a template would read a placeholder in it. */
 function checkLiteralText(value: JsonValue | undefined): string | undefined {
   return typeof value === 'string' && !value.includes('{{') ? value : undefined
 }

@@ -1,5 +1,5 @@
-// The answers of the tools of `hookloom mcp`. Each is data between the markers of the boundary, has no secret of this configuration, and is
-// short enough for a model.
+// The answers of the tools of `hookloom mcp`. Each answer is data between the markers of the boundary, contains no secret of this
+// configuration, and is short enough for a model.
 import { randomBytes } from 'node:crypto'
 import { parse } from 'jsonc-parser'
 import { wrapExternal, neutralise } from '../../boundary/boundary.ts'
@@ -13,18 +13,18 @@ import type { Context } from '../terminal/context.ts'
 
 /** About 10,000 tokens. Clients cut or refuse much longer answers. */
 const maxAnswerChars = 40_000
-/** A longer text in an answer is cut, so that the fields after it are still shown. */
+/** The maximum length of a text in an answer. A longer text is cut, so that the fields after it are still shown. */
 const maxTextChars = 8_000
 export const secretMark = '[secret]'
 
-/** `offset`: the answer is one long text, of which this is the first character to show. `rest`: how to see the part that was cut. */
+/** `offset`: shows the answer as one text, from this character on. `rest`: how to see the part that was cut. */
 type AnswerOptions = {
   readonly secrets: readonly string[]
   readonly offset?: number | undefined
   readonly rest: string
 }
 
-/** The text of an answer. Outside of the markers are only words of this file and `rest`. */
+/** The text of an answer. All of it is between the markers, except sentences from this file and `rest`. */
 export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOptions): string {
   if (offset !== undefined) {
     const text = maskSecrets(typeof value === 'string' ? value : JSON.stringify(value, undefined, 1), secrets)
@@ -41,7 +41,7 @@ export function renderAnswer(value: unknown, { secrets, offset, rest }: AnswerOp
   ].join('\n')
 }
 
-/** The sentence of a problem. Its frame may quote code or a payload, so it is marked as data. */
+/** The sentence that describes a Problem. The frame of the Problem may quote code or a payload, so it is between markers. */
 export function renderProblem(thrown: unknown, secrets: readonly string[]): string {
   const { code, message, frame } = toProblem(thrown)
   const known = thrown instanceof Problem ? message : `Hookloom failed. This is a bug. ${message}`
@@ -59,22 +59,22 @@ function cutText(_key: string, value: unknown): unknown {
   return `${value.slice(0, maxTextChars)} [Cut here: ${value.length - maxTextChars} of ${value.length} characters are left out.]`
 }
 
-/** `text`: may be JSON, in which a secret is written with escapes. */
+/** Replaces secrets. `text` may be JSON, in which a secret has escapes. */
 function maskSecrets(text: string, secrets: readonly string[]): string {
   const forms = secrets.flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
-  // the longest first: a secret may begin with another one
+  // longest first, because a secret may begin with another secret
   return [...new Set(forms)]
     .toSorted((one, other) => other.length - one.length)
     .reduce((rest, form) => rest.replaceAll(form, secretMark), text)
 }
 
-/** The secrets of the configuration on disk, even if it is invalid, and every value of `.env`. */
+/** The secrets of the configuration on disk, even if the configuration is invalid, and every value of `.env`. */
 export function listSecrets({ dir, env }: Pick<Context, 'dir' | 'env'>): string[] {
   const inFile: unknown = parse(readConfigText(dir, configFile) ?? '{}', [], { allowTrailingComma: true })
   const literal = typeof inFile === 'object' && inFile !== null ? listConfigSecrets(inFile, []) : []
   const found = [
     ...Object.values(parseEnv(readConfigText(dir, envFile) ?? '').values),
-    // the name of a variable is not a secret
+    // a reference to a variable is not a secret
     ...literal.filter((text) => !text.includes('${')),
     ...listLoadedSecrets({ dir, env }),
   ]

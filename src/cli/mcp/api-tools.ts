@@ -10,12 +10,12 @@ import type { Context } from '../terminal/context.ts'
 export type Tool = {
   readonly name: string
   readonly description: string
-  /** False: the tool changes nothing, and is listed even without --write. */
+  /** False: the tool changes nothing, so it is listed even without --write. */
   readonly isWriting: boolean
   readonly input: z.ZodObject
-  /** How to see the part that was left out of a long answer. */
+  /** How to see the part of a long answer that was left out. */
   readonly rest: string
-  /** What it writes to files by itself. The gateway notes its own calls. */
+  /** The files that the tool writes itself. The gateway notes its API calls. */
   writes?(input: Readonly<Record<string, unknown>>): string
   run(context: Context, input: Readonly<Record<string, unknown>>): Promise<unknown>
 }
@@ -25,11 +25,11 @@ export const id = z.string().min(1).max(200).describe('The id of a delivery, a u
 type Row = Pick<Tool, 'name' | 'rest'> & {
   readonly call: `${'get' | 'post'} /api/${string}`
   readonly isWriting?: boolean
-  /** In place of the summary of the call. */
+  /** Replaces the summary of the call. */
   readonly description?: string
-  /** In place of the body of the call, if that is one of several. */
+  /** Replaces the schema of the call's body, if the API accepts several. */
   readonly body?: z.ZodObject
-  /** The part of the answer that is shown. */
+  /** Selects the part of the answer that is shown. */
   readonly show?: (answer: object) => unknown
 }
 
@@ -148,7 +148,7 @@ function buildTool({
   }
 }
 
-/** A report of a replay without the requests that stay the same. */
+/** A report of a replay, without the requests whose outcome stays the same. */
 function showChanged(report: object): object {
   const { deliveries, ...others } = ReplayReport.parse(report)
   return { ...others, deliveries: deliveries.filter((delivery) => delivery.class !== 'same') }

@@ -16,7 +16,7 @@ const folder = 'hooks/transforms'
 const maxFiles = 500
 const extensions: readonly string[] = [...moduleExtensions, '.json']
 
-/** The names of all files that can be read, with `/` between folders. */
+/** The names of the files that can be read, with `/` between folders. */
 export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<string[]> {
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
   const found = await readdir(root, { recursive: true, withFileTypes: true }).catch((error: unknown) => {
@@ -29,7 +29,7 @@ export async function listCodeFiles({ dir }: Pick<Context, 'dir'>): Promise<stri
   return [configFile, ...names.filter(isOpen).toSorted()].slice(0, maxFiles)
 }
 
-/** The text of a file. Throws `usage-invalid` for a file that may not be read, and `not-found`. */
+/** Reads the text of a file. Throws `usage-invalid` for a file that may not be read, and `not-found`. */
 export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string): Promise<string> {
   const file = await findFile(dir, name)
   try {
@@ -40,12 +40,12 @@ export async function readCodeFile({ dir }: Pick<Context, 'dir'>, name: string):
   }
 }
 
-/** `replaces`: the part of the file that `text` replaces; undefined: the whole file, which may be new. */
+/** `replaces`: the part of the file that `text` replaces. Undefined: `text` is the whole file, which may be new. */
 export type Edit = { readonly file: string; readonly text: string; readonly replaces?: string | undefined }
 
 /**
- * Writes a file completely or not at all. Throws `usage-invalid` for a file outside and for an edit without its place, and `config-invalid`
- * if hookloom.jsonc would be invalid.
+ * Writes the whole file, or nothing. Throws `usage-invalid` for a forbidden file, and for an edit whose `replaces` is not in the file once.
+ * Throws `config-invalid` if hookloom.jsonc would be invalid.
  */
 export async function writeCodeFile(context: Pick<Context, 'dir' | 'env'>, edit: Edit): Promise<{ written: string }> {
   const { file: name, replaces } = edit
@@ -73,7 +73,7 @@ function replaceOnce(before: string, { file, text, replaces = '' }: Edit): strin
   )
 }
 
-/** An invalid configuration is not written: the gateway would keep the old one, and stay down after a restart. */
+/** Throws if the configuration is invalid: a running gateway would keep the old configuration, but could not start again. */
 function checkEdited({ dir, env }: Pick<Context, 'dir' | 'env'>, text: string): void {
   const all = { ...parseEnv(readConfigText(dir, envFile) ?? '').values, ...env }
   const { problems } = parseConfig(text, all)
@@ -87,7 +87,7 @@ async function findFile(dir: string, name: string): Promise<string> {
   if (name === configFile) return join(dir, configFile)
   const root = await resolveTransformsRoot({ configDir: dir, transformsDir: undefined })
   if (isOpen(name)) {
-    // a folder of the path may be a symlink
+    // a folder in the path may be a symlink
     const file = await resolveRealPath(join(root, name.slice(folder.length + 1)))
     if (isInside(root, file)) return file
   }

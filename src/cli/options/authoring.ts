@@ -30,7 +30,7 @@ export function addAuthoringCommands(program: Command, inContext: InContext): vo
   addAgentCommands(program, inContext)
 }
 
-/** The commands that write files. */
+/** Adds the commands that write files. */
 function addCreating(program: Command, inContext: InContext): void {
   const add = program
     .commandsGroup('Write and try mappings:')
@@ -120,7 +120,7 @@ function addCreating(program: Command, inContext: InContext): void {
     )
 }
 
-/** The commands that run something. */
+/** Adds the commands `run`, `verify` and `test`. */
 function addTrying(program: Command, inContext: InContext): void {
   program
     .command('run')

@@ -14,7 +14,7 @@ type TargetOptions = {
   readonly dryRun?: boolean
 }
 
-/** The targets of `retry` and `drop`: an id, or the option that selects all items of one kind. `dead` and `dryRun`: only `retry` has them. */
+/** What `retry` and `drop` act on: an id, or all items of one kind. Only `retry` has `dead` and `dryRun`. */
 function addTarget(command: Command, { order = '' }: { order?: string } = {}): Command {
   return command
     .argument('[id]', idArgument)
@@ -28,7 +28,8 @@ function addTarget(command: Command, { order = '' }: { order?: string } = {}): C
     )
 }
 
-/** Throws `usage-invalid` unless the command names exactly one target, with the options that belong to it. `kinds`: the possible ones. */
+/** Throws `usage-invalid` unless the command line names exactly one target, and only options of that target. `kinds`: the kinds that the
+ * command accepts. */
 function readTarget(id: string | undefined, options: TargetOptions, kinds: string): Target {
   const { dead = false, parked = false, refused = false, hook, since, dryRun = false } = options
   if ([id !== undefined, dead, parked, refused].filter(Boolean).length !== 1)

@@ -132,7 +132,7 @@ function createCountOption(most: number): Option {
   return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(most)
 }
 
-/** The options that choose kept requests. */
+/** Adds the options that choose kept requests. */
 function withRequests(command: Command): Command {
   const since = new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC')
   return command
@@ -144,7 +144,7 @@ function withRequests(command: Command): Command {
 
 const changes = ['changed', 'now skipped', 'now refused', 'now parks', 'now works', 'another mapping'] as const
 
-/** A list of classes, with "-" or a space between their words. */
+/** Parses the value of `--fail-on`: a list of classes, whose words are joined with "-" or a space. */
 function parseChanges(text: string): Exclude<ReplayClass, 'same'>[] {
   return text.split(',').map((word) => {
     const plain = word.trim().replaceAll('-', ' ')

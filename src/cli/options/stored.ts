@@ -17,7 +17,7 @@ import {
   renderExamples,
 } from '../terminal/usage.ts'
 
-/** The help of an argument that names what to pause. */
+/** The help of the argument that says what to pause. */
 const pausable =
   'the id of a mapping or an agent, the name of a limit or a source, or "all"; with "mapping:", "agent:", "limit:", "source:" or "session:" before it if several have the name'
 

@@ -1,4 +1,4 @@
-// Reads the file of `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
+// Reads the file for `run` and `send`: a payload, or a fixture {request: {headers, payload}, expect}.
 import { readFile } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../base/json.ts'
@@ -9,15 +9,15 @@ import { parseBody } from '../../model/parse-body.ts'
 import type { Context } from '../terminal/context.ts'
 
 export type RequestInput = {
-  /** Lower-case names, no credential. There is always a content type. */
+  /** With lower-case names and without credentials. There is always a content type. */
   readonly headers: Readonly<Record<string, string>>
-  /** Those of `headers` that the command line sets. */
+  /** The headers that the command line sets. `headers` includes them. */
   readonly fixed: Readonly<Record<string, string>>
-  /** The payload in the form in which it is sent. */
+  /** The payload, serialized as it is sent. */
   readonly body: string
 }
 
-/** `file`: `-` is standard input. `headers`: `name: value` each; they replace those of a fixture. */
+/** Reads a payload or a fixture. `file`: `-` is standard input. `headers`: each is `name: value`; they replace headers of a fixture. */
 export async function readInput(
   { stdin }: Pick<Context, 'stdin'>,
   { file, headers }: { file: string; headers: readonly string[] },
@@ -25,7 +25,7 @@ export async function readInput(
   return parseInput(await readBytes(stdin, file), { file, headers })
 }
 
-/** The request of a file in the form of a fixture: with the payload as JSON. */
+/** Parses a file in the form of a fixture, whose payload is JSON. */
 export async function readRequest(
   { stdin }: Pick<Context, 'stdin'>,
   file: string,
@@ -50,7 +50,7 @@ async function readBytes(stdin: Context['stdin'], file: string): Promise<Buffer>
   }
 }
 
-/** `readInput` of bytes; `file` is for messages. */
+/** Like `readInput`, from bytes. `file` is only named in messages. */
 export function parseInput(
   bytes: Buffer,
   { file, headers }: { file: string; headers: readonly string[] },
@@ -76,7 +76,8 @@ function parsePayloadBytes(bytes: Buffer, file: string): JsonValue {
   }
 }
 
-/** A payload may have a field `request` too. A fixture has a payload in that field, and no other fields except expectations. */
+/** The request of a fixture; undefined for a payload. A payload may have a field `request` too; in a fixture, `request` contains `payload`,
+ * and only known fields are next to it. */
 function findFixtureRequest(value: JsonValue): JsonObject | undefined {
   if (!isJsonObject(value)) return undefined
   const { request, ...rest } = value
@@ -90,7 +91,7 @@ function readHeaderPairs({ headers = {} }: JsonObject, file: string): [string, s
   return Object.entries(headers).map(([name, value]) => [name, String(value)])
 }
 
-/** Headers of the recorded connection, not of the delivery. */
+/** Whether a header belongs to the recorded connection, and not to the delivery. */
 function isHopHeader(name: string): boolean {
   return /^(host|connection|content-length|transfer-encoding|content-encoding|accept-encoding|expect)$/i.test(name)
 }
@@ -105,7 +106,7 @@ function parseHeader(text: string): [string, string] {
 
 function serializeBody(payload: JsonValue | undefined, contentType: string | undefined): string {
   const json = JSON.stringify(payload)
-  // GitHub and Slack put the JSON into a form
+  // GitHub and Slack can put the JSON into a field of a form
   const isForm = /^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')
   return isForm ? new URLSearchParams({ payload: json }).toString() : json
 }

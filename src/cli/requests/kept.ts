@@ -1,4 +1,4 @@
-// The request of a stored delivery, if its payload was kept.
+// Reads the request of a stored delivery whose payload was kept.
 import { assemble } from '../../reload/assemble.ts'
 import { type Kept, type Stored, buildKept } from '../../replay/capture.ts'
 import type { Config } from '../../model/config/config.ts'

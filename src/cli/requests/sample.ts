@@ -1,4 +1,4 @@
-// The sample requests of a preset, with the path and the key of this configuration.
+// The sample requests of a preset, signed with the key of this configuration, and sent to the path of this configuration.
 import { trimSlashes } from '../../base/text.ts'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,17 +21,17 @@ const Fixture = z.object({ request: z.object({ headers: z.record(z.string(), z.s
 type FixtureRequest = z.infer<typeof Fixture>['request']
 
 export type Sample = {
-  /** The hook's name in this configuration. */
+  /** The name of the hook in this configuration. */
   readonly path: string
-  /** True if the preset requires a signature. Then the hook token is not sent. */
+  /** Whether the preset requires a signature. If so, the hook token is not sent. */
   readonly isSigned: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
 /**
- * The fixture of an enabled preset with this name, with or without `.json`, or with this event. `headers`: `name: value` each; they replace
- * those of the fixture and of the proof. Throws with the known names.
+ * Builds the request from a fixture of the preset, chosen by its name (with or without `.json`) or by its event. `headers`: each is `name:
+ * value`; they replace headers of the fixture and of the proof. Throws with the known names if no fixture fits.
  */
 export function buildSample(
   config: Config,
@@ -49,7 +49,7 @@ export function buildSample(
   return { path, isSigned: true, headers: { ...proof, ...given }, body }
 }
 
-/** The path and the proof of the first mapping of the pack. */
+/** The path and the `verify` of the preset's first mapping. */
 export function findPackHook(config: Config, pack: Pack): { path: string; verify: VerifySettings | undefined } {
   const { name } = pack
   const entries = config.hooks.presets
@@ -98,7 +98,7 @@ function readFixtureRequest(file: string): FixtureRequest {
   }
 }
 
-/** Encodes a form field by field, as senders do. */
+/** Encodes the payload as a form with one field for each key, as senders do. */
 function serializeBody(payload: JsonValue, contentType: string | undefined): string {
   if (!/^application\/x-www-form-urlencoded\b/i.test(contentType ?? '')) return JSON.stringify(payload)
   const fields = z.record(z.string(), z.string()).parse(payload)

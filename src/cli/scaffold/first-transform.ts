@@ -1,4 +1,4 @@
-// The text of a new transform and of its first fixture, which passes from the start.
+// Renders a new transform and its first fixture, which passes from the start.
 import type { Fixture } from '../../replay/fixture-files.ts'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
 import type { Shape } from '../../shapes/shape.ts'
@@ -10,10 +10,10 @@ export const greeting: Pick<Request, 'headers' | 'payload'> = {
   payload: { name: 'Ada' },
 }
 
-/** The type of the payload, and the module from which it is imported. `shape`: the shape of the payload. */
+/** The type of the payload, its shape, and the module from which the type is imported. */
 export type PayloadType = { readonly name: string; readonly module: string; readonly shape: Shape }
 
-/** `module` makes a message from one text of the payload, and `fixture` expects that message. */
+/** `module`: makes a message from one text of the payload. `fixture`: expects this message. */
 export function renderFirstTransform(
   { path, headers, payload }: Request,
   type?: PayloadType,
@@ -70,7 +70,7 @@ function renderDestructuring(steps: readonly string[]): string {
 const likely = ['title', 'subject', 'name', 'summary', 'text', 'message', 'description', 'action', 'event', 'type']
 const maxDepth = 3
 
-/** The likeliest text: by its name first, then by its depth. */
+/** The text with the likeliest name for a message; among equals, the least deep. */
 function findText(payload: JsonValue): { steps: string[]; text: string } | undefined {
   const all = listTexts(payload, [])
   const named = likely.flatMap((name) => all.filter(({ steps }) => steps.at(-1) === name).toSorted(byDepth))
@@ -91,7 +91,7 @@ function listTexts(value: JsonValue, steps: string[]): Text[] {
   return Object.entries(value).flatMap(([key, item]) => (isWord(key) ? listTexts(item, [...steps, key]) : []))
 }
 
-// the field becomes a variable next to payload and log
+// a field of the payload becomes a variable next to `payload` and `log`
 const reservedWords =
   /^(payload|log|default|new|class|function|delete|in|if|for|do|this|null|true|false|var|let|const|return|with|case|try|void|enum|export|import|switch|throw|typeof|while|yield|await|static|package|private|public|protected|interface|implements|super|extends|else|break|catch|continue|debugger|finally|instanceof|arguments|eval)$/
 

@@ -14,7 +14,7 @@ const sample = 'github-pull-request'
 export const schemaFile = 'hookloom.schema.json'
 const transformsDir = join('hooks', 'transforms')
 
-/** A file by its path in the directory. */
+/** `file`: relative to the config directory. */
 export type FileResult = { readonly file: string; readonly what: 'created' | 'changed' | 'exists' }
 
 /** Throws `config-invalid` if the directory cannot be written. */
@@ -25,7 +25,7 @@ export function createConfigFolder(dir: string): Promise<FileResult[]> {
 async function createFiles(dir: string): Promise<FileResult[]> {
   await mkdir(dir, { recursive: true, mode: 0o700 })
   const made = [await createMissingFile(dir, configFile, renderNewConfig({ schema: `./${schemaFile}` }), privateMode)]
-  // the tokens belong to the new configuration: an existing one would not use them
+  // a new configuration needs new tokens; an existing configuration would not use them
   if (made[0]?.what === 'created') made.push(await createEnv(dir))
   else if (existsSync(join(dir, envFile))) made.push({ file: envFile, what: 'exists' })
   made.push(await createMissingFile(dir, schemaFile, renderConfigSchema()))
@@ -40,7 +40,7 @@ export function createEditorConfig(dir: string): Promise<FileResult> {
   return createMissingFile(dir, join('hooks', 'tsconfig.json'), renderEditorConfig())
 }
 
-/** The fixtures of the sample, by their paths in the directory. */
+/** The path of a fixture of the sample. */
 export function toFixturePath(dir: string, name: string): string {
   return join(dir, transformsDir, `${sample}.fixtures`, name)
 }
@@ -90,7 +90,7 @@ async function readSample(): Promise<[string, string][]> {
   )
 }
 
-/** For editors only: the gateway builds the modules and resolves `hookloom` and `zod` without this file. */
+/** The tsconfig.json for editors. The gateway builds the modules and resolves `hookloom` and `zod` without this file. */
 export function renderEditorConfig(): string {
   const compilerOptions = {
     target: 'ES2023',

@@ -1,4 +1,5 @@
-// The schema file next to hookloom.jsonc, with what is known of the payloads: an editor suggests paths, senders and events.
+// Writes the JSON Schema file next to hookloom.jsonc, extended with the known payloads, so that an editor suggests paths, senders and
+// events.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeMode } from '../../base/files.ts'
@@ -10,7 +11,7 @@ import { readStore } from '../gateway/stored.ts'
 import type { Context } from '../terminal/context.ts'
 import { schemaFile } from './folder.ts'
 
-/** The file has names of fields and no value of a request. A config directory without this file gets none. */
+/** Updates the file. It contains names of fields, but no value of a request. A config directory without this file does not get one. */
 export async function writeKnownSchema(context: Context, generation: Generation): Promise<void> {
   const file = join(context.dir, schemaFile)
   if (!existsSync(file)) return

@@ -1,16 +1,17 @@
-// Renders the Kubernetes objects of a gateway, and the image with its configuration. Pure. Only numbers of the configuration enter the text.
+// Renders the Kubernetes objects of a gateway, and the image with its configuration. Pure. Of the configuration, only numbers enter the
+// text.
 import { computeStopSeconds, type ServiceFacts } from './service.ts'
 
 type KubernetesFacts = Pick<ServiceFacts, 'port' | 'adminPort' | 'stopTimeoutMs' | 'sharesStore' | 'transformsMb'>
 
-/** The seconds that pass until all endpoints of an ending pod are removed everywhere. The pod still serves in this time. */
+/** The seconds in which the endpoint of a terminating pod is removed everywhere. The pod serves until then. */
 const drainSeconds = 10
 const labels = '{ app.kubernetes.io/name: hookloom }'
 const selector = `{ matchLabels: ${labels} }`
 /** The user `node` of the image. */
 const uid = 1000
 
-/** The image that the pods run: the program with one configuration. Its context is the config directory. */
+/** The Dockerfile of the pods' image: the program with one configuration. The build context is the config directory. */
 export function renderConfigImage(): string {
   return `# the image of Dockerfile, with the configuration and the modules of this folder
 FROM hookloom
@@ -20,12 +21,12 @@ ENV HOOKLOOM_HOME=/config
 `
 }
 
-/** Secrets and the store stay out of the image, even if the Dockerfile is edited. */
+/** Keeps secrets and the store out of the image, even if the Dockerfile is edited. */
 export function renderConfigIgnore(): string {
   return ['/*', '!/hookloom.jsonc', '!/hooks', '**/.env*', '**/*.db*', ''].join('\n')
 }
 
-/** Two gateways in a Deployment if they share a database. A store in a file has one gateway, in a StatefulSet with its volume. */
+/** For a shared database, a Deployment of two gateways. For a store in a file, a StatefulSet of one gateway with a volume. */
 export function renderKubernetes(facts: KubernetesFacts): string {
   const workload = facts.sharesStore ? renderDeployment(facts) : renderStatefulSet(facts)
   const budget = facts.sharesStore ? [disruptionBudget] : []
@@ -92,7 +93,7 @@ ${renderPod(facts)}
 `
 }
 
-/** The template of a pod. Its last line opens the list of volumes, to which the caller adds items. */
+/** The template of a pod. It ends with the list of volumes, to which the caller adds items. */
 function renderPod({ port, adminPort, sharesStore, stopTimeoutMs, transformsMb }: KubernetesFacts): string {
   const seconds = drainSeconds + computeStopSeconds({ stopTimeoutMs })
   const mounts = sharesStore
@@ -143,7 +144,7 @@ ${mounts.map((mount) => `            - ${mount}`).join('\n')}
         - { name: tmp, emptyDir: {} }`
 }
 
-/** The process, large bodies and turns need half a gigabyte at most, in addition to the memory for the threads of transforms. */
+/** The process with large bodies and turns needs at most half a gigabyte, in addition to the memory for the threads of transforms. */
 function computeMemoryMb(transformsMb: number): number {
   return Math.ceil((512 + transformsMb) / 256) * 256
 }
@@ -157,7 +158,7 @@ spec:
   selector: ${selector}
 `
 
-/** The kubelet of the node needs no rule for its probes. */
+/** No rule admits the kubelet: a NetworkPolicy does not block the probes of its own node. */
 function renderNetworkPolicy({ port, adminPort }: KubernetesFacts): string {
   return `apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy

@@ -1,10 +1,10 @@
-// Placeholders for keys that only the sender can create. They admit no request, and are recognised by their prefix.
+// Placeholders for keys that only the sender can create. A placeholder admits no request, and is recognised by its prefix.
 import { randomBytes } from 'node:crypto'
 import { type ConfigFinding, listLeaves } from '../../config/warnings.ts'
 import type { Config } from '../../model/config/config.ts'
 import { toDottedPath } from '../../model/config/issue.ts'
 
-/** Hexadecimal: it is a valid key of 32 bytes, a valid base64 text and a valid secret. */
+/** The prefix of a placeholder. Hexadecimal, so that the placeholder is a valid 32-byte key, base64 text and secret. */
 const mark = Buffer.from('placeholder').toString('hex')
 const keyBytes = 32
 
@@ -28,7 +28,7 @@ export function checkPlaceholders(config: Config): ConfigFinding {
   }
 }
 
-/** The value may be a URL: `.example` is reserved (RFC 2606). */
+/** A URL is a placeholder if its host ends with `.example`, which is reserved (RFC 2606). */
 function isPlaceholder(value: unknown): boolean {
   if (typeof value !== 'string') return false
   return value.startsWith(mark) || /^https?:\/\/[^/?#]*\.example(?:[/?#]|$)/i.test(value)

@@ -1,5 +1,5 @@
-// Renders the files that run a gateway as a service: a systemd unit, a Dockerfile, and a compose file with its balancer. Pure. Root reads
-// these files, so every text from outside goes through the one quoting function of its format.
+// Renders the files that run a gateway as a service: a systemd unit, a Dockerfile, and a compose file with a load balancer. Pure. Root
+// reads these files, so every text from outside goes through the quoting function of its format.
 import { createHash } from 'node:crypto'
 import { relative } from 'node:path'
 import { toPrintableLine } from '../../base/text.ts'
@@ -10,7 +10,7 @@ export type ServiceFacts = {
   readonly dir: string
   /** The folder of this package, absolute. */
   readonly program: string
-  /** The path of Node. */
+  /** The path of the Node executable. */
   readonly node: string
   readonly user: string
   readonly group: string
@@ -19,16 +19,16 @@ export type ServiceFacts = {
   readonly stopTimeoutMs: number
   /** Whether the store is a database, so that several gateways can share it. */
   readonly sharesStore: boolean
-  /** Megabytes that all threads of transforms may use together. */
+  /** The megabytes that all threads of transforms together may use. */
   readonly transformsMb: number
   readonly hooksPath: string
   readonly port: number
   readonly adminPort: number
-  /** Folders outside of the config directory to which the gateway writes: those of its store and of its agents. */
+  /** The folders outside of the config directory to which the gateway writes: those of its store and its agents. */
   readonly writable: readonly string[]
 }
 
-/** The name and the network of an installation. They depend on the directory, so one machine can run two installations. */
+/** The name and the network of an installation. They are derived from the directory, so one machine can run several installations. */
 export function describeInstallation(dir: string): { readonly name: string; readonly network: string } {
   const hash = createHash('sha256').update(dir).digest()
   return { name: `hookloom-${hash.toString('hex').slice(0, 6)}`, network: `172.30.${hash[3]}.0/24` }
@@ -36,14 +36,14 @@ export function describeInstallation(dir: string): { readonly name: string; read
 
 export const gateways = ['gateway-1', 'gateway-2'] as const
 
-/** A service manager must not kill a gateway before it has stopped by itself: each of its parts may need a second more. */
+/** A service manager must not kill a gateway that is stopping. Each part of the gateway may need a second more than its limit. */
 export function computeStopSeconds({ stopTimeoutMs }: Pick<ServiceFacts, 'stopTimeoutMs'>): number {
   return Math.ceil(stopTimeoutMs / 1000) + 20
 }
 
 export function renderUnit(facts: ServiceFacts): string {
   const { dir, program, node, user, group, writable } = facts
-  // in a home directory, a hidden /home would hide the gateway too
+  // under /home or /root, ProtectHome would hide the gateway too
   const isAtHome = [dir, program, node].some((path) => /^\/(home|root)\//.test(path))
   return `[Unit]
 Description=Hookloom webhook gateway
@@ -99,7 +99,7 @@ WantedBy=multi-user.target
 `
 }
 
-/** Throws `config-invalid` for a text with a line break: the rest of it would become a line of the file. */
+/** Throws `config-invalid` for a text with a line break: the text after the break would become a line of the file. */
 function checkOneLine(text: string): string {
   if (!/[\p{Cc}\u2028\u2029]/u.test(text)) return text
   throw new Problem(
@@ -108,24 +108,25 @@ function checkOneLine(text: string): string {
   )
 }
 
-/** Adds quotes if the word has spaces. `%` begins a specifier. */
+/** Quotes a word of a unit, if it has spaces. Escapes `%`, which begins a specifier. */
 function quoteUnitWord(text: string): string {
   const escaped = checkOneLine(text).replaceAll('%', '%%')
   return /[\s"'\\]/.test(text) ? `"${escaped.replace(/["\\]/g, (character) => `\\${character}`)}"` : escaped
 }
 
-/** An argument of a command. `$` begins a variable there, but not in the path of the program. */
+/** Quotes an argument of a command. Escapes `$`, which begins a variable in arguments, but not in the path of the program. */
 function quoteUnitArgument(text: string): string {
   return quoteUnitWord(text.replaceAll('$', '$$$$'))
 }
 
-/** The files that the image is built from. The config directory may be in the same folder, so all other files are excluded. */
+/** The files from which the image is built. The config directory may be in the same folder, so all other files are excluded. */
 const built = {
   files: ['package.json', 'package-lock.json', 'tsconfig.json'],
   folders: ['src', 'presets', 'transforms'],
 }
 
-/** The build context is the folder of this package, as a checkout. Not every builder reads .dockerignore. */
+/** The Dockerfile. Its build context is a checkout of this package. The files are named one by one, because not every builder reads
+ * .dockerignore. */
 export function renderDockerfile({ port, adminPort }: Pick<ServiceFacts, 'port' | 'adminPort'>): string {
   return `# the build leaves only what the program needs
 FROM node:24-slim AS build
@@ -148,7 +149,7 @@ CMD ["node", "dist/main.js", "start"]
 `
 }
 
-/** Docker reads it next to the Dockerfile. No configuration, secret or store may enter the image. */
+/** The .dockerignore, which Docker reads next to the Dockerfile. No configuration, secret or store may enter the image. */
 export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 'program'>): string {
   const inside = relative(program, dir)
   const own = inside === '' || inside.startsWith('..') ? [] : [escapeIgnorePattern(`/${inside}`)]
@@ -157,7 +158,7 @@ export function renderDockerignore({ dir, program }: Pick<ServiceFacts, 'dir' | 
   return ['/*', ...kept, ...never, ''].join('\n')
 }
 
-/** `?` matches any character, so it replaces the special ones. */
+/** Replaces special characters with `?`, which matches any character. */
 function escapeIgnorePattern(path: string): string {
   return path.replace(/[^\w./-]/gu, '?')
 }
@@ -238,7 +239,7 @@ volumes: { caddy: {}, postgres: {} }
 `
 }
 
-/** A JSON text is valid YAML. `$` begins a variable. */
+/** Quotes a text for YAML: a JSON text is valid YAML. Escapes `$`, which begins a variable. */
 function quoteComposeText(text: string): string {
   return JSON.stringify(checkOneLine(text).replaceAll('$', '$$$$'))
 }
@@ -267,7 +268,7 @@ export function renderCaddyfile({ hooksPath, port }: Pick<ServiceFacts, 'hooksPa
 `
 }
 
-/** `{` begins a placeholder, even inside quotes. */
+/** Quotes a text for the file of the load balancer. Escapes `{`, which begins a placeholder even inside quotes. */
 function quoteCaddyWord(text: string): string {
   const word = checkOneLine(text)
   if (/[{}]/.test(word)) throw new Problem('config-invalid', 'hooks.path must not have braces. Nothing was written.')

@@ -1,4 +1,4 @@
-// The input and output of a command, and how it prints the next command line.
+// The input and output of a command, and the functions that print the next command line.
 import { homedir } from 'node:os'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
@@ -7,7 +7,7 @@ import type { Env } from '../../config/env.ts'
 /** The parts of a process that a command uses. A test replaces them. */
 export type CommandIo = {
   readonly env: Env
-  /** The path by which the program was started. */
+  /** The path with which the program was started. */
   readonly script: string
   readonly stdin: Readable
   writeOut(text: string): void
@@ -15,17 +15,17 @@ export type CommandIo = {
 }
 
 export type Context = {
-  /** The config directory, absolute. */
+  /** The config directory, as an absolute path. */
   readonly dir: string
   readonly env: Env
   readonly script: string
   readonly stdin: Readable
-  /** `--json`: one JSON object a line, and nothing else, on standard output. */
+  /** With `--json`: prints one JSON object a line on standard output, and nothing else. */
   readonly json: boolean
-  /** Lines on standard output. Text from outside goes through `toPrintable` first. */
+  /** Prints a line on standard output. Text from outside goes through `toPrintable` first. */
   print(text: string): void
   printJson(value: object): void
-  /** Lines on standard error. */
+  /** Prints a line on standard error. */
   note(text: string): void
 }
 
@@ -45,7 +45,7 @@ export function createContext(
   }
 }
 
-/** `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank value counts as missing. */
+/** The config directory: `--config-dir`, else `HOOKLOOM_HOME`, else `~/.hookloom`. A blank value counts as missing. */
 function resolveConfigDir(given: string | undefined, env: Env): string {
   const named = [given, env['HOOKLOOM_HOME']].find((dir) => dir !== undefined && dir.trim() !== '')
   return named === undefined ? findDefaultDir(env) : resolve(named)
@@ -55,7 +55,7 @@ function findDefaultDir(env: Env): string {
   return join(env['HOME'] ?? homedir(), '.hookloom')
 }
 
-/** A terminal obeys C1 controls and direction marks, which JSON does not escape. */
+/** Escapes the C1 controls and direction marks, which a terminal obeys and JSON does not escape. */
 function renderJsonLine(value: object): string {
   return JSON.stringify(value).replace(
     /[\u007F-\u009F\u061C\u200E\u200F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g,
@@ -63,7 +63,7 @@ function renderJsonLine(value: object): string {
   )
 }
 
-/** If the work takes longer than a second, prints the label on standard error. */
+/** Runs the work. After a second, prints the label on standard error. */
 export async function withProgress<T>({ note }: Context, label: string, work: () => Promise<T>): Promise<T> {
   const timer = setTimeout(() => note(`${label} …`), 1_000)
   try {
@@ -84,7 +84,7 @@ export function formatInvocation({ dir, env, script }: Context, args: readonly s
   return [...program, ...args, ...(isFound ? [] : ['--config-dir', dir])].map(quoteShellWord).join(' ')
 }
 
-/** Quotes a word of a command line for bash or zsh. Control characters, which a terminal would obey, are written as numbers. */
+/** Quotes a word of a command line for bash or zsh. Control characters are escaped, because a terminal would obey them. */
 export function quoteShellWord(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word
   if (!/\p{Cc}/u.test(word)) return `'${word.replaceAll("'", `'\\''`)}'`

@@ -1,14 +1,15 @@
-// Shows two values, one above the other, with the lines in which they differ.
+// Shows the lines in which two values differ.
 import colors from 'picocolors'
 import { toPrintableLine } from '../../base/text.ts'
 
-/** How many lines of each side, and how many characters of each line, are shown. */
+/** The maximum number of lines of each value, and of characters of each line. */
 const maxLines = 12
 const maxShownChars = 200
-/** The number of characters that are shown before the first difference of two lines. */
+/** The number of characters that are shown before the first difference of two long lines. */
 const lead = 40
 
-/** Lines with "-" are only in the first value, lines with "+" only in the second. Equal lines at both ends are left out, except one. */
+/** A line with "-" is only in the first value, a line with "+" only in the second. Equal lines at both ends are left out, except the last
+ * one before the first difference. */
 export function renderDiff(before: unknown, after: unknown): string[] {
   const [old, now] = [splitLines(before), splitLines(after)]
   const same = countSame(old, now)

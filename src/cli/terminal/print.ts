@@ -1,14 +1,14 @@
-// Prints tables, fields and failures on a terminal. Every cell may have text from outside, so every cell is made printable here.
+// Prints tables, fields and failures on a terminal. A cell may contain text from outside, so all cells are made printable here.
 import colors from 'picocolors'
 import { toPrintable, toPrintableLine } from '../../base/text.ts'
 import { Problem, type TraceEntry } from '../../model/problem.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
 import { type Context, formatInvocation } from './context.ts'
 
-/** A sender chooses some of the text, and one long cell would push all columns off the screen. */
+/** The maximum width of a cell: a sender chooses some texts, and one long cell would push all columns off the screen. */
 const maxCellChars = 80
 
-/** Aligned columns under a header. The last column is cut only so that a line has at most `maxChars` characters. */
+/** Aligned columns under a header. The last column is cut only where a line would have more than `maxChars` characters. */
 export function renderTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -25,7 +25,7 @@ export function renderTable(
   return [colors.dim(lines[0]), ...lines.slice(1)].join('\n')
 }
 
-/** One line for each name and value, with the values aligned. A line with a blank value is left out. */
+/** One line for each pair of a name and a value, with the values aligned. A line with a blank value is left out. */
 export function renderFields(fields: readonly (readonly [name: string, value: string])[]): string {
   const filled = fields.filter(([, value]) => value !== '')
   const width = Math.max(0, ...filled.map(([name]) => name.length))
@@ -34,13 +34,13 @@ export function renderFields(fields: readonly (readonly [name: string, value: st
     .join('\n')
 }
 
-/** The mappings that were tried, and why each did or did not match the delivery. */
+/** The mappings that were tried, and why each of them matched or did not match the delivery. */
 export function renderTrace(trace: readonly TraceEntry[]): string {
   const rows = trace.map(({ mappingId, matched, why }) => [matched ? '✓' : '·', mappingId, why])
   return renderTable(['', 'mapping', 'why'], rows)
 }
 
-/** If the page is full, prints the command that shows the page before it. `found` is oldest first. */
+/** If the page is full, prints the command that shows the older rows. `found`: sorted oldest first. */
 export function printOlder<Row>(
   context: Context,
   command: readonly string[],
@@ -58,8 +58,8 @@ export function formatTime(at: number): string {
 }
 
 /**
- * How often a delivery was repeated, and when it was last repeated, without the date if the delivery arrived on that day; empty if it was never
- * repeated.
+ * How often a delivery was repeated, and when it was last repeated: only the time of day if that was the day on which the delivery arrived.
+ * Empty if it was never repeated.
  */
 export function describeRepetitions(record: Pick<DeliveryRecord, 'receivedAt' | 'repeats' | 'repeatedAt'>): string {
   const { receivedAt, repeats, repeatedAt } = record
@@ -92,7 +92,7 @@ export function describeFailure(thrown: unknown): string {
   return problem.frame === undefined ? sentence : `${sentence}\n${indent(problem.frame)}`
 }
 
-/** Describes a problem that does not stop the command: one line, and the command that shows the rest. */
+/** Describes a problem that does not stop the command: one line, with the command that shows the rest. */
 export function describeWarning({ message, frame = '' }: Problem): string {
   const [first = ''] = frame.split('\n')
   const said = first === '' ? message : `${message}: ${first}`

@@ -1,16 +1,16 @@
-// Options that several commands share, and the error for a wrong command line: one sentence and exit code 64.
+// The options that several commands share, and the error for a wrong command line: one sentence and exit code 64.
 import { type Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { findNearest } from '../../base/text.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Context } from './context.ts'
 
-/** Adapts the function of a command to commander, with the context as first argument. The exit code is kept. */
+/** Adapts the function of a command to commander: the context becomes its first argument, and its exit code is kept. */
 export type InContext = <Given extends unknown[]>(
   work: (context: Context, ...given: Given) => Promise<number>,
 ) => (this: Command, ...given: Given) => Promise<void>
 
-/** The help of an argument that `findId` takes. */
-/** An id for the examples in the help. */
+/** The help of an argument that is passed to `findId`. */
+/** The id in the examples of the help. */
 export const exampleId = '01a1fb45-0fdd-7713-8f98-02441594b06c'
 
 export const idArgument = 'delivery id or run id, a unique prefix of one, or "last"'
@@ -19,12 +19,13 @@ export function jsonOption(): Option {
   return new Option('--json', 'print one JSON object a line')
 }
 
-/** The end of a command's help. */
+/** The examples at the end of a command's help. */
 export function renderExamples(...lines: readonly string[]): string {
   return [`\n${lines.length === 1 ? 'Example' : 'Examples'}:`, ...lines].join('\n  ')
 }
 
-/** An error of commander as a Problem. Undefined if it only showed help or the version. `asked`: such as "hookloom gmail setup". */
+/** Converts an error of commander to a Problem. Undefined if commander only showed the help or the version. `asked`: the name of the
+ * command, such as "hookloom gmail setup". */
 export function toUsageProblem(error: CommanderError, asked: string): Problem | undefined {
   if (error.exitCode === 0) return undefined
   if (error.code === 'commander.help') {
@@ -40,7 +41,7 @@ export function toUsageProblem(error: CommanderError, asked: string): Problem | 
   )
 }
 
-/** The full name of the command that a command line calls, such as "hookloom gmail setup". */
+/** The full name of the command in a command line, such as "hookloom gmail setup". */
 export function findCommandName(program: Command, words: readonly string[]): string {
   let command = program
   const names = [program.name()]
@@ -53,7 +54,7 @@ export function findCommandName(program: Command, words: readonly string[]): str
   return names.join(' ')
 }
 
-/** Parses an option that takes a number. */
+/** Makes a parser for an option that takes a whole number. */
 export function parseWhole(min: number, max: number): (text: string) => number {
   return (text) => {
     const number = Number(text)
@@ -67,7 +68,7 @@ export const limitOption = () =>
     .argParser(parseWhole(1, 10_000))
     .default(50)
 
-/** Parses the value of `--before`: a time as `--json` or a table prints it. Returns milliseconds since the epoch. */
+/** Parses the value of `--before`: a time, as `--json` or a table prints it. Returns milliseconds since the epoch. */
 export function parseMoment(text: string): number {
   const isWhole = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.test(text)
   const moment = Date.parse(text)
@@ -77,7 +78,7 @@ export function parseMoment(text: string): number {
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** Parses the value of `--since`: a time before now, such as 2h, or a moment. Returns milliseconds since the epoch. */
+/** Parses the value of `--since`: a duration before now, such as 2h, or a time. Returns milliseconds since the epoch. */
 export function parseSince(text: string): number {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
   const ms = unitMs[unit]
@@ -99,7 +100,7 @@ export function parseWord<Word extends string>(words: readonly Word[]): (text: s
   }
 }
 
-/** For an option that may be given several times. */
+/** Collects the values of an option that may be given several times. */
 export function collect(text: string, earlier: readonly string[] = []): string[] {
   return [...earlier, text]
 }

@@ -1,12 +1,12 @@
-// Who calls a command.
+// The user who calls a command.
 import { hostname, userInfo } from 'node:os'
 
-/** The name of the user and of the machine. */
+/** The name of the user and the name of the machine. */
 export function readUser(): string {
   return `${findUserName()}@${hostname()}`
 }
 
-/** A container may run under a number that has no name. */
+/** a container may run under a user id that has no name */
 function findUserName(): string {
   try {
     return userInfo().username
