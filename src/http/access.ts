@@ -9,20 +9,20 @@ type Tokens = Pick<Generation, 'tokens'>
 
 export type Access = {
   /**
-   * The name of a token, whatever its rights, even if it has expired; undefined for any other text. It is for the operator: no decision depends on
-   * it.
+   * The name of a token, even of one that has expired or that lacks a right; undefined for any other text. Only the operator sees the name: no
+   * decision depends on it.
    */
   findName(given: string, live: Tokens): string | undefined
   /** The name of the token with this id. */
   findNameById(tokenId: string, live: Tokens): string | undefined
   /**
-   * The id of a token that may send to a hook, or ask for a run, by the path after `hooks.path`. Undefined for any other text: a token without
-   * the right is treated like an unknown one.
+   * The id of a token that may be used for `path`, the part after `hooks.path`, which names a hook or a run. Undefined for any other text: a
+   * token without the right is treated like an unknown one.
    */
   findSender(given: string, path: string, live: Tokens): string | undefined
   /** Whether a token may see and cancel a run. `startedBy`: the id of the token that started it. */
   mayUse(tokenId: string, startedBy: string | undefined, live: Tokens): boolean
-  /** The token with its right on the admin port. Undefined for any other text. */
+  /** The name of a token, and its right on the admin port. Undefined for any other text. */
   findOperator(given: string, live: Tokens): { readonly name: string; readonly right: AdminRight } | undefined
 }
 
@@ -34,14 +34,14 @@ export function createAccess({
   clock: Clock
   stored?: () => TokenSet
 }): Access {
-  const unlessExpired = (token: Token | undefined) =>
+  const omitExpired = (token: Token | undefined) =>
     token?.expiresAt !== undefined && clock() >= token.expiresAt ? undefined : token
   const findAny = (given: string, { tokens }: Tokens) => {
     const digest = toTokenDigest(given)
     return tokens.find(digest) ?? stored().find(digest)
   }
   const findById = (tokenId: string, { tokens }: Tokens) => tokens.findById(tokenId) ?? stored().findById(tokenId)
-  const find = (given: string, live: Tokens) => unlessExpired(findAny(given, live))
+  const find = (given: string, live: Tokens) => omitExpired(findAny(given, live))
   return {
     findName: (given, live) => findAny(given, live)?.name,
     findNameById: (tokenId, live) => findById(tokenId, live)?.name,
@@ -52,7 +52,7 @@ export function createAccess({
       return (isRunsPath(path) ? token.may.includes('runs') : maySend(token.may, path)) ? token.id : undefined
     },
     mayUse(tokenId, startedBy, { tokens }) {
-      const token = unlessExpired(findById(tokenId, { tokens }))
+      const token = omitExpired(findById(tokenId, { tokens }))
       if (token === undefined || startedBy === undefined) return false
       if (token.may !== 'hook' && !token.may.includes('runs')) return false
       return token.id === startedBy || token.succeeds?.includes(startedBy) === true

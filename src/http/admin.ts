@@ -73,7 +73,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
 
   const isLocal = isLoopbackHost(parts.adminHost)
   const names = () => generation().config.server.adminNames
-  // configured names mean that a proxy forwards requests of others
+  // if names are configured, a proxy forwards requests of other machines to this port
   const isExposed = () => !isLocal || names().length > 0
 
   router.use(createNameCheck({ names, isLocal }))
@@ -86,7 +86,7 @@ export function createAdminApp(parts: AdminParts): RequestListener {
   })
   const guardExposed = (ctx: Context, next: Next) => (isExposed() ? guards.read(ctx, next) : next())
   router.get('/metrics', guardExposed, async (ctx) => {
-    const body = await parts.metrics.page()
+    const body = await parts.metrics.renderPage()
     sendAnswer(ctx, {
       status: 200,
       body,
@@ -157,7 +157,7 @@ async function readReadiness({ store, status, generation, unnamedProxies, readin
   }
 }
 
-/** The state for a request without the gateway token, such as a probe: without source lines, paths and hashes. */
+/** What a request without a token, such as a probe, may see of the state: no source lines, no paths and no hashes. */
 function toOutline({ ok, degraded, held, problems, warnings, paused }: Awaited<ReturnType<typeof readReadiness>>) {
   const modules = new Set(problems.flatMap(({ module }) => module ?? []))
   const isRefused = problems.some(({ module }) => module === undefined)
@@ -191,12 +191,12 @@ function findHandoverMapping({ mappings }: Generation, id: string): CompiledMapp
   )
 }
 
-// a web page in the operator's browser must not reach this port, neither by a name that resolves to it nor cross-site
+// a web page in the operator's browser must not reach this port, neither by a host name that resolves to it nor by a cross-site request
 const loopbackName = /^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i
 
 /**
- * Refuses a `Host` that is neither loopback nor one of `names` nor, if the port is not local, the address to which the client connected: a
- * page that another name led here has that other name in its requests.
+ * Refuses a `Host` that is neither loopback nor one of `names` nor, if the port is not local, the address to which the client connected. This
+ * stops DNS rebinding: the page of another name sends that name.
  */
 function createNameCheck({ names, isLocal }: { names: () => readonly string[]; isLocal: boolean }) {
   function isOwnName(host: string, { localAddress = '' }: Context['req']['socket']): boolean {
@@ -210,7 +210,7 @@ function createNameCheck({ names, isLocal }: { names: () => readonly string[]; i
   return async (ctx: Context, next: Next): Promise<void> => {
     const { headers, socket } = ctx.req
     const { host, origin } = headers
-    // the page shows nothing without a key, so a link from elsewhere may open it: the file of `hookloom open` has such a link
+    // the page shows nothing without a key, so a link on another site may open it: `hookloom open` writes a file with such a link
     const opensPage =
       ctx.path === '/' && headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
     const sameSite = origin === undefined || isOwnName(origin.replace(/^https?:\/\//i, ''), socket)

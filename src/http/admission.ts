@@ -27,15 +27,17 @@ export type Admission = Pick<Access, 'findSender'> & {
    * request that passed too many gateways.
    */
   checkHead(req: IncomingMessage, generation: Generation): CheckedHead
-  /** Throws `rate-limited` for a client that is locked out. Without a valid token it counts a failure and throws `unauthorized`. */
+  /**
+   * Throws `rate-limited` for a client that is locked out. For any other request without a valid token, counts a failure and throws
+   * `unauthorized`.
+   */
   checkToken(head: CheckedHead): void
   /** Counts a wrong token. Never throws. */
   noteToken(head: CheckedHead): void
   /**
-   * Refuses a request whose proof failed. Throws `unauthorized`, or `rate-limited` above the limit, and counts one failure unless
-   * the client has the hook token. With a wrong token, or without any proof in its headers, the request counts as a failed token:
-   * a forged signature must not be a way to guess tokens. If the proof could not be checked, it throws `proof-unavailable`,
-   * and only a wrong token counts.
+   * Refuses a request whose proof failed. Throws `unauthorized`, or `rate-limited` above the limit, and counts one failure unless the client
+   * has the hook token. With a wrong token, or without any proof in its headers, the request counts as a failed token: a forged signature must
+   * not be a way to guess tokens. Throws `proof-unavailable` if the proof could not be checked; then only a wrong token counts.
    */
   refuseUnproved(head: CheckedHead, proof?: FailedProof): never
 }
@@ -43,7 +45,7 @@ export type Admission = Pick<Access, 'findSender'> & {
 /** `isProofShown`: the request has headers of a scheme that some mapping uses. */
 type FailedProof = { readonly isGatewaysFault: boolean; readonly isProofShown: boolean }
 
-/** One sentence for all clients without a valid credential: it must not show whether a hook exists, or what opens it. */
+/** All clients without a valid credential get the same message: it must not show whether a hook exists, or which credential opens it. */
 const noCredential =
   'The request has no valid credential. Send the hook token as "Authorization: Bearer <token>", or the signature that the hook asks for.'
 
@@ -176,7 +178,7 @@ export function toUrlPath(url: string): string {
   return mark < 0 ? url : url.slice(0, mark)
 }
 
-/** The name after the prefix, without slashes at its ends and not decoded. Undefined outside the prefix. */
+/** The name of the hook after the prefix, not decoded, and without leading or trailing slashes. Undefined for a path outside the prefix. */
 export function readHookName(url: string, prefix: string): string | undefined {
   const path = toUrlPath(url)
   if (path !== prefix && !path.startsWith(`${prefix}/`)) return undefined
@@ -186,9 +188,9 @@ export function readHookName(url: string, prefix: string): string | undefined {
 type SentToken = { kind: 'none' } | { kind: 'token'; token: string } | { kind: 'ambiguous' }
 
 /**
- * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme says nothing
- * about the hook token: a proxy may have added it. It reads `rawHeaders`, because Node's header map hides a second Authorization
- * line. A repeated header is `ambiguous`: a proxy might read the other one.
+ * The token of a request: `Authorization: Bearer`, else `x-service-token`. An Authorization header of another scheme says nothing about the
+ * hook token: a proxy may have added it. The token is read from `rawHeaders`, because Node's header map hides a second Authorization line. A
+ * repeated header is `ambiguous`: a proxy might read the other one.
  */
 export function readToken(rawHeaders: readonly string[]): SentToken {
   const authorization: string[] = []
@@ -203,7 +205,7 @@ export function readToken(rawHeaders: readonly string[]): SentToken {
   const isBearer = bearer !== undefined && /^bearer( |$)/i.test(bearer)
   const sent = isBearer ? bearer.slice('bearer'.length).replace(/^ +/, '') : serviceToken[0]
   if (sent === undefined || sent === '') return { kind: 'none' }
-  // Node decodes headers as latin1; a token with other characters than ASCII was sent as UTF-8
+  // Node decodes headers as latin1; a token with non-ASCII characters was sent as UTF-8
   const isAscii = !/[\u0080-\uffff]/.test(sent)
   return { kind: 'token', token: isAscii ? sent : Buffer.from(sent, 'latin1').toString('utf8') }
 }

@@ -32,7 +32,7 @@ type AuditorParts = {
   readonly store: Pick<Store, 'audit'>
   /** The id of this gateway. */
   readonly gateway: string
-  /** Whether each entry has a line in the log. An author's terminal shows the acts of the author anyway. */
+  /** Whether each entry is also logged. The terminal of a developer shows the acts of the developer anyway. */
   readonly isLogged: boolean
   readonly log: Log
 }
@@ -42,7 +42,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   const stopping = new AbortController()
   let writing: Promise<void> | undefined
 
-  /** The line has the hash. Somebody who keeps the log elsewhere can use it to prove that the newest entries were not removed. */
+  /** The line has the hash: whoever keeps the log elsewhere can prove with it that the newest entries were not removed. */
   async function write(entry: NewAuditEntry): Promise<AuditRow> {
     const row = await store.audit({ ...entry, gateway })
     const { act, outcome, by } = entry
@@ -83,7 +83,7 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
       const end = async (outcome: Pick<NewAuditEntry, 'outcome' | 'reason'>) => {
         const { by, act: name, target } = act
         const entry = { by, act: name, ...(target !== undefined && { target }), ...outcome, began }
-        // the answer waits for the entry, but does not fail with it: the act is done
+        // the answer waits for the entry, but does not fail if the entry cannot be written: the act is done
         await write(entry).catch(() => note(entry))
       }
       try {
@@ -106,13 +106,13 @@ export function createAuditor({ store, gateway, isLogged, log }: AuditorParts): 
   }
 }
 
-/** A Problem has texts for people only; the message of another error may quote anything. */
+/** Describes a failure by the message of its Problem, which is written for people: the message of another error may quote anything. */
 function describeFailure(error: unknown): Pick<NewAuditEntry, 'outcome' | 'reason'> {
   const { status, message } = toProblem(error)
   return { outcome: status < 500 ? 'refused' : 'failed', reason: message }
 }
 
-/** A row as it is shown. Throws `store-unavailable` for a row that no gateway wrote. */
+/** An entry of the log in the form that is shown. Throws `store-unavailable` for a row that no gateway wrote. */
 export function readAuditEntry({ number, entry, hash }: AuditRow): AuditFields {
   const fields = tryParseJson(entry)
   const shown = AuditFields.safeParse(isJsonObject(fields) ? { ...fields, hash } : undefined)
@@ -123,7 +123,7 @@ export function readAuditEntry({ number, entry, hash }: AuditRow): AuditFields {
   )
 }
 
-/** The parts of a reload that an entry shows: `ReloadReport` with the saved files. */
+/** The parts of a reload that an entry shows: those of `ReloadReport`, and the saved files. */
 type Reload = {
   readonly generation: string
   readonly swapped: boolean
@@ -133,7 +133,7 @@ type Reload = {
   readonly why: string | undefined
 }
 
-/** Notes a save, unless it changed nothing and nothing was wrong with it. */
+/** Notes a save, unless it changed nothing and was valid. */
 function noteReload({ note }: Pick<Auditor, 'note'>, { generation, swapped, held, files, why }: Reload): void {
   if (!swapped && why === undefined && !held) return
   const by = { kind: 'save', name: files.length === 0 ? 'the config directory' : files.join(', ') } as const
@@ -143,7 +143,7 @@ function noteReload({ note }: Pick<Auditor, 'note'>, { generation, swapped, held
 
 type Noting = Pick<Auditor, 'note'>
 
-/** Notes that a sender gave its secret, and returns the id of the mapping; of a mapping that was removed the name of its secrets. */
+/** Notes that a sender gave its secret, and returns the id of the mapping; if the mapping was removed, the name of its secrets. */
 export function noteSecret({ note }: Noting, { mappings }: Pick<Generation, 'mappings'>, secretsName: string): string {
   const mapping = mappings.find(({ identity }) => identity.secretsName === secretsName)
   const id = mapping?.id ?? secretsName
@@ -152,7 +152,7 @@ export function noteSecret({ note }: Noting, { mappings }: Pick<Generation, 'map
   return id
 }
 
-/** The program itself: who started it is not known. */
+/** The gateway does not know who started it, so the program itself is the actor. */
 const program = { kind: 'command', name: `process ${process.pid}` } as const
 
 type Started = { readonly generation: string; readonly version: string }

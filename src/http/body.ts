@@ -7,7 +7,7 @@ import * as zlib from 'node:zlib'
 export type BodyOptions = {
   /** The limit in bytes. It applies to the body as it was sent, and again after it is inflated. */
   limit: number
-  /** From the call until the last byte. */
+  /** The time from the call until the last byte. */
   timeoutMs: number
   /** Answers `Expect: 100-continue`. Called just before the first read. */
   continueNow?: (() => void) | undefined
@@ -33,17 +33,20 @@ export async function readBody(req: IncomingMessage, options: BodyOptions): Prom
   return hasArrived ? readArrived(req, options) : await collect(req, declared, options)
 }
 
-/** A refusal does not wait longer for a body that is only kept. */
-const longestToKeepMs = 2_000
+/** The longest time that a refusal waits for a body that is only kept. */
+const maxWaitToKeepMs = 2_000
 
-/** A body that is not needed for the answer. Undefined if its length is not declared or not accepted, or if it does not arrive soon. Never throws. */
+/**
+ * Reads a body that is not needed for the answer. Undefined if its length is not declared or not accepted, or if it does not arrive soon. Never
+ * throws.
+ */
 export async function readBodySoon(
   req: IncomingMessage,
   { accepts, ...options }: Pick<BodyOptions, 'continueNow' | 'take'> & { readonly accepts: (bytes: number) => boolean },
 ): Promise<Buffer<ArrayBuffer> | undefined> {
   const limit = Number(req.headers['content-length'] ?? 0)
   if (limit === 0 || !accepts(limit)) return undefined
-  return readBody(req, { ...options, limit, timeoutMs: longestToKeepMs }).catch(() => undefined)
+  return readBody(req, { ...options, limit, timeoutMs: maxWaitToKeepMs }).catch(() => undefined)
 }
 
 /** `isProved`: a proof let the request in, and not the hook token alone. */
@@ -65,7 +68,7 @@ export async function inflateBody(
   const encoding = isProved ? detectEncoding(raw, declared) : declared
   // an empty body is valid in every encoding, but no inflater accepts it
   if (encoding === 'identity' || raw.length === 0) return raw
-  // counted before inflating: many bodies may inflate at the same time
+  // the memory is taken before inflating: many bodies may inflate at the same time
   take(limit)
   const bytes = await inflate(raw, encoding, limit)
   take(bytes.length - limit)
@@ -208,7 +211,7 @@ function isFollowedByBody({ headers, readableDidRead, readableFlowing }: Incomin
 }
 
 const maxDrainedBytes = 64 * 1024
-const longestDrainMs = 1_000
+const maxDrainMs = 1_000
 
 /**
  * Closes the connection of a request whose body will not be read. Call it after a refusal, before the answer ends. A complete
@@ -225,7 +228,7 @@ export function dropRest(req: IncomingMessage, res: ServerResponse): void {
   // before Node's own listener, which drains an unread body without a limit
   res.prependOnceListener('finish', () => {
     let drained = 0
-    const timer = setTimeout(() => socket.destroy(), longestDrainMs)
+    const timer = setTimeout(() => socket.destroy(), maxDrainMs)
     socket.once('close', () => clearTimeout(timer))
     req.on('data', (chunk: Buffer) => {
       drained += chunk.length

@@ -98,8 +98,8 @@ const nearRanges: ReadonlySet<string> = new Set(['loopback', 'private', 'uniqueL
 export type Peer = { readonly client: string; readonly isLoopback: boolean }
 
 /**
- * The client of a connection, from its socket address, as in `createClientLookup`; undefined for a trusted proxy, which carries the
- * connections of many clients. Throws `config-invalid` as `createClientLookup` does. The list is parsed again when it is another array.
+ * The client of a connection, from its socket address, as in `createClientLookup`; undefined for a trusted proxy, which carries the connections
+ * of many clients. Throws `config-invalid` as `createClientLookup` does. `trustedProxies` is parsed again when it returns another array.
  */
 export function createPeerLookup(
   trustedProxies: () => readonly string[],

@@ -31,7 +31,7 @@ type Connections = {
 
 type Connection = {
   readonly peer: Peer | undefined
-  /** When a request last ran, or the connection began. */
+  /** When the newest request ran, or, before the first one, when the connection began. */
   busyAt: number
   newest: ServerResponse | undefined
   /** Responses that are not sent completely yet. */
@@ -53,15 +53,15 @@ export function createConnections(options: {
   /** Returns false if the client has its maximum. */
   function count({ client, isLoopback }: Peer): boolean {
     const before = counts.get(client) ?? 0
-    const most = isLoopback ? connectionLimits.loopback : connectionLimits.perClient
-    if (before < most) {
+    const max = isLoopback ? connectionLimits.loopback : connectionLimits.perClient
+    if (before < max) {
       counts.set(client, before + 1)
       return true
     }
     // a line for each connection would fill the disk
     if (now() - warnedAt > warnEveryMs) {
       warnedAt = now()
-      warn(`The client ${client} has more than ${most} connections. Further ones are closed.`)
+      warn(`The client ${client} has more than ${max} connections. Further ones are closed.`)
     }
     return false
   }

@@ -13,7 +13,7 @@ import type { Answer } from '../deliveries/settlement.ts'
 import { inflateBody, readBody, readBodySoon, bodyTooLarge } from './body.ts'
 import { type CheckedHead, buildAdmittedHead } from '../deliveries/delivery.ts'
 import type { HandshakeSecrets } from './handshake-secrets.ts'
-import { type Refusals, withoutGatewayCredentials } from './refusals.ts'
+import { type Refusals, removeGatewayCredentials } from './refusals.ts'
 import { readRunCall, type RunCall } from './runs.ts'
 import { type BodyMemory, createUnprovenBodies } from './unproven.ts'
 
@@ -23,7 +23,7 @@ export type Incoming = {
   readonly requestId: string
   /** Answers `Expect: 100-continue`; called just before the body is read. */
   readonly continueNow: () => void
-  /** The body as it was sent, once it was read. */
+  /** The body as it was sent; undefined until it was read. */
   body?: Buffer<ArrayBuffer> | undefined
 }
 
@@ -48,7 +48,7 @@ type EntryParts = {
   readonly quarantine: Pick<Quarantine, 'accepts'>
 }
 
-/** The reason for a mapping whose scheme does not show in the headers, with the name of the scheme. */
+/** The reason for a mapping whose scheme does not appear in the headers. The name of the scheme follows it. */
 export const unclaimedReason = 'the request has no proof of the scheme'
 
 export function createEntry({ admission, handed, refusals, quarantine }: EntryParts) {
@@ -79,7 +79,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
       const { bodyTimeoutMs: timeoutMs } = generation.config.server
       const { req, continueNow } = incoming
       const note = (body: Buffer) =>
-        refusals.note(incoming.requestId, withoutGatewayCredentials(request, secretHeaders, body))
+        refusals.note(incoming.requestId, removeGatewayCredentials(request, secretHeaders, body))
       if (request.token === 'valid' && hook.kind === 'unknown') {
         // the request is kept, because the operator may make a hook from its body on the page
         if (refusals.keepsRequests) await readBody(req, { limit, timeoutMs, continueNow }).then(note, () => {})
@@ -102,7 +102,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
         trace = [...proof.trace, ...trace]
         admission.refuseUnproved(request, { isGatewaysFault: proof.isGatewaysFault, isProofShown })
       }
-      // a signer must not guess the hook token next to its signature; a value in a header of the scheme itself is not a guess
+      // a client with a valid signature must not guess the hook token at the same time; a value in a header of the scheme itself is not a guess
       if (signedFor.length > 0 && !secretHeaders.has('authorization')) admission.noteToken(request)
       trace = [...proof.trace, ...trace]
       return await buildEntry({ request, hook, read, proof, trace, take })
@@ -114,8 +114,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   }
 
   /**
-   * Lets in a request that was refused before, if it proves itself now. `at`: when it arrived, which is the clock for its proof. Throws the
-   * refusals of proof and body. Nothing is counted against its client, and no secret of its sender is taken.
+   * Lets in a request that was refused before, if it proves itself now. Its proof is checked by the time `at` at which it arrived. Throws the
+   * refusals of proof and body. Counts no failure of its client, and stores no secret of its sender.
    */
   async function readmitRequest(
     { path, method, url, rawHeaders, client, body }: RawRequest & { readonly path: string },
@@ -149,8 +149,8 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
   return { admitRequest, readmitRequest }
 
   /**
-   * Reads the body of a request with a wrong token, so that it can be kept: a sender whose token was changed looks like a guess. This does not depend
-   * on the hook.
+   * Reads the body of a request with a wrong token, so that it can be kept: a sender with an outdated token looks like a client that guesses.
+   * This does not depend on the hook.
    */
   function readBodyToKeep({ req, continueNow }: Incoming, { client }: CheckedHead, memory?: BodyMemory) {
     const take = (size: number) => memory?.take(client, size, size)
@@ -215,7 +215,7 @@ export function createEntry({ admission, handed, refusals, quarantine }: EntryPa
     verified: boolean,
     isLate = false,
   ): Promise<Answer | undefined> {
-    // a secret is not taken late: another one may have been accepted since
+    // a secret of an old request is not accepted: another one may have been accepted since
     const answer = await verifier.handshake(request, { verified, armed: !isLate && handed.isArmed(secretsName) })
     if (answer?.handedSecret !== undefined && !isLate) await handed.save(secretsName, answer.handedSecret)
     return answer && toAnswer(answer)

@@ -5,10 +5,10 @@ import { createSerial } from '../base/serial.ts'
 import type { Clock } from '../store/store.ts'
 
 export const armedForMs = 600_000
-/** A secret and its successor: during a rotation, deliveries under the old secret still arrive. */
+/** The maximum number of secrets of a sender: a secret and its successor. During a rotation, deliveries under the old secret still arrive. */
 const maxSecrets = 2
 
-/** `secretsName`: that of the `Identity` of a mapping. */
+/** `secretsName`: the name of the secrets in the `Identity` of a mapping. */
 export type HandshakeSecrets = {
   /** The secrets, in the same array until they change. */
   find(secretsName: string): readonly string[]
@@ -49,7 +49,7 @@ export function createHandshakeSecrets({ file, clock }: { file: string; clock: C
   }
 }
 
-/** The same secrets, which also call `onSaved` after one was stored. */
+/** The same secrets; `onSaved` is called after one was stored. */
 export function withSaveListener(secrets: HandshakeSecrets, onSaved: (secretsName: string) => void): HandshakeSecrets {
   return {
     ...secrets,

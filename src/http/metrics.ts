@@ -18,7 +18,7 @@ export type Metrics = {
   minutes: LastHour['minutes']
   hookCounts: LastHour['hookCounts']
   /** The page in Prometheus' text format. Rejects if the store cannot be read. */
-  page(): Promise<string>
+  renderPage(): Promise<string>
 }
 
 export function createMetrics({
@@ -149,7 +149,7 @@ export function createMetrics({
     minutes: lastHour.minutes,
     hookCounts: lastHour.hookCounts,
     contentType: registry.contentType,
-    async page() {
+    async renderPage() {
       const [counts, dueForMs = 0, waiting, budgets, waitCounts, holds] = await Promise.all([
         store.counts(),
         store.dueForMs(),
@@ -158,7 +158,7 @@ export function createMetrics({
         store.waitCounts(),
         store.holds(),
       ])
-      // without a pause until the text is made: two readers at the same time share the gauges
+      // no await from here until the text is made: two calls at the same time share the gauges
       setBudgets(budgets)
       setWaits(waitCounts, holds)
       bytes.set(waiting)

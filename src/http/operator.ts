@@ -21,7 +21,7 @@ type Operator = { readonly kind: 'token' | 'page'; readonly name: string; readon
 export type Guards = {
   readonly [Right in AdminRight]: Middleware
 } & {
-  /** The right `admin`, by a token and not by a key of the page. */
+  /** Requires the right `admin` of a token, not of a key of the page. */
   readonly adminToken: Middleware
 }
 
@@ -33,9 +33,9 @@ export type OperatorCheck = {
    * send `Authorization`, so it cannot lock the operator out.
    */
   require(req: IncomingMessage, needed: AdminRight): Operator | undefined
-  /** The same operator, for a request that is still open. Undefined after the token was revoked or has expired. Counts nothing. */
+  /** Checks again the operator of a request that is still open. Undefined after the token was revoked or has expired. Counts no failure. */
   find(req: IncomingMessage, needed: AdminRight): Operator | undefined
-  /** Whose token was refused; undefined if nobody has it. */
+  /** The name of the token that was refused; undefined if there is no such token. */
   findRefused(req: IncomingMessage): Pick<Operator, 'kind' | 'name'> | undefined
 }
 

@@ -14,7 +14,10 @@ export type Readiness = {
   isStopping(): boolean
   /** Whether this gateway takes requests. Undefined if the check does not come from one of `server.trustedProxies` itself. */
   check(req: Pick<IncomingMessage, 'headers' | 'socket'>): Promise<boolean | undefined>
-  /** Unready from now on. Resolves when every balancer that checks has got this answer three times, at the latest after `limitMs`. */
+  /**
+   * This gateway is unready from now on. Resolves when every balancer that sends checks has got this answer three times, at the latest after
+   * `limitMs`.
+   */
   retire(limitMs: number): Promise<void>
 }
 

@@ -91,8 +91,8 @@ export type Receiver = {
   /** Answers all requests that wait for a run. From now on, none waits. */
   stopWaiting(): void
   /**
-   * Runs a request that was refused before, if it may enter now; with `isDry` it only says whether it would run. `repeated`: it repeats a
-   * delivery. Throws the problem because of which it is still refused.
+   * Runs a request that was refused before, if it may enter now; with `isDry`, only checks whether it would run. `repeated`: the request
+   * repeats a delivery. Throws the problem if the request is still refused.
    */
   receiveRefused(refused: RefusedRequest, options: { readonly isDry: boolean }): Promise<'ran' | 'repeated'>
 }
@@ -122,7 +122,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     } finally {
       release()
     }
-    // a request that waits holds no generation
+    // a request that waits keeps no generation in use
     return requested === undefined ? answer : runs.answerLater(requested, answer, incoming.res)
   }
 
@@ -225,7 +225,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
   async function storePending(deciding: Promise<Decision>, handling: Handling): Promise<Answer> {
     const { delivery, hook, generation, writer } = handling
     checkBodyLate(delivery, deciding)
-    // before other gateways can see the row
+    // claimed before the row is stored, where other gateways can see it
     await parts.rerunner.claim([delivery.id])
     const pending = toPendingSettlement(delivery, generation.id, findMapping(hook, delivery).mapping?.id)
     const { answer, isOurs } = await writer.wait(pending).catch(async (error: unknown) => {
@@ -274,7 +274,7 @@ export function createReceiver(parts: ReceiverParts): Receiver {
     if (writer.ifUnmatched !== undefined && isUnmatched(decision)) return writer.ifUnmatched
     const { keepByDefault } = parts
     const settlement = toSettlement(decision, delivery, { generation, newId, now: clock(), keepByDefault })
-    // each garbage collection copies the objects that wait for the disk
+    // every object that waits for the disk is copied by each garbage collection
     forgetPayload(delivery.body)
     const answer = toFirstAnswer(decision, delivery.id, settlement, development)
     if (!hasCode(decision) || !movesCursors(decision)) return (await writer.settle(settlement, answer)).answer

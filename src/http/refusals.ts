@@ -28,7 +28,7 @@ export type Refusal = Caller & {
 }
 
 /** The request without the credentials of the gateway. A credential header stays if it is the proof of a scheme of this hook. */
-export function withoutGatewayCredentials(
+export function removeGatewayCredentials(
   { method, url, headers }: Omit<VerifyRequest, 'rawBody'>,
   secretHeaders: ReadonlySet<string>,
   rawBody: Uint8Array,
@@ -37,9 +37,9 @@ export function withoutGatewayCredentials(
   return { method, url, headers: Object.fromEntries(shown), rawBody }
 }
 
-const most = 500
+const maxEntries = 500
 /** The maximum number of characters. A request may name a hook with up to 16 kB. */
-const longestName = 200
+const maxNameChars = 200
 
 const maxRequests = 50
 const maxBytes = 4 * 1024 * 1024
@@ -60,8 +60,8 @@ export class Refusals {
 
   add(refusal: Refusal): void {
     const { hook, path } = refusal
-    this.#entries.push({ ...refusal, hook: hook?.slice(0, longestName), path: path.slice(0, longestName) })
-    if (this.#entries.length > most) this.#entries.shift()
+    this.#entries.push({ ...refusal, hook: hook?.slice(0, maxNameChars), path: path.slice(0, maxNameChars) })
+    if (this.#entries.length > maxEntries) this.#entries.shift()
     this.#added += 1
   }
 

@@ -1,4 +1,4 @@
-// The refusal of a request: counted, listed and logged for the operator, kept if its cause can be corrected, and answered.
+// The refusal of a request: counted, listed and logged for the operator, kept if the operator can correct its cause, and answered.
 import { toPrintableLine } from '../base/text.ts'
 import { recordRefusal } from './spans.ts'
 import type { Log, Meter } from '../model/log.ts'
@@ -14,8 +14,8 @@ import { type Admission, readHookName, toHeaders, toUrlPath } from './admission.
 import { type Incoming, unclaimedReason } from './entry.ts'
 import { type Refusal, type RefusalLog, type Refusals, toRefusalFields } from './refusals.ts'
 
-/** Whether no proof of the request was checked: then its sender may be one that nothing verifies yet. */
-function isUntried({ code, trace }: Problem): boolean {
+/** Whether no proof of the request was checked: perhaps no mapping verifies its sender yet. */
+function isProofUnchecked({ code, trace }: Problem): boolean {
   return code === 'unauthorized' && trace.every(({ matched, why }) => !matched && why.startsWith(unclaimedReason))
 }
 
@@ -49,7 +49,7 @@ export function createRefuser(parts: RefuserParts) {
 
   return function answerRefusal(problem: Problem, { req, requestId, body }: Incoming, generation: Generation): Answer {
     const { code, status, trace } = problem
-    // the sender reads the names of its fields in its answer; the operator of others’ requests does not
+    // the sender may read the names of fields of its own request in its answer; the operator must not read those of others
     const error = !development && code === 'payload-invalid' ? describeKept(problem) : problem.message
     const url = req.url ?? '/'
     const hook = readHookName(url, generation.config.hooks.path)
@@ -57,7 +57,7 @@ export function createRefuser(parts: RefuserParts) {
     parts.meter('refusals', { code, hook: label })
     recordRefusal(problem, { requestId, method: req.method, hook: label, traceparent: req.headers['traceparent'] })
     const headers = toHeaders(req.rawHeaders)
-    const signature = isUntried(problem) ? findSignature(headers) : undefined
+    const signature = isProofUnchecked(problem) ? findSignature(headers) : undefined
     const facts = {
       requestId,
       receivedAt: clock(),

@@ -79,12 +79,12 @@ function toUsageFields(usage: Usage | undefined): RunResource['usage'] {
   return { inputTokens, outputTokens, ...(costUsd === undefined ? {} : { costUsd }) }
 }
 
-/** The same text has the same id on all gateways, so that a client continues at another one. */
+/** The id of an event of a stream. The same text has the same id on all gateways, so that a client can continue at another gateway. */
 export function toEventId(body: string): string {
   return hash('sha256', body, 'base64url').slice(0, 16)
 }
 
-/** The delivery of an answer that accepts it: from the receipt, or from the header of an answer that a mapping sets. */
+/** Reads the id of the delivery from an answer that accepts it: from the receipt, or from the header if a mapping sets the answer. */
 export function readReceipt({ status, body, headers }: Answer): { deliveryId: string; isPending: boolean } | undefined {
   const custom = headers?.['x-delivery-id']
   if (custom !== undefined) return { deliveryId: custom, isPending: false }

@@ -85,11 +85,14 @@ type RunsParts = {
 }
 
 export type Runs = {
-  /** The present state of a run, or its end for DELETE. Throws `not-found` if the token did not start it, and `conflict` if it has ended. */
+  /**
+   * The present state of a run; for DELETE, cancels the run first. Throws `not-found` if the token did not start the run, and `conflict` if it
+   * has ended.
+   */
   answer(request: RunCall): Promise<Answer>
   /**
-   * The answer after a wait. `now`: the answer without one. The caller must hold nothing that others need: it may take a minute, and a stream
-   * a quarter of an hour. Never rejects.
+   * The answer after a wait, which may take a minute, or a quarter of an hour for a stream: the caller must not occupy anything that others
+   * need. `now`: the answer without a wait. Never rejects.
    */
   answerLater(requested: RequestedWait, now: Answer, response: ServerResponse): Promise<StreamedAnswer>
   /** Answers all requests that wait. From now on, none waits. */
@@ -100,11 +103,11 @@ export type Runs = {
 const silenceMs = 15_000
 /** The longest time of a stream. Its client continues with `Last-Event-ID`. A stream whose client does not read ends too. */
 const streamMs = 900_000
-/** The time after that in which the client must read the rest; then the stream is cut. */
+/** After `streamMs`, the client must read the rest within this time; then the stream is cut. */
 const graceMs = 10_000
 
 export function createRuns({ store, access, auditor, generation, lookForJobs, clock, log }: RunsParts): Runs {
-  const waiters = createWaiters({ store, most: () => generation().config.hooks.maxWaiting, log })
+  const waiters = createWaiters({ store, maxWaiting: () => generation().config.hooks.maxWaiting, log })
 
   async function find({ runId, tokenId }: Pick<RunCall, 'runId' | 'tokenId'>): Promise<Job | undefined> {
     if (!/^[\da-f-]{36}$/.test(runId)) return undefined
@@ -126,7 +129,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
 
   async function findShown(request: RunCall): Promise<Job> {
     const job = await find(request)
-    // one sentence for both: a caller must not learn which ids exist
+    // the same message for both cases: a caller must not learn which ids exist
     if (job === undefined) throw new Problem('not-found', 'No run that this token started has this id.')
     return job
   }
@@ -168,9 +171,9 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
         if (record === undefined || record.state === 'parked' || !runs.every((run) => isStartedBy(run, tokenId)))
           return now
         const receiptNow = receipt.isPending ? buildCurrentReceipt(now, record) : now
-        // the newest one, which usually ends last
+        // the newest run usually ends last
         const open = runs.findLast(({ state }) => !hasEnded(state))
-        if (record.state !== 'pending' && open === undefined) return withApplied(receiptNow, seconds)
+        if (record.state !== 'pending' && open === undefined) return addPreferenceApplied(receiptNow, seconds)
         const id = open?.id ?? record.deliveryId
         const left = until - performance.now()
         const isReached = (progress: Progress | undefined) => !isWaiting(progress)
@@ -178,7 +181,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
           return buildNotYetAnswer(receiptNow, open)
       }
     } catch {
-      // the request is stored, and its answer is true
+      // the store failed, but the request is stored, and `now` is true
       return now
     } finally {
       place?.leave()
@@ -202,7 +205,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
       const job = await find(request)
       if (job === undefined) return now
       const shown = await show(job)
-      return hasEnded(job.state) ? withApplied(shown, seconds) : shown
+      return hasEnded(job.state) ? addPreferenceApplied(shown, seconds) : shown
     } catch {
       return now
     } finally {
@@ -233,8 +236,8 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
   }
 
   /**
-   * The states of a run until its end, each as a whole. Without a free place for a request that waits, it sends only the present state, after which
-   * the client connects again.
+   * The states of a run until its end; each event has the whole state. If no place is free, only the present state is sent, and the client
+   * connects again.
    */
   async function* streamRun(
     request: RunCall,
@@ -250,7 +253,7 @@ export function createRuns({ store, access, auditor, generation, lookForJobs, cl
         if (job === undefined) return
         const { body = '' } = await show(job)
         const id = toEventId(body)
-        // the reason why it waits may change while nothing else does
+        // the reason why the run waits may change while nothing else does
         yield id === sent ? ': nothing changed\n\n' : `id: ${id}\nevent: run\ndata: ${body}\n\n`
         sent = id
         if (hasEnded(job.state) || place === undefined) return
@@ -291,6 +294,6 @@ function buildCurrentReceipt(first: Answer, { deliveryId, state, jobs }: Deliver
   return { ...toAcceptedAnswer(deliveryId, actions, jobs), ...(headers && { headers }) }
 }
 
-function withApplied(answer: Answer, seconds: number): Answer {
+function addPreferenceApplied(answer: Answer, seconds: number): Answer {
   return { ...answer, headers: { ...answer.headers, 'preference-applied': `wait=${seconds}` } }
 }

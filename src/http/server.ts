@@ -37,18 +37,18 @@ export function createHookApp(
       return sendAnswer(ctx, { status: ready ? 200 : 503, body: JSON.stringify({ ok: ready }), headers })
     }
     const requestId = ctx.response.get('x-request-id')
-    const answer = await parts.receive({ req: ctx.req, res: ctx.res, requestId, continueNow: () => continueBody(ctx) })
+    const answer = await parts.receive({ req: ctx.req, res: ctx.res, requestId, continueNow: () => sendContinue(ctx) })
     sendAnswer(ctx, answer)
   }, parts)
 }
 
-/** Makes a listener that answers every failure with a JSON refusal. Errors of the gateway itself are logged. */
+/** Makes a listener that answers every failure with a JSON refusal. Only failures of the gateway itself are logged. */
 export function createRequestListener(
   serve: Koa.Middleware | ReturnType<Router['routes']>,
   { newId, log }: ListenerParts,
 ): RequestListener {
   const app = new Koa()
-  // client.ts reads forwarding headers, and only those of trusted proxies
+  // Koa must not read forwarding headers: client.ts reads those of trusted proxies only
   app.proxy = false
   app.silent = true
   app.use(async (ctx, next) => {
@@ -93,7 +93,7 @@ const checkEveryMs = 2_000
 /** Requests that wait for a 100 before they send the body (`Expect: 100-continue`). */
 const awaitingContinue = new WeakSet<IncomingMessage>()
 
-function continueBody(ctx: Context): void {
+function sendContinue(ctx: Context): void {
   if (awaitingContinue.delete(ctx.req)) ctx.res.writeContinue()
 }
 
@@ -121,12 +121,12 @@ export async function listen(
   const onRequest = guard.watch(connections.watch(listener))
   const server = createServer(
     {
-      // a slow head is cut off early; body.ts has its own limit for the body, and this one is only the backstop
+      // a slow head is cut off early; body.ts limits the time for the body first, and this limit is only the backstop
       headersTimeout: headMs,
       requestTimeout: headMs + options.bodyTimeoutMs + 5_000,
       connectionsCheckingInterval: checkEveryMs,
       keepAliveTimeout: 5_000,
-      // malformed.ts checks it, and answers in JSON
+      // malformed.ts checks the Host header, and answers in JSON
       requireHostHeader: false,
     },
     onRequest,
@@ -142,7 +142,7 @@ export async function listen(
   server.on('checkExpectation', onRequest)
   server.on('clientError', guard.answer)
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(toListenProblem(error, options)))
+    server.once('error', (error) => reject(buildListenProblem(error, options)))
     server.listen(options.port, options.host, resolve)
   })
   server.on('error', (error) => options.log.error({ err: error }, 'the server reported an error'))
@@ -166,7 +166,7 @@ function readAddress(server: Server): AddressInfo {
 
 type Ports = { readonly hooks: number; readonly admin: number }
 
-function toListenProblem(
+function buildListenProblem(
   error: NodeJS.ErrnoException,
   { host, port, ports: { hooks, admin } }: { host: string; port: number; ports: Ports },
 ): Problem {

@@ -44,7 +44,7 @@ export function createSharing(parts: { store: Store; clock: Clock; log: Log; gen
   }
 }
 
-/** Calls `read` once a second, one call at a time. A failure is only a debug line: the store itself reports that it is unavailable. */
+/** Calls `read` once a second, one call at a time. A failure is logged only at debug level: the store itself reports that it is unavailable. */
 export function startPolling(read: () => Promise<void>, log: Log): Stoppable {
   let running: Promise<void> | undefined
   const timer = setInterval(() => {
@@ -78,7 +78,7 @@ function shareThrottle(
     writing = undefined
     const clients = [...failures].map(([client, count]) => ({ client, count }))
     failures = new Map()
-    // an unavailable store loses a count and not the request; this gateway also counts
+    // if the store is unavailable, only the shared count is lost, not the request; this gateway also counts
     await store.noteFailures({ scope, clients, ...lockRule }).catch(() => undefined)
   }
 

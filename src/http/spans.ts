@@ -23,7 +23,7 @@ export function runInRequestSpan(
   const describeResult = (answer: Answer) => ({
     attributes: {
       'http.response.status_code': answer.status,
-      // the body was read by now, so that no condition of a mapping can fail
+      // the body was read by now, so the conditions of the mappings cannot throw
       'hookloom.mapping': findMapping(hook, delivery).mapping?.id,
       'hookloom.outcome': describeOutcome(answer),
     },

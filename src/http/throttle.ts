@@ -27,14 +27,14 @@ export type Throttle = {
 }
 
 /**
- * When `maxClients` is reached, the client that is only counted and was quiet for longest is forgotten first. A lock is removed
- * only if all others are locks too, then the one that ends first. So to free one address early, an attacker must get 10,000
- * networks locked within a minute, 20 failures each, and could guess from those instead.
+ * When `maxClients` is reached, the client is forgotten that is not locked and has been quiet for longest. If all clients are locked, the lock
+ * that ends first is removed. So to free one address early, an attacker must get 10,000 networks locked within a minute, 20 failures each, and
+ * could guess from those instead.
  */
 export function createThrottle(options: ThrottleOptions): Throttle {
   const { clock, failures = lockRule.failures, windowMs = lockRule.windowMs, lockMs = lockRule.lockMs } = options
   const { maxClients = 10_000 } = options
-  // Both are in the order of their last write, so the first entry is the one to remove.
+  // Both maps are in the order of their last write, so the first entry is the one to remove.
   const counting = new Map<string, number[]>()
   const lockedAt = new Map<string, number>()
   // a clock that was set back must not extend the span

@@ -3,10 +3,10 @@ import type { Log } from '../model/log.ts'
 import { toErrorName } from '../base/exceptions.ts'
 import type { Progress, ProgressReader } from '../store/progress.ts'
 
-/** Too short a delay for a person to notice. With SQLite, a read for two hundred ids takes half a millisecond of the processor. */
+/** The delay is too short for a person to notice. With SQLite, a read for two hundred ids takes half a millisecond of processor time. */
 const lookEveryMs = 250
 
-/** The response of a request. Its event `close` comes when it was sent, and when the client has gone. */
+/** The response of a request. Its event `close` comes when it was sent, or when the client has gone. */
 type Closing = {
   readonly closed: boolean
   once(event: 'close', listener: () => void): unknown
@@ -15,8 +15,8 @@ type Closing = {
 
 export type Waiters = {
   /**
-   * Takes one of the places, for a request. Undefined if `most` have one, or the gateway stops. The place is free again after `leave`, and when
-   * the client has gone.
+   * Takes one of the `maxWaiting` places for a request. Undefined if none is free, or if the gateway stops. The place is free again after
+   * `leave`, and when the client has gone.
    */
   enter(response: Closing): Waiter | undefined
   /** Ends all waits, and lets nobody wait from now on. */
@@ -25,8 +25,9 @@ export type Waiters = {
 
 export type Waiter = {
   /**
-   * Resolves with `reached` when the progress of an id is as asked (undefined: the store no longer has it), with `late` after `ms`, and with `over`
-   * if the place was given up, the client has gone or the gateway stops. Never rejects: it waits through an outage of the store.
+   * Resolves with `reached` when `isReached` is true for the progress of the id (undefined: the store no longer has the id), with `late` after
+   * `ms`, and with `over` if the place was given up, the client has gone or the gateway stops. Never rejects: an outage of the store only
+   * prolongs the wait.
    */
   until(id: string, isReached: (progress: Progress | undefined) => boolean, ms: number): Promise<WaitEnd>
   leave(): void
@@ -39,14 +40,14 @@ type Waiting = {
   readonly end: (how: WaitEnd) => void
 }
 
-/** `most`: `hooks.maxWaiting`. */
+/** `maxWaiting`: the value of `hooks.maxWaiting`. */
 export function createWaiters({
   store,
-  most,
+  maxWaiting,
   log,
 }: {
   store: ProgressReader
-  most: () => number
+  maxWaiting: () => number
   log: Pick<Log, 'warn'>
 }): Waiters {
   const places = new Set<Waiter>()
@@ -56,7 +57,7 @@ export function createWaiters({
   let isFailing = false
 
   async function look(): Promise<void> {
-    // a wait that begins during the read is not in its result
+    // the read has no result for a wait that begins while it runs
     const asked = [...waiting]
     const found = await store.progress([...new Set(asked.map(({ id }) => id))]).catch(noteFailure)
     if (found !== undefined) {
@@ -79,7 +80,7 @@ export function createWaiters({
   }
 
   function enter(response: Closing): Waiter | undefined {
-    if (isStopping || places.size >= most() || response.closed) return undefined
+    if (isStopping || places.size >= maxWaiting() || response.closed) return undefined
     let current: Waiting | undefined
     const place: Waiter = {
       until: (id, isReached, ms) =>
@@ -121,14 +122,14 @@ export function createWaiters({
 /** The maximum number of seconds that a request waits: proxies cut one that is silent for a minute. */
 const maxSeconds = 55
 /** No client needs a longer header, and an attacker could make a longer one that takes time to parse. */
-const longestPrefer = 1_000
+const maxPreferChars = 1_000
 
 /**
  * The seconds of `Prefer: wait=<s>` (RFC 7240), at most 55; undefined without a valid one. A preference is a wish, so an invalid one is ignored,
  * and so is a second one.
  */
 export function readPreferredWait(prefer: string | undefined): number | undefined {
-  if (prefer === undefined || prefer.length > longestPrefer) return undefined
+  if (prefer === undefined || prefer.length > maxPreferChars) return undefined
   const items = prefer.match(/(?:"(?:[^"\\]|\\.?)*(?:"|$)|[^",])+/g) ?? []
   const first = items.find((item) => /^[ \t]*wait[ \t]*(?:[=;]|$)/i.test(item))
   const [, quoted, plain] = /^[ \t]*wait[ \t]*=[ \t]*(?:"(\d+)"|(\d+))[ \t]*(?:;|$)/i.exec(first ?? '') ?? []

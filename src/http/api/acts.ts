@@ -1,4 +1,4 @@
-// The entries of the audit log for the admin API: one for each call that changes something, and one for each that is refused to its caller.
+// The entries of the audit log for the admin API: one for each call that changes something, and one for each call that its caller may not make.
 import type { Context, Next } from 'koa'
 import { isJsonObject, type JsonValue, tryParseJson } from '../../base/json.ts'
 import type { Generation } from '../../pipeline/generation.ts'
@@ -8,10 +8,10 @@ import { readRequestText } from './query.ts'
 
 type KnownAct = {
   readonly name: string
-  /** The parameters, and the fields of the body, that an entry shows: never a payload, and never a secret. */
+  /** The parameters, and the fields of the body, that an audit entry shows: never a payload, and never a secret. */
   readonly query?: readonly string[]
   readonly body?: readonly string[]
-  /** The one of these fields that names the target, if the path has none. */
+  /** The field that names the target of the act, if the path does not name it. */
   readonly target?: string
 }
 
@@ -19,7 +19,7 @@ const asked = ['by', 'reason']
 const fixture = ['name', 'module']
 const range = ['hook', 'since', 'after']
 
-/** The acts by the calls of `calls.ts`. A call that is missing here is an act as well: its entry has its method and path. */
+/** Maps each call of `calls.ts` to its act. A call that is missing here is an act too: its entry has its method and path. */
 export const acts: Readonly<Record<string, KnownAct>> = {
   'POST /api/deliveries/{id}/retry': { name: 'retry' },
   'POST /api/deliveries/{id}/drop': { name: 'drop' },
@@ -61,9 +61,9 @@ export const questions: ReadonlySet<string> = new Set([
 type Actor = NewAuditEntry['by']
 
 export type ActRecorder = {
-  /** Lets the request be answered, and writes an audit entry before and after it. */
+  /** Runs the rest of the route, and writes an audit entry before it and one after it. */
   perform(ctx: Context, by: Actor, next: Next): Promise<void>
-  /** Notes that a caller may not do this. */
+  /** Writes an audit entry for an act that its caller may not do. */
   refuse(ctx: Context, by: Actor, reason: string): void
 }
 
@@ -95,7 +95,7 @@ export function createActRecorder({ auditor, generation }: ActParts): ActRecorde
   }
 }
 
-/** The maximum that a route reads, except for requests of senders. */
+/** The maximum size of the body that a route reads, except for the routes that take a whole request of a sender. */
 const maxOtherBytes = 500_000
 
 type FoundAct = KnownAct & { readonly param: string | undefined }
@@ -111,7 +111,7 @@ function findAct(ctx: Context): FoundAct | undefined {
     const parts = pattern.split('/')
     if (parts.length !== given.length) continue
     if (!parts.every((part, index) => part.startsWith('{') || part === given[index])) continue
-    // only these calls have such a parameter: any other act would hide with it
+    // `dryRun` counts only for calls that have it: with any other call, it would keep an act out of the audit log
     if (act.query?.includes('dryRun') === true && String(query['dryRun'] ?? '').trim() !== '') return undefined
     const place = parts.findIndex((part) => part.startsWith('{'))
     return { ...act, param: place < 0 ? undefined : decode(given[place] ?? '') }
@@ -128,7 +128,7 @@ function toAct(ctx: Context, found: FoundAct, fields: Readonly<Record<string, st
   return { act, target: param ?? target ?? null, details }
 }
 
-/** Texts, and lists of texts: an entry needs no other value. */
+/** Only texts, and lists of texts: an entry needs no other value. */
 function pickTexts(
   from: Readonly<Record<string, JsonValue | undefined>>,
   names: readonly string[],

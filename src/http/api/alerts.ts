@@ -32,7 +32,7 @@ async function readTest(store: AlertParts['store'], jobId: string): Promise<Test
     if (job?.planned.kind !== 'alert') throw new Problem('not-found', 'No test alert has this id.')
     const ended = readEnd(job)
     if (ended?.state === 'failed' && job.state === 'queued') {
-      // an alert is tried again for hours, and a test that arrives then would only confuse
+      // an alert is tried again for hours, and a test alert that arrives after hours would only confuse
       await store.endJob(jobId, { state: 'cancelled', reason: 'The test alert could not be delivered.' })
     }
     if (ended !== undefined) return { jobId, ...ended }
@@ -41,7 +41,7 @@ async function readTest(store: AlertParts['store'], jobId: string): Promise<Test
   }
 }
 
-/** Undefined while the first attempt waits or runs. */
+/** The outcome of the test. Undefined while the first attempt waits or runs. */
 function readEnd({ state, steps, lastError }: Job): Omit<TestAlertFields, 'jobId'> | undefined {
   const post = steps.find(({ name }) => name === 'deliver')
   if (post?.state === 'done') return { state: 'delivered', detail: post.detail ?? '' }

@@ -1,4 +1,4 @@
-// Routes of the admin API for hooks and their bench: the hooks, their samples, and what becomes of a typed request.
+// Routes of the admin API for hooks and their bench: the hooks, their samples, and the outcome of a typed request.
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import type Router from '@koa/router'
@@ -54,7 +54,7 @@ export type AdminBench = {
     request: TypedRequest,
     options: { name?: string | undefined; module?: string | undefined },
   ): Promise<CapturedFields>
-  /** Undefined: the configuration is not changed by the page. */
+  /** Undefined if the page may not change the configuration. */
   readonly saveTemplate: ((template: Draft & { readonly hook: string }) => Promise<SavedMappingFields>) | undefined
 }
 
@@ -65,7 +65,7 @@ type BenchParts = Pick<ApiParts, 'generation' | 'store' | 'refusals' | 'clock' |
   readonly hookCounts: (name: string) => HookCounts
 }
 
-const longestTemplate = 100_000
+const maxTemplateChars = 100_000
 const texts = z.record(z.string().max(200), z.string().max(20_000))
 export const TypedBody = z.strictObject({
   hook: z.string().min(1).max(512),
@@ -75,11 +75,11 @@ export const TypedBody = z.strictObject({
 })
 const DraftFields = z.strictObject({
   mappingId: z.string().max(500).optional(),
-  template: z.string().min(1).max(longestTemplate),
+  template: z.string().min(1).max(maxTemplateChars),
 })
 const TryBody = TypedBody.extend({ draft: DraftFields.optional() })
 const KeptDraft = z.strictObject({
-  template: z.string().min(1).max(longestTemplate),
+  template: z.string().min(1).max(maxTemplateChars),
   match: z.record(z.string(), z.unknown()).default({}),
 })
 export const TryKeptBody = z.strictObject({
@@ -96,7 +96,6 @@ export const FixtureBody = TypedBody.extend({
 })
 export const TemplateBody = DraftFields.extend({ hook: z.string().min(1).max(512) })
 
-/** `operator` lets only the operator through. */
 export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts): void {
   const { bench } = parts
   router.get('/api/hooks', guards.read, async (ctx) => answerJson(ctx, await readHooks(parts)))
@@ -133,7 +132,7 @@ export function addBenchRoutes(router: Router, guards: Guards, parts: BenchParts
   })
 }
 
-/** The maximum number of JSON characters for one byte of a body, and the bytes of all other fields. */
+/** The maximum number of JSON characters for one byte of a body, and the maximum bytes of all other fields. */
 const [maxEscaped, maxOthers] = [2, 500_000]
 
 /** Throws `usage-invalid` and `body-too-large`. */

@@ -26,11 +26,11 @@ export type Call = {
   readonly summary: string
   /** The right that the token needs. `none`: the call needs no token. */
   readonly right: AdminRight | 'runs' | 'none'
-  /** Its parameters, with their meaning. */
+  /** The query parameters, with their meaning. */
   readonly query?: Readonly<Record<string, string>>
   readonly body?: z.ZodType
   readonly isBodyOptional?: boolean
-  /** Without `ok`, which every answer has. Undefined: a stream of events. */
+  /** The schema of the answer, without `ok`, which every answer has. Undefined: the answer is a stream of events. */
   readonly answer?: z.ZodType
 }
 

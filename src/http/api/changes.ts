@@ -8,7 +8,7 @@ export type Changes = {
   readonly latest: () => number
   /** Notes that a delivery changed. `id`: of the delivery, or of one of its jobs. */
   touch(id: string): void
-  /** The ids that changed after the first `place` changes, each once; undefined if they are no longer known. */
+  /** The ids that changed after the first `place` changes, without repetitions; undefined if they are no longer known. */
   since(place: number): ReadonlySet<string> | undefined
 }
 

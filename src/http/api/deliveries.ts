@@ -84,7 +84,7 @@ async function readShownDelivery(parts: DeliveryParts, record: DeliveryRecord): 
   }
 }
 
-/** `forEach` can make two hundred runs. */
+/** The maximum number of runs whose tasks are read: `forEach` can make two hundred runs. */
 const maxRuns = 10
 
 /** Reads the commit statuses and callbacks of the first runs. */
@@ -214,7 +214,7 @@ async function sendAgain(parts: DeliveryParts, { head, body }: KeptRequest): Pro
   const current = generation()
   const hook = current.hook(head.path)
   const deliveryId = newId()
-  // the operator starts these runs, and no token
+  // the operator starts these runs: they belong to no token
   const admitted = { ...head.admitted, tokenId: undefined }
   const delivery = buildDelivery({ ...head, admitted }, body, { hook, id: deliveryId, receivedAt: clock() })
   checkBody(delivery)

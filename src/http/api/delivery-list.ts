@@ -10,16 +10,16 @@ import { readLimit, readMoment, readParameter, readStateParameter, type RouteCon
 import { readRows, type RowParts } from './rows.ts'
 import type { DeliveryPage } from '../../model/api/answers.ts'
 
-/** A step over the catalog, or over the times of rows, takes some milliseconds. */
+/** The rows that a step reads from the catalog, or reads by time. Such a step takes some milliseconds. */
 const catalogRows = 25_000
 const timedRows = 10_000
-/** A step that reads texts should take about as long. Its length depends on how long the steps before it took. */
-const textRows = { first: 20, least: 5, most: 800 }
+/** The rows that a step reads with their texts. It should take about as long, so its length depends on the time of the steps before. */
+const textRows = { first: 20, min: 5, max: 800 }
 const shortStepMs = 4
 const longStepMs = 12
-/** After this time a search ends, and the client asks for the rest. */
-const longestMs = 60
-/** Deliveries arrive in the order of the clock, unless it was set back by more than this. */
+/** A search ends after this time, and the client asks for the rest. */
+const maxSearchMs = 60
+/** Deliveries arrive in the order of the clock, unless somebody set it back by more than this. */
 const clockMs = 3_600_000
 
 type ListParts = RowParts & { readonly store: Store }
@@ -61,12 +61,12 @@ async function search(parts: ListParts, query: DeliveriesQuery): Promise<Deliver
     if (step === undefined || (since !== undefined && step.receivedAt < since - clockMs))
       return buildPage(found, parts, limit)
     const now = performance.now()
-    if (now - startedAt > longestMs) {
+    if (now - startedAt > maxSearchMs) {
       return { deliveries: await readRows(found, parts), next: step.id, searchedTo: toIsoTime(step.receivedAt) }
     }
     const tookMs = now - stepAt
-    if (text !== undefined && tookMs < shortStepMs) rows = Math.min(2 * rows, textRows.most)
-    if (text !== undefined && tookMs > longStepMs) rows = Math.max(Math.floor(rows / 2), textRows.least)
+    if (text !== undefined && tookMs < shortStepMs) rows = Math.min(2 * rows, textRows.max)
+    if (text !== undefined && tookMs > longStepMs) rows = Math.max(Math.floor(rows / 2), textRows.min)
     before = step.id
     await nextTurn()
   }
@@ -75,7 +75,7 @@ async function search(parts: ListParts, query: DeliveriesQuery): Promise<Deliver
 /** The maximum number of dead jobs that one request reads. */
 const maxDead = 2_000
 
-/** Dead jobs have an index of their own, so the filters are applied to what it finds. */
+/** Dead jobs have a separate index, so the filters are applied to the jobs that it finds. */
 async function listDead(parts: ListParts, { limit, before, ...filters }: DeliveriesQuery): Promise<DeliveryPage> {
   const { store } = parts
   const found = new Map<string, DeliveryRecord>()
@@ -90,7 +90,7 @@ async function listDead(parts: ListParts, { limit, before, ...filters }: Deliver
   return buildPage([...found.values()].toReversed(), parts, limit)
 }
 
-/** For a dead run, only the message and the error are searched, not the payload. */
+/** In a dead run, only the message and the error are searched, not the payload. */
 function matches(
   record: DeliveryRecord,
   { hook, source, text, since, until }: Omit<DeliveriesQuery, 'limit'>,

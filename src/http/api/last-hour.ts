@@ -18,14 +18,14 @@ type Minute = {
   readonly reloads: { live: number; refused: number }
   readonly latencies: number[]
   measured: number
-  /** The counts by the name of the hook in metrics. */
+  /** The counts of each hook, by its name in the metrics. */
   readonly hooks: Map<string, { -readonly [Name in keyof HookCounts]: number }>
 }
 
 export type LastHour = {
   readonly meter: Meter
   minutes(): MinuteFields[]
-  /** The counts of a hook, by its name in metrics. */
+  /** The counts of a hook, by its name in the metrics. */
   hookCounts(name: string): HookCounts
 }
 

@@ -12,7 +12,7 @@ type OpenApiParts = Pick<ApiParts, 'hooksUrl' | 'generation'>
 
 export function addOpenApiRoute(router: Router, guards: Guards, parts: OpenApiParts): void {
   router.get('/api/openapi.json', guards.read, async (ctx) => {
-    // few gateways are asked for it, and the schemas need time to load
+    // made at the first request, because few gateways get one, and the schemas take time to load
     const { calls, named } = await import('./calls.ts')
     const { hooks } = parts.generation().config
     const hooksUrl = parts.hooksUrl() ?? hooks.path
@@ -69,14 +69,14 @@ function toRef(id: string): string {
   return `#/components/schemas/${id}`
 }
 
-/** JSON Schemas as a reader of answers needs them: later versions may add fields. */
+/** JSON Schemas for a reader of answers: they allow unknown fields, because later versions may add fields. */
 function convertSchemas(registry: z.core.$ZodRegistry<{ id: string }>): Record<string, object> {
   const { schemas } = z.toJSONSchema(registry, {
     io: 'input',
     target: 'draft-2020-12',
     uri: toRef,
     override({ jsonSchema }) {
-      // `readOnly` is for lists that code here must not change; a client may change them
+      // a list is `readOnly` because code here must not change it; a client may change its copy
       delete jsonSchema.readOnly
     },
   })

@@ -52,7 +52,7 @@ function listOutlets(records: readonly Pick<DeliveryRecord, 'jobs'>[], config: C
       const lastAt = toIsoTime(at)
       set({ ...before, lastAt: before.lastAt !== null && before.lastAt > lastAt ? before.lastAt : lastAt })
     }
-    const failed = job.state === 'dead' || isFailing(job) ? findFailed(job, config) : undefined
+    const failed = job.state === 'dead' || isFailing(job) ? findFailedOutlet(job, config) : undefined
     if (failed === undefined) continue
     const before = find(failed)
     const [failedId, error] = [job.deliveryId ?? null, readFirstLine(job.lastError ?? '')]
@@ -65,7 +65,7 @@ function listAgentIds({ agents: { list } }: Config): readonly string[] {
   return list.length === 0 ? [''] : list.map(({ id }) => id)
 }
 
-/** The configured model of an agent. A command and another gateway have their own models, so they are shown by the name of the runner. */
+/** The configured model of an agent. A command or another gateway chooses its own model, so the name of the runner is shown instead. */
 function findModel(agentId: string, config: Config): Outlet {
   const runner = chooseRunner(config, agentId)
   const { list, defaults } = config.agents
@@ -91,13 +91,13 @@ function findModelOf(planned: Planned, config: Config, model?: string): Outlet {
 const findAgentId = (planned: Planned): string => ('agentId' in planned ? planned.agentId : '')
 
 /** The outlet that made a run fail: its channel if the run has a reply, otherwise its model. */
-function findFailed({ planned, steps, posts }: Job, config: Config): Outlet | undefined {
+function findFailedOutlet({ planned, steps, posts }: Job, config: Config): Outlet | undefined {
   if (!steps.some(({ name }) => name === 'run')) return findModelOf(planned, config)
   const name = posts.find(({ state }) => state !== 'sent')?.channel
   return name && { kind: 'channel', name }
 }
 
-const longestMs = 60_000
+const maxDoctorMs = 60_000
 const maxBytes = 2_000_000
 const Finding = z.object({
   name: z.string(),
@@ -110,7 +110,7 @@ const Finding = z.object({
 async function runDoctor(dir: string): Promise<FindingFields[]> {
   const file = createRequire(import.meta.url).resolve('#main')
   const { error, stdout } = await new Promise<{ error: Error | null; stdout: string }>((resolve) => {
-    const options = { timeout: longestMs, maxBuffer: maxBytes, windowsHide: true }
+    const options = { timeout: maxDoctorMs, maxBuffer: maxBytes, windowsHide: true }
     const args = [file, '--config-dir', dir, 'doctor', '--json']
     execFile(process.execPath, args, options, (failure, output) => resolve({ error: failure, stdout: output }))
   })

@@ -28,7 +28,7 @@ export type PageKeys = {
   /** Whether a text is meant as a key, valid or not. */
   isForm(text: string): boolean
   isValid(key: string): boolean
-  /** Signs a challenge with the signature of a key, of which `publicPart` is known: only a gateway that could make the key can. */
+  /** Signs a challenge with the signature of the key that has this `publicPart`: only a gateway that could make the key can do so. */
   prove(publicPart: Uint8Array, challenge: string): string
 }
 
@@ -85,7 +85,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
       const bytes = Buffer.from(keyForm.exec(key)?.[1] ?? '', 'base64url')
       if (bytes.byteLength === 0) return false
       const publicPart = bytes.subarray(0, publicBytes)
-      // the signature is checked first: the time in a forged key means nothing
+      // the signature is checked before the time: the time in a forged key means nothing
       return (
         timingSafeEqual(sign(publicPart), bytes.subarray(publicBytes)) && clock() < publicPart.readUIntBE(0, timeBytes)
       )
@@ -94,7 +94,7 @@ export function createPageKeys({ clock, token }: { clock: Clock; token: () => st
   }
 }
 
-/** A name for a key, which reveals nothing of it. */
+/** A name for a key. The name reveals nothing about the key. */
 export function nameKey(key: string): string {
   return `page ${toDigest(key).slice(0, 8)}`
 }

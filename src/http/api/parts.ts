@@ -11,7 +11,7 @@ import type { MinuteFields } from '../../model/api/health.ts'
 export type SavedFilesStatus = {
   readonly generation: string
   readonly degraded: boolean
-  /** A save is held back until the operator publishes it. */
+  /** Whether a save is held back until the operator publishes it. */
   readonly held: boolean
   readonly problems: readonly {
     readonly detail: string
@@ -33,7 +33,7 @@ export type ApiParts = {
   readonly store: Store
   readonly changes: Pick<Changes, 'latest' | 'since'>
   readonly slots: () => Slots
-  /** The last hour. */
+  /** The minutes of the last hour. */
   readonly minutes: () => readonly MinuteFields[]
   /** The base URL of the hooks; undefined before their port listens. */
   readonly hooksUrl: () => string | undefined

@@ -1,18 +1,18 @@
-// What an operator can pause, by name, and the label by which the store finds its jobs.
+// The targets that an operator can pause, by name, and the label by which the store finds the jobs of each.
 import { findNearest } from '../../base/text.ts'
 import { findDefaultAgentId } from '../../model/config/config.ts'
 import { Problem } from '../../model/problem.ts'
 import type { Generation } from '../../pipeline/generation.ts'
 import { findSender } from '../../pipeline/sources.ts'
 
-/** `name`: such as `mapping:github`, as people type it. */
+/** `name`: a name that people type, such as `mapping:github`. */
 export type PauseTarget = { readonly label: string; readonly name: string }
 
 const all: PauseTarget = { label: 'all', name: 'all' }
 
 /**
- * `all`, `mapping:<id>`, `agent:<id>`, `limit:<name>`, `source:<name>` or `session:<agent>/<key>`, or the name alone if only one of them has
- * it. Throws `not-found`, and `conflict` for a name that several have.
+ * `all`, `mapping:<id>`, `agent:<id>`, `limit:<name>`, `source:<name>` or `session:<agent>/<key>`, or only `<id>`, `<name>` or `<key>` if one
+ * target has it. Throws `not-found`, and `conflict` for a name that several targets have.
  */
 export function findPauseTarget(what: string, generation: Generation): PauseTarget {
   if (what === 'all') return all
@@ -54,7 +54,7 @@ function toUnknownTarget(what: string, known: readonly PauseTarget[]): Problem {
   return new Problem('not-found', `No mapping, agent, limit or source has this name. ${next}`)
 }
 
-/** The name of a label for people: that of a mapping has its id, if the mapping still exists. */
+/** The name of a label for people: for a mapping its id, if the mapping still exists. */
 export function nameLabel(label: string, { mappings }: Pick<Generation, 'mappings'>): string {
   const mapping = mappings.find(({ identity }) => label === `mapping:${identity.ring}`)
   return mapping === undefined ? label : `mapping:${mapping.id}`

@@ -1,5 +1,5 @@
-// /api/pauses and /api/cancel: what an operator keeps back or ends, for all gateways on the store. Each change leaves an event in the main
-// session of the default agent, with who made it and why.
+// /api/pauses and /api/cancel: jobs that an operator keeps back or cancels, for all gateways on the store. Each change leaves an event in the
+// main session of the default agent, with who made the change and why.
 import type Router from '@koa/router'
 import type { Context } from 'koa'
 import { z } from 'zod'
@@ -28,7 +28,7 @@ export type PauseParts = Pick<ApiParts, 'store' | 'generation' | 'newId' | 'look
 const maxBytes = 16_384
 const maxChars = 500
 
-/** One line that a terminal and a log can show. */
+/** One line, so that a terminal and a log can show it. */
 const line = z
   .string()
   .trim()
@@ -39,7 +39,7 @@ export const AskedPause = z.strictObject({ ...asked, until: z.iso.datetime({ off
 export const AskedChange = z.strictObject(asked)
 type AskedChange = z.infer<typeof AskedChange>
 
-/** The kinds that `resume` ends. A budget is raised instead. */
+/** The kinds of holds that `resume` ends. A budget is raised instead. */
 const resumed = ['pause', 'turns', 'provider'] as const satisfies readonly Hold['kind'][]
 const hourMs = 3_600_000
 
@@ -64,7 +64,7 @@ export async function listPauses({ store, generation }: Pick<PauseParts, 'store'
   return buildPauses(await store.holds(), generation())
 }
 
-/** The holds that keep jobs back, for people. */
+/** The holds that keep jobs back, as people see them. */
 function buildPauses(holds: readonly Hold[], generation: Generation): PauseFields[] {
   return holds.flatMap((hold) => {
     const { label, kind, author, reason, at, forMs } = hold
@@ -95,14 +95,14 @@ async function pause(parts: PauseParts, asked: z.infer<typeof AskedPause>): Prom
 async function resume(parts: PauseParts, asked: AskedChange): Promise<{ what: string }> {
   const { store, generation, lookForJobs } = parts
   const holds = await store.holds()
-  // a mapping that was removed can still be resumed, by the name that the list shows
+  // the list shows the name of a mapping that was removed, so that it can still be resumed by this name
   const held = holds.find(({ label }) => nameLabel(label, generation()) === asked.what)
   const target = held === undefined ? findPauseTarget(asked.what, generation()) : toTarget(held, generation())
   const ended = holds.filter(({ label, kind }) => label === target.label && resumed.some((each) => each === kind))
   if (ended.length === 0) throw new Problem('conflict', `${target.name} is not paused. "hookloom pause" lists what is.`)
   for (const { label, kind } of ended) await store.unhold({ label, kind })
   if (ended.some(({ kind }) => kind === 'turns')) {
-    // the turns of the last hour no longer count
+    // from now on, the turns of the last hour do not count
     const label = toResumedLabel(target.label)
     await store.hold({ label, kind: 'turns', reason: asked.reason ?? '', author: asked.by, forMs: hourMs })
   }

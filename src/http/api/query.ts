@@ -28,7 +28,7 @@ export function readLimit(ctx: Context): number {
   throw new Problem('usage-invalid', `limit must be a number from 1 to ${maxRows}.`)
 }
 
-/** A moment in ISO 8601, as milliseconds since the epoch. */
+/** A moment in ISO 8601; the result is in milliseconds since the epoch. */
 export function readMoment(ctx: Context, name: string): number | undefined {
   const text = readParameter(ctx, name)
   if (text === undefined) return undefined
@@ -46,7 +46,7 @@ export function readStateParameter(ctx: Context): DeliveryState | 'dead' | undef
   throw new Problem('usage-invalid', `state must be one of ${[...deliveryStates, 'dead'].join(', ')}.`)
 }
 
-/** Bodies that were read: the audit log and the route read the same one. */
+/** Bodies that were already read: the audit log and the route use the same body. */
 const bodies = new WeakMap<IncomingMessage, Promise<string | undefined>>()
 
 /** The body; undefined if it is over the limit. The connection stays open, so that the refusal can be sent. */
@@ -54,7 +54,7 @@ export async function readRequestText({ req, res }: Context, maxBytes: number): 
   const reading = bodies.get(req) ?? readLimitedBody(req.iterator({ destroyOnReturn: false }), maxBytes)
   bodies.set(req, reading)
   const text = await reading
-  // at once: a tick later, Node no longer shows that a part was not read, and the audit log is written before the answer
+  // set now: a tick later, Node no longer shows that a part was not read, and the audit log is written before the answer
   if (text === undefined) dropRest(req, res)
   return text !== undefined && Buffer.byteLength(text) > maxBytes ? undefined : text
 }

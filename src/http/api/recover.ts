@@ -38,7 +38,7 @@ function begin(running: Promise<RecoverReport[]>): Asked {
   return own
 }
 
-/** `running`: ask again with GET. Throws why the pass could not begin. */
+/** `running`: the client asks again with GET. Throws the reason why the pass could not begin. */
 async function answer(asked: Asked): Promise<{ running: boolean; reports: readonly object[] }> {
   await within(waitMs, asked.ended)
   if (asked.problem !== undefined) throw asked.problem

@@ -1,4 +1,4 @@
-// /api/refusals: the refusals that the gateway remembers, those whose requests are kept, and how the operator runs or deletes these.
+// /api/refusals: the refusals that the gateway remembers, the kept requests of refusals, and the calls that run or delete kept requests.
 import type Router from '@koa/router'
 import type { RefusalRecord } from '../../deliveries/refused/quarantine.ts'
 import type { RefusedCalls, RefusedQuery } from '../../deliveries/refused/calls.ts'
@@ -12,7 +12,7 @@ import { answerJson } from './answer.ts'
 type RefusalParts = Pick<ApiParts, 'refusals' | 'generation'> & { readonly refused: RefusedCalls }
 
 const maxListed = 500
-/** As many as the largest quarantine can contain. */
+/** The maximum number of kept requests in the largest quarantine. */
 const maxKept = 100_000
 
 export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalParts): void {
@@ -29,7 +29,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
     if (refusal === undefined) {
       throw new Problem('not-found', 'No refusal has this request id. "hookloom list --refused" shows the ids.')
     }
-    // only a request that development remembers: a kept request is never shown
+    // only a request that `hookloom dev` remembers is shown, never a kept one
     const request = toRefusedRequest(refusals.request(refusal.requestId))
     answerJson(ctx, { refusal: toRefusalFields(refusal, generation()), request })
   })
@@ -39,7 +39,7 @@ export function addRefusalRoutes(router: Router, guards: Guards, parts: RefusalP
   })
   router.post('/api/refusals/drop', guards.operate, async (ctx) => answerJson(ctx, await refused.drop(readQuery(ctx))))
 
-  /** Read before the store, because a request that waits now may be in the store a moment later. */
+  /** Called before the store is read: a request that waits to be stored now may be in the store a moment later. */
   function listRemembered(): Refusal[] {
     return refusals.list().map((refusal) => ({ ...refusal, isKept: refused.isWaiting(refusal.requestId) }))
   }

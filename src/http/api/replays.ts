@@ -15,7 +15,7 @@ import { answerJson } from './answer.ts'
 import type { CapturedFields, ReplayReport, ShadowFields, UpdatedFixtures } from '../../model/api/replay.ts'
 import type { CoverageFields } from '../../model/api/shapes.ts'
 
-/** The maximum number of ids in one request for the decisions of the live code, and in one replay: a page of it. */
+/** The maximum number of ids in one request for the decisions of the live code, and of requests in one page of a replay. */
 const maxIds = 100
 const maxReplayed = 25
 
@@ -27,7 +27,7 @@ export type AdminReplayer = {
   ): Promise<ReplayReport>
   /** Runs the fixtures of a module, and writes the results into them as the expected ones. */
   updateFixtures(module: string): Promise<UpdatedFixtures>
-  /** The code of a module that its fixtures and kept requests run. */
+  /** The lines of a module that its fixtures and kept requests run. */
   coverage(module: string, isWanted: () => boolean): Promise<CoverageFields>
   decideLive(ids: readonly string[]): Promise<object>
   /** Writes a fixture. */
@@ -37,7 +37,7 @@ export type AdminReplayer = {
   ): Promise<CapturedFields>
   /** Mappings whose transform has a shadow. */
   shadows(): ShadowFields[]
-  /** Makes the saves that `hooks.transforms.hold` held back live. */
+  /** Publishes the saves that `hooks.transforms.hold` held back. */
   publish(): Promise<object>
 }
 
@@ -47,7 +47,6 @@ export const FixtureOptions = z.strictObject({
 })
 const maxOptionBytes = 4_096
 
-/** `operator` lets only the operator through. */
 export function addReplayRoutes(
   router: Router,
   guards: Guards,
@@ -94,8 +93,8 @@ async function readFixtureOptions(ctx: Context): Promise<z.infer<typeof FixtureO
 }
 
 /** Reads the ids in `?ids=`, separated by commas. */
-function readIds({ query: { ids } }: Context, most: number): string[] {
-  return typeof ids === 'string' ? ids.split(',').slice(0, most) : []
+function readIds({ query: { ids } }: Context, max: number): string[] {
+  return typeof ids === 'string' ? ids.split(',').slice(0, max) : []
 }
 
 /** `last`, `hook`, `source`, and `since`: milliseconds since the epoch, or ISO 8601. Throws `usage-invalid`. */

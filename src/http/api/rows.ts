@@ -1,4 +1,4 @@
-// A delivery in a list of the page. It stays small, however large its payload and its actions are.
+// A delivery in a list of the page. The row stays small, however large the payload and the actions of the delivery are.
 import type { Job } from '../../model/job.ts'
 import { findSender } from '../../pipeline/sources.ts'
 import type { DeliveryRecord } from '../../store/records.ts'
@@ -23,7 +23,7 @@ export async function readRows(records: readonly DeliveryRecord[], parts: RowPar
   return records.map((record, index) => toRowFields(record, waits.get(first[index]?.id ?? '')))
 }
 
-/** Why jobs wait, by their ids. */
+/** Why each job waits, by its id. */
 export function readJobWaits(jobs: readonly Job[], { store, generation, clock }: RowParts) {
   return readWaits(jobs, { store, config: generation().config, now: clock() })
 }

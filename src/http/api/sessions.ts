@@ -44,7 +44,7 @@ export function addSessionRoutes(router: Router, guards: Guards, parts: SessionP
   })
 }
 
-/** Rows in the order of the moment `toAt`. `next`: the moment of the oldest one; null if there are no older ones. */
+/** Rows in the order of their moments, which `toAt` reads. `next`: the moment of the oldest row; null if there are no older rows. */
 async function readPage<Row>(
   ctx: RouteContext,
   read: (query: { limit: number; before: number | undefined }) => Promise<readonly Row[]>,
@@ -60,7 +60,7 @@ async function readPage<Row>(
 const singleKey = /^hook:[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/
 const maxHooks = 5_000
 
-/** Remembers the hooks of single runs, because they do not change, and a page reads its whole list again. */
+/** Remembers the hooks of sessions with a single run: these hooks do not change, and a page reads its whole list again. */
 function createRowReader(store: SessionParts['store']): (session: Session) => Promise<SessionRow> {
   const hooks = new Map<string, string>()
   const findHook = async ({ agentId, sessionKey }: Session): Promise<string | undefined> => {

@@ -21,7 +21,7 @@ type StreamParts = Pick<ApiParts, 'generation' | 'clock'> & {
   readonly changes: Pick<Changes, 'latest' | 'since'>
   readonly store: Pick<StoreReader, 'delivery' | 'waits' | 'nodes'>
   readonly status: () => StatusFields
-  readonly refusals: { readonly count: () => number; newest(most: number): readonly RefusalFields[] }
+  readonly refusals: { readonly count: () => number; newest(max: number): readonly RefusalFields[] }
 }
 
 /** Ids of events are `<start of the gateway>.<changes>.<refusals>`: after a restart, both counts begin again. */
@@ -35,8 +35,8 @@ type StreamOptions = {
 }
 
 /**
- * The frames until `signal` ends, or until the client is no longer allowed to read them. `lastId` is the `Last-Event-ID` of a client that reconnects:
- * it gets the events that it missed, or `reset` if they are no longer known. The first frame is always `status`.
+ * The frames until `signal` is aborted, or until the client is no longer allowed to read them. `lastId` is the `Last-Event-ID` of a client that
+ * reconnects: it gets the events that it missed, or `reset` if they are no longer known. The first frame is always `status`.
  */
 export async function* streamFrames(
   parts: StreamParts,

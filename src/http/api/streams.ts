@@ -39,10 +39,10 @@ export function addStreamRoute(router: Router, guards: Guards, parts: StreamRout
         status: () => toStatusFields(status()),
         refusals: {
           count: () => refusals.count(),
-          newest: (most) =>
+          newest: (max) =>
             refusals
               .list()
-              .slice(-most)
+              .slice(-max)
               .map((refusal) => toRefusalFields(refusal, generation())),
         },
       },

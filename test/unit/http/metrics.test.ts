@@ -8,7 +8,7 @@ import { createClock, newDelivery, newJob } from '../../contract/stage.ts'
 
 /** The samples of the metrics whose names begin with `hookloom_budget_`. */
 const readBudgetLines = async (metrics: ReturnType<typeof createMetrics>) =>
-  (await metrics.page()).split('\n').filter((line) => line.startsWith('hookloom_budget_'))
+  (await metrics.renderPage()).split('\n').filter((line) => line.startsWith('hookloom_budget_'))
 
 test('the metrics show for each budget what is spent and reserved in its current period, its raised limit, and what waits for it', async () => {
   const clock = createClock()

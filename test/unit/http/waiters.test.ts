@@ -51,7 +51,7 @@ function createStage(most = 10) {
   })
   const states = new Map<string, Progress['state']>()
   let isDown = false
-  const waiters = createWaiters({ store: { progress }, most: () => most, log: silentLog })
+  const waiters = createWaiters({ store: { progress }, maxWaiting: () => most, log: silentLog })
   return { waiters, states, progress, fail: (is: boolean) => void (isDown = is) }
 }
 
