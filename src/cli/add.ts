@@ -19,7 +19,7 @@ import type { Context } from './terminal/context.ts'
 import { findGatewayAddress } from './gateway/gateway.ts'
 import { inPackage } from '../base/package.ts'
 import { generatePlaceholder } from './scaffold/placeholders.ts'
-import { describeUnknown } from './checks/probes.ts'
+import { describeUnknownOutcome } from './checks/probes.ts'
 import { findPackHook } from './requests/sample.ts'
 
 /**
@@ -63,7 +63,7 @@ export async function addPreset(
     else context.print(`Key     ${variable} in .env is a placeholder: replace it with the key that the sender shows.`)
   } else if (variable !== undefined) context.print(`Secret  ${variable}, which is set already.`)
   const chats = createRunnersAndChannels({ write: () => {}, env: {} })(added).channels
-  for (const note of [...chats.values()].flatMap((chat) => describeUnknown(chat) ?? []))
+  for (const note of [...chats.values()].flatMap((chat) => describeUnknownOutcome(chat) ?? []))
     context.print(`Chat    ${note}.`)
   context.print(`\nAll steps, of which "hookloom add preset" is done:\n\n${readSteps(pack)}`)
   return exitCodes.ok

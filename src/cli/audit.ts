@@ -52,7 +52,7 @@ type Checked = {
 }
 
 /** Checks the hashes of the entries, until one is wrong. */
-async function check(store: StoreReader): Promise<Checked> {
+async function checkHashes(store: StoreReader): Promise<Checked> {
   const checkNext = createChainCheck()
   let first: AuditRow | undefined
   let last: AuditRow | undefined
@@ -70,7 +70,7 @@ async function check(store: StoreReader): Promise<Checked> {
 
 async function verifyAudit(context: Context): Promise<number> {
   const none: Checked = { first: undefined, last: undefined, broken: undefined }
-  const { first, last, broken } = await readStore(context, none, check)
+  const { first, last, broken } = await readStore(context, none, checkHashes)
   if (context.json) {
     const [from, to] = [first?.number ?? null, last?.number ?? null]
     context.printJson({ ok: broken === undefined, from, to, hash: last?.hash ?? null, broken: broken ?? null })

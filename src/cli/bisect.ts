@@ -23,7 +23,7 @@ import { renderDiff } from './terminal/diff.ts'
 import { cutLine, formatTime } from './terminal/print.ts'
 
 /** A save, and the outcomes of the delivery in two runs with the code of that save. */
-type Looked = { readonly generation: Generation; readonly outcomes: readonly [Outcome, Outcome] }
+type SaveOutcomes = { readonly generation: Generation; readonly outcomes: readonly [Outcome, Outcome] }
 
 type Found = { readonly before: Save; readonly save: Save; readonly compared: Compared }
 
@@ -48,19 +48,19 @@ export async function bisect(context: Context, given: string): Promise<number> {
 async function search(context: Context, kept: KeptDelivery, saves: readonly Save[]) {
   const runner = createRunner(context, kept)
   try {
-    const look = (index: number): Promise<Looked> => {
+    const runAt = (index: number): Promise<SaveOutcomes> => {
       const save = saves[index]
       if (save === undefined) throw new Error('there is a save at each index')
       return runner.look(save)
     }
     let [low, high] = [0, saves.length - 1]
-    const oldest = await look(low)
-    let compared = compareWith(oldest, await look(high))
+    const oldest = await runAt(low)
+    let compared = compareWith(oldest, await runAt(high))
     let looked = Math.min(2, saves.length)
     if (compared.class === 'same') return { found: undefined, looked }
     while (high - low > 1) {
       const middle = Math.floor((low + high) / 2)
-      const result = compareWith(oldest, await look(middle))
+      const result = compareWith(oldest, await runAt(middle))
       looked += 1
       if (result.class === 'same') low = middle
       else [high, compared] = [middle, result]
@@ -72,7 +72,7 @@ async function search(context: Context, kept: KeptDelivery, saves: readonly Save
   }
 }
 
-function compareWith(oldest: Looked, later: Looked): Compared {
+function compareWith(oldest: SaveOutcomes, later: SaveOutcomes): Compared {
   const findAfterId = matchMappings(oldest.generation, later.generation)
   return compare({ before: oldest.outcomes[0], after: later.outcomes, recorded: undefined }, findAfterId)
 }
@@ -88,7 +88,7 @@ function createRunner(context: Context, kept: KeptDelivery) {
   }
   let count = 0
 
-  async function look({ files }: Save): Promise<Looked> {
+  async function runSave({ files }: Save): Promise<SaveOutcomes> {
     count += 1
     const dir = join(folder, String(count))
     for (const [name, text] of Object.entries(files)) {
@@ -110,7 +110,7 @@ function createRunner(context: Context, kept: KeptDelivery) {
       await bench.close()
     }
   }
-  return { look, close: () => rmSync(folder, { recursive: true, force: true }) }
+  return { look: runSave, close: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
 /** Throws `not-found`, and `conflict` if the request of the delivery is not kept. */

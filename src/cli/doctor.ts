@@ -21,7 +21,7 @@ import {
 import { callGateway } from './gateway/gateway.ts'
 import { findRunning } from './gateway/running.ts'
 import { checkRecoverable } from './checks/recoverable.ts'
-import { checkOutlets, checkWorkspaces } from './checks/probes.ts'
+import { checkRunnersAndChannels, checkWorkspaces } from './checks/probes.ts'
 import { checkSenders } from './checks/senders.ts'
 import { checkStore } from './checks/store.ts'
 import { formatTime } from './terminal/print.ts'
@@ -50,7 +50,7 @@ export async function doctor(context: Context, { ask: isAsking = false }: { ask?
         ...(await checkGateway(context.dir, config)),
         ...(await checkSenders(context.dir, config)),
         ...(await checkWorkspaces(context, config)),
-        ...(await checkOutlets(context, config, { env: loaded.env, assembling, isAsking })),
+        ...(await checkRunnersAndChannels(context, config, { env: loaded.env, assembling, isAsking })),
       ]
     },
   )

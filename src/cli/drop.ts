@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { askAdmin, askParked, askRefused, type RefusedFilters, type Target } from './gateway/gateway.ts'
+import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type RefusedFilters, type Target } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { cutLine } from './terminal/print.ts'
 
@@ -25,7 +25,8 @@ const DroppedParked = z.object({ dropped: z.number(), next: z.string().optional(
 async function dropParked(context: Context, hook: string | undefined): Promise<number> {
   let dropped = 0
   await withProgress(context, 'Waiting for the gateway', async () => {
-    for await (const part of askParked(context, { what: 'drop', hook, answer: DroppedParked })) dropped += part.dropped
+    for await (const part of rerunOrDropParked(context, { what: 'drop', hook, answer: DroppedParked }))
+      dropped += part.dropped
   })
   if (context.json) context.printJson({ dropped })
   else context.print(dropped === 1 ? '1 parked delivery is dropped.' : `${dropped} parked deliveries are dropped.`)
@@ -37,7 +38,7 @@ const DroppedRefused = z.object({ dropped: z.number(), next: z.number().optional
 async function dropRefused(context: Context, { hook, since }: RefusedFilters): Promise<number> {
   let dropped = 0
   await withProgress(context, 'Waiting for the gateway', async () => {
-    for await (const part of askRefused(context, { what: 'drop', hook, since, answer: DroppedRefused }))
+    for await (const part of rerunOrDropRefused(context, { what: 'drop', hook, since, answer: DroppedRefused }))
       dropped += part.dropped
   })
   if (context.json) context.printJson({ dropped })

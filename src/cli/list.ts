@@ -101,7 +101,7 @@ function describeOutcome(record: DeliveryRecord, waits: Waits): string {
   const wait = findWait(record, waits)
   const notes = [
     ...(record.recovered ? ['recovered'] : []),
-    ...listEnds(record.jobs),
+    ...countEnds(record.jobs),
     ...(wait === undefined ? [] : [toPrintable(wait)]),
     ...(repeated === '' ? [] : [`repeated ${repeated}`]),
   ]
@@ -116,7 +116,7 @@ function findWait({ jobs }: DeliveryRecord, waits: Waits): string | undefined {
 const otherEnds = ['dead', 'dropped', 'superseded', 'cancelled', 'expired', 'skipped'] as const
 
 /** Counts the runs that ended without success, and those that failed and will run again. */
-function listEnds(jobs: readonly Job[]): string[] {
+function countEnds(jobs: readonly Job[]): string[] {
   const counts = otherEnds.map((end) => [jobs.filter(({ state }) => state === end).length, end] as const)
   const failing = jobs.filter(isFailing).length
   return [...counts, [failing, 'tried again'] as const].flatMap(([count, what]) =>

@@ -100,12 +100,12 @@ async function runTool(context: Context, tool: Tool, input: Readonly<Record<stri
   const value = await tool.run(context, input)
   const what = tool.writes?.(input)
   if (what === undefined) return value
-  const notAudited = await noteWrite(context, { what, tool: tool.name })
+  const notAudited = await recordWrite(context, { what, tool: tool.name })
   return notAudited === undefined || !isJsonObject(value) ? value : { ...value, notAudited }
 }
 
 /** Adds the entry to the audit log. Returns why that failed; undefined if it succeeded. */
-async function noteWrite(context: Context, body: z.infer<typeof WrittenFile>): Promise<string | undefined> {
+async function recordWrite(context: Context, body: z.infer<typeof WrittenFile>): Promise<string | undefined> {
   try {
     await askAdmin(context, { method: 'POST', path: '/api/writes', body, answer: z.object({}) })
     return undefined
@@ -132,7 +132,7 @@ function toResult(text: string): CallToolResult {
 }
 
 /** Runs a command and returns the lines that it prints. `ok`: whether its exit code is 0. */
-async function collect(context: Context, command: (context: Context) => Promise<number>) {
+async function collectOutput(context: Context, command: (context: Context) => Promise<number>) {
   const rows: object[] = []
   const lines: string[] = []
   const code = await command({
@@ -198,7 +198,7 @@ const localTools: readonly Tool[] = [
     input: strictObject({ hook, since: z.iso.datetime().optional().describe('Only changes since then.') }),
     rest: 'Name a "hook".',
     run: (context, input) =>
-      collect(context, (own) =>
+      collectOutput(context, (own) =>
         shapes(own, { hook: input.hook, since: input.since === undefined ? undefined : Date.parse(input.since) }),
       ),
   }),
@@ -209,7 +209,7 @@ const localTools: readonly Tool[] = [
     isWriting: false,
     input: strictObject({ types: boolean().optional() }),
     rest: '"hookloom check" prints all of it.',
-    run: (context, input) => collect(context, (own) => check(own, { types: input.types === true })),
+    run: (context, input) => collectOutput(context, (own) => check(own, { types: input.types === true })),
   }),
   defineTool({
     name: 'test',
@@ -222,7 +222,7 @@ const localTools: readonly Tool[] = [
     }),
     rest: 'Name one of the "modules".',
     run: (context, { modules = [], coverage = false }) =>
-      collect(context, (own) => test(own, { modules, coverage, watch: false, update: false })),
+      collectOutput(context, (own) => test(own, { modules, coverage, watch: false, update: false })),
   }),
   defineTool({
     name: 'read',
@@ -267,7 +267,7 @@ const localTools: readonly Tool[] = [
         throw new Problem('usage-invalid', 'Give "from" or "request", not both.')
       const stdin = Readable.from([Buffer.from(JSON.stringify({ request: request ?? {} }))])
       const place = request === undefined ? from : '-'
-      return collect({ ...context, stdin }, (own) => createTransform(own, { name, from: place, event }))
+      return collectOutput({ ...context, stdin }, (own) => createTransform(own, { name, from: place, event }))
     },
   }),
   defineTool({
@@ -278,6 +278,6 @@ const localTools: readonly Tool[] = [
     input: strictObject({ hook, zod: boolean().optional() }),
     rest: 'Name a "hook".',
     writes: () => 'hooks/transforms/payloads',
-    run: (context, input) => collect(context, (own) => types(own, { hook: input.hook, zod: input.zod === true })),
+    run: (context, input) => collectOutput(context, (own) => types(own, { hook: input.hook, zod: input.zod === true })),
   }),
 ]

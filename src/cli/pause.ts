@@ -59,8 +59,14 @@ async function printPauses(context: Context, options: PauseOptions): Promise<num
 }
 
 function listCells({ what, by, reason, since, until }: Pause): string[] {
-  const show = (time: string) => formatTime(Date.parse(time))
-  return [what, show(since), until === null ? 'hookloom resume' : show(until), by ?? 'hookloom', reason ?? '']
+  const formatIsoTime = (time: string) => formatTime(Date.parse(time))
+  return [
+    what,
+    formatIsoTime(since),
+    until === null ? 'hookloom resume' : formatIsoTime(until),
+    by ?? 'hookloom',
+    reason ?? '',
+  ]
 }
 
 function describeEnd(made: Pause | null): string {

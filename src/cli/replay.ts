@@ -52,14 +52,14 @@ export async function replay(context: Context, options: ReplayOptions): Promise<
         ? askReplay(context, query)
         : replayHere(context, query, { from, isRunning }),
   )
-  const names = { base: nameBase(context, report), edit: from ?? 'the files on disk' }
+  const names = { base: describeBase(context, report), edit: from ?? 'the files on disk' }
   if (context.json) printJson(context, report)
   else if (format === 'markdown') context.print(renderMarkdown(report, names).trimEnd())
   else print(context, report, names)
   return mustFail(report, failOn) ? exitCodes.broken : exitCodes.ok
 }
 
-function nameBase({ dir }: Context, { compared }: ReplayReportSchema): string {
+function describeBase({ dir }: Context, { compared }: ReplayReportSchema): string {
   const near = relative(process.cwd(), dir) || '.'
   const names = { live: 'the live code', recorded: 'what was recorded', base: near.startsWith('..') ? dir : near }
   return names[compared]

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { Problem } from '../model/problem.ts'
 import { type Context, withProgress } from './terminal/context.ts'
-import { askAdmin, askParked, askRefused, type Target } from './gateway/gateway.ts'
+import { askAdmin, rerunOrDropParked, rerunOrDropRefused, type Target } from './gateway/gateway.ts'
 import { findId } from './gateway/ids.ts'
 import { readStore } from './gateway/stored.ts'
 import { cutLine } from './terminal/print.ts'
@@ -59,7 +59,7 @@ async function retryParked(context: Context, hook: string | undefined): Promise<
   let settled = 0
   let stillParked = 0
   await withProgress(context, 'Waiting for the gateway', async () => {
-    for await (const part of askParked(context, { what: 'retry', hook, answer: RetriedParked })) {
+    for await (const part of rerunOrDropParked(context, { what: 'retry', hook, answer: RetriedParked })) {
       settled += part.settled
       stillParked += part.stillParked
     }
@@ -109,7 +109,13 @@ async function retryRefused(
   const total = { ran: 0, repeated: 0, stillRefused: 0 }
   const reasons = new Map<string, number>()
   await withProgress(context, 'Waiting for the gateway', async () => {
-    for await (const part of askRefused(context, { what: 'retry', isDry, hook, since, answer: RetriedRefused })) {
+    for await (const part of rerunOrDropRefused(context, {
+      what: 'retry',
+      isDry,
+      hook,
+      since,
+      answer: RetriedRefused,
+    })) {
       total.ran += part.ran
       total.repeated += part.repeated
       total.stillRefused += part.stillRefused

@@ -24,11 +24,11 @@ export async function sessions(
   const found = await readStore(context, [], async (store): Promise<SessionWithMessages[]> => {
     const all = await store.sessions({ limit: key === undefined ? limit : maxSessions, before })
     const chosen = key === undefined ? all : all.filter((session) => session.sessionKey === key)
-    const most = key === undefined ? maxMessages : allMessages
+    const maxRead = key === undefined ? maxMessages : allMessages
     const loaded: SessionWithMessages[] = []
     for (const session of chosen) {
       const { agentId, sessionKey } = session
-      loaded.push({ session, messages: await store.messages({ agentId, sessionKey, limit: most }) })
+      loaded.push({ session, messages: await store.messages({ agentId, sessionKey, limit: maxRead }) })
     }
     return loaded
   })

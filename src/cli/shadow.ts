@@ -23,7 +23,7 @@ export async function shadow(context: Context, { mappingId }: { mappingId: strin
   return 0
 }
 
-function renderShadow(found: ShadowFields, most: number): string {
+function renderShadow(found: ShadowFields, max: number): string {
   const { mappingId, module, shadow: next, problem, since, runs, dropped, counts, differences } = found
   const counted = Object.entries(counts).map(([name, count]) => `${count} ${name}`)
   const lines =
@@ -34,7 +34,7 @@ function renderShadow(found: ShadowFields, most: number): string {
         ]
       : [`does not run: ${problem}`]
   const rows = differences
-    .slice(0, most)
+    .slice(0, max)
     .map(({ deliveryId, receivedAt, class: name, path }) => [
       deliveryId,
       formatTime(Date.parse(receivedAt)),

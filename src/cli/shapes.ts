@@ -17,7 +17,7 @@ const maxShown = 50
 
 export async function shapes(context: Context, { hook, since }: ShapesOptions): Promise<number> {
   if (context.json) {
-    const generation = await loadGeneration(context).catch(orUndefined)
+    const generation = await loadGeneration(context).catch(ignoreProblem)
     const rows = await readStore(context, [], (store) => listShapeRows({ store, generation }, { hook, since }))
     for (const row of rows) context.printJson(row)
     return 0
@@ -29,7 +29,7 @@ export async function shapes(context: Context, { hook, since }: ShapesOptions): 
   return 0
 }
 
-function orUndefined(error: unknown): undefined {
+function ignoreProblem(error: unknown): undefined {
   if (!(error instanceof Problem)) throw error
 }
 

@@ -16,7 +16,7 @@ const maxChanges = 100
 
 /** Throws `not-found` for an unknown id. */
 export async function showDiff(context: Context, ids: readonly [string, string]): Promise<number> {
-  const [one, other] = [await find(context, ids[0]), await find(context, ids[1])]
+  const [one, other] = [await readDelivery(context, ids[0]), await readDelivery(context, ids[1])]
   const changes = [...compareFields(one, other), ...compareDecisions(one, other), ...compareRequests(one, other)]
   const deliveryIds = [one.deliveryId, other.deliveryId]
   if (context.json) context.printJson({ deliveryIds, changes })
@@ -37,7 +37,7 @@ export async function showDiff(context: Context, ids: readonly [string, string])
   return 0
 }
 
-async function find(context: Context, given: string): Promise<KeptDelivery> {
+async function readDelivery(context: Context, given: string): Promise<KeptDelivery> {
   const id = await findId(context, given)
   const found = await readStore(context, undefined, async (store) => {
     const record = await store.delivery(id)

@@ -16,7 +16,7 @@ export async function state(context: Context, { module, key }: Chosen): Promise<
   if (key !== undefined) return showValue(context, values, key)
   if (context.json) for (const value of values) context.printJson(toFields(value))
   else if (values.length === 0)
-    context.print(module === undefined ? 'No transform has set a value.' : describeNone(module))
+    context.print(module === undefined ? 'No transform has set a value.' : describeEmptyModule(module))
   else if (module === undefined) context.print(renderModules(values))
   else {
     const rows = values.map(({ key: name, json, setAt, until }) => [
@@ -56,7 +56,7 @@ function toFields({ module, key, json, setAt, until }: StateValue) {
   return { module, key, value: JSON.parse(json) as unknown, setAt: toIsoTime(setAt), until: toIsoTime(until) }
 }
 
-function describeNone(module: string): string {
+function describeEmptyModule(module: string): string {
   return `${cutLine(module, 60)} has set no value. "hookloom state" lists the modules that have.`
 }
 
@@ -78,7 +78,7 @@ export async function dropModuleState(
   const { dropped } = await askAdmin(context, { method: 'POST', path: `/api/state/drop?${query}`, answer: Dropped })
   if (context.json) context.printJson({ dropped })
   else if (dropped > 0) context.print(dropped === 1 ? '1 value is deleted.' : `${dropped} values are deleted.`)
-  else if (key === undefined) context.print(describeNone(module))
+  else if (key === undefined) context.print(describeEmptyModule(module))
   else throw buildMissingProblem(key)
   return 0
 }

@@ -135,9 +135,9 @@ async function showCoverage(
   notes: CoverageNotes,
   { module, loaded: { parts }, fixtures }: { module: string; loaded: BenchModules; fixtures: readonly FixtureFile[] },
 ): Promise<void> {
-  const finish = (store?: StoreReader) => notes.finish(module, { parts, fixtures, store })
-  const measured = await readStore(context, undefined, async (store) => ({ coverage: await finish(store) }))
-  const { coverage } = measured ?? { coverage: await finish() }
+  const finishNotes = (store?: StoreReader) => notes.finish(module, { parts, fixtures, store })
+  const measured = await readStore(context, undefined, async (store) => ({ coverage: await finishNotes(store) }))
+  const { coverage } = measured ?? { coverage: await finishNotes() }
   if (context.json) return context.printJson({ module, coverage: coverage ?? null })
   if (coverage !== undefined) context.print(indent(renderCoverage(coverage)))
 }

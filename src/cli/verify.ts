@@ -48,7 +48,7 @@ export async function explainProofs(
 ): Promise<number> {
   const { dir, env } = context
   const { config } = loadConfig({ dir, env })
-  const capture = isRequestId(file) ? await askCapture(context, file) : readCapture(file)
+  const capture = isRequestId(file) ? await fetchCapture(context, file) : readCapture(file)
   const now = capture.receivedAt ?? Date.now()
   const asked = chooseMappings(await compileSigned(dir, config, now), config, { capture, mappingId })
   const verdicts: Verdict[] = []
@@ -87,7 +87,7 @@ function isRequestId(word: string): boolean {
 const Kept = z.object({ method: z.string(), url: z.string(), headers: Headers, body: z.base64() })
 
 /** Fetches the request of a refusal from the gateway, which keeps it in development. */
-async function askCapture(context: Context, given: string): Promise<Capture> {
+async function fetchCapture(context: Context, given: string): Promise<Capture> {
   const refusals = await fetchRefusals(context)
   const id = findIdAmong(
     refusals.map(({ requestId }) => requestId),

@@ -44,7 +44,7 @@ export async function waitForRuns(
   const until = performance.now() + seconds * 1_000
   const codes: number[] = []
   for (const runId of runIds) {
-    const run = await withProgress(context, 'Waiting for the run', () => askUntil(context, config, { runId, until }))
+    const run = await withProgress(context, 'Waiting for the run', () => pollRun(context, config, { runId, until }))
     if (context.json) context.printJson(run)
     else printRun(context, run)
     codes.push(toExitCode(run))
@@ -64,7 +64,7 @@ function toExitCode({ state, verdicts, verdict }: Run): number {
 }
 
 /** The run when it ends, or as it is at `until`. Once the gateway has answered, it may restart during the wait. */
-async function askUntil(
+async function pollRun(
   context: Context,
   config: Config,
   { runId, until }: { runId: string; until: number },
@@ -74,7 +74,7 @@ async function askUntil(
     const left = Math.max(0, until - performance.now())
     const asked = performance.now()
     try {
-      last = await ask(context, config, { runId, seconds: Math.min(longestAskSeconds, Math.ceil(left / 1_000)) })
+      last = await fetchRun(context, config, { runId, seconds: Math.min(longestAskSeconds, Math.ceil(left / 1_000)) })
     } catch (error) {
       const isGone = error instanceof Problem && error.kind === 'unavailable'
       if (!isGone || last === undefined || left === 0) throw error
@@ -85,7 +85,7 @@ async function askUntil(
   }
 }
 
-async function ask(
+async function fetchRun(
   { dir }: Context,
   config: Config,
   { runId, seconds }: { runId: string; seconds: number },

@@ -113,7 +113,7 @@ async function checkModules(context: Context, config: Config, loaded: LoadedConf
       const name = `transform ${module}`
       if (problem !== undefined) return buildFailure(name, describeProblem(problem), exitCodes.broken)
       const hash = [...parts.transforms.values()].find((transform) => transform.module === module)?.hash
-      return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${describePassed(fixtures)}` }
+      return { name, ok: true, detail: `builds and loads (${hash?.slice(0, 12)})${describePassedFixtures(fixtures)}` }
     })
   } catch (error) {
     if (!(error instanceof Problem)) throw error
@@ -123,7 +123,7 @@ async function checkModules(context: Context, config: Config, loaded: LoadedConf
   }
 }
 
-function describePassed({ passed, notRun }: FixtureCounts): string {
+function describePassedFixtures({ passed, notRun }: FixtureCounts): string {
   const text = passed === 0 ? '' : passed === 1 ? ', its fixture passes' : `, its ${passed} fixtures pass`
   return notRun === 0 ? text : `${text}; ${notRun} did not run: out of time`
 }

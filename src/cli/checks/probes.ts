@@ -16,7 +16,7 @@ const probeMs = 10_000
 
 type Probeable = { readonly probe?: (signal: AbortSignal) => Promise<Probe> }
 
-export async function checkOutlets(
+export async function checkRunnersAndChannels(
   { dir }: Context,
   config: Config,
   { env, assembling, isAsking }: { env: Context['env']; assembling: Promise<Assembled>; isAsking: boolean },
@@ -37,7 +37,7 @@ export async function checkOutlets(
     ...(isAsking ? chooseAgentsToAsk(agents).map((agent) => askModel(agent, runner('ai'))) : []),
     ...[...channels].map(async ([name, channel]) => {
       const finding = await probe(`channel-${name}`, channel)
-      const unknown = describeUnknown(channel)
+      const unknown = describeUnknownOutcome(channel)
       return unknown === undefined || !finding.ok
         ? finding
         : { ...finding, detail: `${finding.detail.replace(/\.$/, '')}. ${unknown}` }
@@ -46,7 +46,7 @@ export async function checkOutlets(
 }
 
 /** What happens after an attempt that may have posted a message. Undefined for channels on which a repeated message cannot appear twice. */
-export function describeUnknown({
+export function describeUnknownOutcome({
   id,
   dedupes,
   repeatsUnknown,

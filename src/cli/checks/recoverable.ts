@@ -13,13 +13,13 @@ export function checkRecoverable(mappings: readonly NamedMapping[]): CheckFindin
     return signed ?? (typeof match.source === 'string' ? match.source : [])
   })
   const senders = [...new Set<string>([...asked, ...named])].toSorted()
-  const pick = (isPicked: (sender: string) => boolean) => senders.filter(isPicked).join(', ')
+  const listSenders = (isPicked: (sender: string) => boolean) => senders.filter(isPicked).join(', ')
   const [on, off, never] = [
-    pick((sender) => asked.has(sender) && known.has(sender)),
-    pick((sender) => known.has(sender) && !asked.has(sender)),
-    pick((sender) => !known.has(sender)),
+    listSenders((sender) => asked.has(sender) && known.has(sender)),
+    listSenders((sender) => known.has(sender) && !asked.has(sender)),
+    listSenders((sender) => !known.has(sender)),
   ]
-  const watched = pick((sender) => asked.has(sender) && !known.has(sender))
+  const watched = listSenders((sender) => asked.has(sender) && !known.has(sender))
   const details = [
     ...(on === '' ? [] : [`asked for what they could not deliver: ${on}`]),
     ...(off === '' ? [] : [`could be asked, if their mappings had "recover": ${off}`]),

@@ -107,7 +107,7 @@ export function findAdmin(context: Context): { adminUrl: string; token: string }
 }
 
 /** Lists the parked deliveries, of all hooks or of one, in as many requests as the gateway needs. */
-export async function* askParked<T extends { readonly next?: string | undefined }>(
+export async function* rerunOrDropParked<T extends { readonly next?: string | undefined }>(
   context: Context,
   { what, hook, answer }: { what: 'retry' | 'drop'; hook: string | undefined; answer: z.ZodType<T> },
 ): AsyncGenerator<T> {
@@ -133,7 +133,7 @@ export type Target =
 export type RefusedFilters = { readonly hook: string | undefined; readonly since: number | undefined }
 
 /** Runs or drops refused requests that are kept, in as many requests as the gateway needs. `isDry`: changes nothing. */
-export async function* askRefused<T extends { readonly next?: number | undefined }>(
+export async function* rerunOrDropRefused<T extends { readonly next?: number | undefined }>(
   context: Context,
   asked: RefusedFilters & { what: 'retry' | 'drop'; isDry?: boolean; answer: z.ZodType<T> },
 ): AsyncGenerator<T> {

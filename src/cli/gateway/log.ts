@@ -59,11 +59,16 @@ export async function createPrettyLog(): Promise<Log> {
       messageFormat: (line, key) => [line[key], line['frame']].filter((part) => typeof part === 'string').join('\n\n'),
     }),
   )
-  const safely =
+  const createPrinter =
     (level: keyof Log) =>
     (fields: object, message: string): void =>
       log[level](toPrintableFields(fields, message), toPrintableLine(message))
-  return { debug: safely('debug'), info: safely('info'), warn: safely('warn'), error: safely('error') }
+  return {
+    debug: createPrinter('debug'),
+    info: createPrinter('info'),
+    warn: createPrinter('warn'),
+    error: createPrinter('error'),
+  }
 }
 
 /** The fields except the ids that the message shows. Of a job, the delivery id is left out too: "hookloom show" also accepts the job id. */

@@ -14,7 +14,7 @@ import { findRunning } from './running.ts'
 
 /** The result of `read`; `empty` if there is no store yet. Throws `store-unreadable` if this user may not read the store. */
 export async function readStore<T>(context: Context, empty: T, read: (reader: StoreReader) => Promise<T>): Promise<T> {
-  const place = await findPlace(context)
+  const place = await findStorePlace(context)
   if (place.kind === 'file' && !isReadable(place.file)) return empty
   const reader = await openReader(place)
   try {
@@ -66,7 +66,7 @@ export async function fetchTurns(context: Context, jobs: readonly Job[]): Promis
  * The place of the running gateway's store, or of the configured one. Throws `config-missing` if there is neither a configuration nor a
  * store.
  */
-async function findPlace(context: Context): Promise<StorePlace> {
+async function findStorePlace(context: Context): Promise<StorePlace> {
   const known = recallStore(context)
   const running = findRunning(context.dir)?.store
   if (known !== undefined) return chooseStorePlace(running, { kind: 'file', file: known })

@@ -17,7 +17,7 @@ import { type GmailFlags, chooseAccount, chooseMode } from './flags.ts'
 export async function auth(context: Context, flags: GmailFlags): Promise<number> {
   const { dir, env } = context
   const { gmail } = loadConfig({ dir, env }).config.hooks
-  await consent(context, flags, {
+  await storeConsent(context, flags, {
     account: chooseAccount(flags, gmail),
     mode: chooseMode(flags, gmail),
     endpoints: gmail?.endpoints ?? GmailEndpoints.parse({}),
@@ -28,7 +28,7 @@ export async function auth(context: Context, flags: GmailFlags): Promise<number>
 type ConsentRequest = { readonly account: string; readonly mode: GmailMode; readonly endpoints: GmailEndpoints }
 
 /** Throws `gmail-consent-missing` if the person declines, or gives the consent of another mailbox. */
-export async function consent(
+export async function storeConsent(
   context: Context,
   flags: GmailFlags,
   { account, mode, endpoints }: ConsentRequest,
@@ -43,7 +43,7 @@ export async function consent(
       endpoints,
       call: createCall(tools),
       pasted,
-      show: (url) => show(context, url, flags.browser !== false),
+      show: (url) => openConsentPage(context, url, flags.browser !== false),
     }),
   )
   const google = openGoogle({ account, endpoints }, { credentials: given, clock: Date.now, tools })
@@ -85,7 +85,7 @@ async function findClient(dir: string, { credentials }: GmailFlags): Promise<OAu
   )
 }
 
-function show(context: Context, url: string, opens: boolean): void {
+function openConsentPage(context: Context, url: string, opens: boolean): void {
   context.note(`Open this address and allow Hookloom to read the mailbox:\n\n  ${url}\n`)
   if (!opens) {
     context.note(

@@ -21,7 +21,7 @@ import { assemble } from '../../reload/assemble.ts'
 import type { WatchedGmail } from '../../model/config/gmail.ts'
 import { exitCodes, Problem } from '../../model/problem.ts'
 import type { Context } from '../terminal/context.ts'
-import { consent, createTools, hasScopes } from './auth.ts'
+import { storeConsent, createTools, hasScopes } from './auth.ts'
 import { isAlive } from '../gateway/running.ts'
 import { type GmailFlags, requireWatched, buildEdits, chooseMode } from './flags.ts'
 
@@ -92,7 +92,7 @@ async function findProject({ credentials, serviceAccount }: GmailFlags): Promise
 
 async function ensureConsent(context: Context, flags: GmailFlags, gmail: WatchedGmail): Promise<SetupState> {
   if (gmail.serviceAccountKey !== undefined || hasConsent(context.dir, gmail)) return 'ok'
-  if (flags.dryRun !== true) await consent(context, flags, gmail)
+  if (flags.dryRun !== true) await storeConsent(context, flags, gmail)
   return 'changed'
 }
 

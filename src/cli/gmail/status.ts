@@ -53,30 +53,33 @@ function findConsentProblem(dir: string, gmail: WatchedGmail): Problem | undefin
 }
 
 function buildStatusFields({ gmail: { account, mode }, state, problems, known }: StatusReport): object {
-  const moment = (at: number | undefined) => (at === undefined ? null : toIsoTime(at))
+  const toIsoTimeOrNull = (at: number | undefined) => (at === undefined ? null : toIsoTime(at))
   return {
     account,
     mode,
     state,
     problems,
     pid: known?.pid ?? null,
-    syncedAt: moment(known?.syncedAt),
+    syncedAt: toIsoTimeOrNull(known?.syncedAt),
     mails: known?.mails ?? 0,
-    gapAt: moment(known?.gapAt),
-    watchExpiresAt: moment(known?.watchExpiresAt),
+    gapAt: toIsoTimeOrNull(known?.gapAt),
+    watchExpiresAt: toIsoTimeOrNull(known?.watchExpiresAt),
   }
 }
 
 function renderStatus({ gmail: { account, mode }, state, problems, known }: StatusReport): string {
-  const time = (at: number | undefined) => (at === undefined ? '' : formatTime(at))
+  const formatTimeOrBlank = (at: number | undefined) => (at === undefined ? '' : formatTime(at))
   const fields = renderFields([
     ['Mailbox', account],
     ['Mode', mode],
     ['State', state],
-    ['Last sync', time(known?.syncedAt)],
+    ['Last sync', formatTimeOrBlank(known?.syncedAt)],
     ['Mails', known === undefined ? '' : String(known.mails)],
-    ['Gap', known?.gapAt === undefined ? '' : `${time(known.gapAt)}: Gmail no longer had the whole history`],
-    ['Watched until', time(known?.watchExpiresAt)],
+    [
+      'Gap',
+      known?.gapAt === undefined ? '' : `${formatTimeOrBlank(known.gapAt)}: Gmail no longer had the whole history`,
+    ],
+    ['Watched until', formatTimeOrBlank(known?.watchExpiresAt)],
   ])
   const next =
     state === 'not running'

@@ -54,7 +54,7 @@ export function escapeTexts(fields: Fields, onText: (path: ConfigPath) => void):
 }
 
 /** Copies these keys of a section, as far as it has them. Blank texts and null count as missing. */
-export function carryKeys(section: Section, keys: readonly string[]): Fields {
+export function copyKeys(section: Section, keys: readonly string[]): Fields {
   const pairs = keys.flatMap((key): [string, JsonValue][] => {
     const value = section.take(key)
     if (value === undefined || value === null || (typeof value === 'string' && value.trim() === '')) return []
@@ -67,22 +67,22 @@ export function carryKeys(section: Section, keys: readonly string[]): Fields {
 type Place = { readonly name: string; readonly isTheirs?: boolean }
 
 /** Moves a secret of the section into `.env`, and returns its variable. Undefined if the section has no such secret. */
-export function keepSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
-  return keepSecretValue(section.take(key), [...section.path, key], place, tools)
+export function moveSecret(section: Section, key: string, place: Place, tools: Tools): Variable | undefined {
+  return moveSecretValue(section.take(key), [...section.path, key], place, tools)
 }
 
 /**
  * Moves a value of the imported file, or of a variable that the file defines, into `.env`. Other variables that the file names are not
  * read: an untrusted file could send them to a URL of its author.
  */
-export function keepSecretValue(
+export function moveSecretValue(
   value: JsonValue | undefined,
   path: ConfigPath,
   { name, isTheirs = false }: Place,
   { secrets, notes }: Tools,
 ): Variable | undefined {
-  const need = (asked?: string): Variable => {
-    const variable = isTheirs ? secrets.ask(name) : secrets.requireVariable(name)
+  const requireSecret = (asked?: string): Variable => {
+    const variable = isTheirs ? secrets.addPlaceholder(name) : secrets.requireVariable(name)
     const from = asked === undefined ? 'is not in the file' : `reads ${asked}, which the file does not bring along`
     if (variable.name !== asked) notes.add(path, `${from}. Put its value into .env as ${variable.name}.`)
     return variable
@@ -99,11 +99,11 @@ export function keepSecretValue(
       if (brought === undefined) missing ??= asked
       return brought ?? ''
     })
-    return missing === undefined ? secrets.keep(name, whole) : need(missing)
+    return missing === undefined ? secrets.keep(name, whole) : requireSecret(missing)
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
   const { source, id } = value
-  if (source !== 'env' || typeof id !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return need()
+  if (source !== 'env' || typeof id !== 'string' || !/^[A-Za-z_][A-Za-z0-9_]*$/.test(id)) return requireSecret()
   const brought = secrets.readTheirs(id)
-  return brought === undefined ? need(id) : secrets.keep(name, brought)
+  return brought === undefined ? requireSecret(id) : secrets.keep(name, brought)
 }

@@ -50,7 +50,7 @@ export async function importFrom(context: Context, given: string): Promise<void>
   const kept = source.kind === 'openclaw' ? await keepExistingTransforms(draft.mappings, found, notes) : draft.mappings
   const { mappings, source: transforms } =
     found === undefined ? { mappings: kept, source: found } : adaptTransforms(kept, found)
-  const gateway = { token: secrets.make('HOOKLOOM_GATEWAY_TOKEN') }
+  const gateway = { token: secrets.requireToken('HOOKLOOM_GATEWAY_TOKEN') }
   const all: ImportDraft = { ...draft, mappings, config: { ...draft.config, gateway } }
   const added = Object.fromEntries(secrets.added().map(({ name, value }) => [name, value]))
   const settled = dropRefusedParts(all, { ...own, ...added }, notes)

@@ -36,7 +36,7 @@ export type Section = {
   /** Opens the section below a key. The section is empty if the key is missing or is not an object. */
   open(key: string): Section
   has(key: string): boolean
-  left(): readonly string[]
+  listUnused(): readonly string[]
 }
 
 export function openSection(path: ConfigPath, value: JsonValue | undefined): Section {
@@ -52,12 +52,12 @@ export function openSection(path: ConfigPath, value: JsonValue | undefined): Sec
     has,
     take,
     open: (key) => openSection([...path, key], take(key)),
-    left: () => Object.keys(fields).filter((key) => !taken.has(key)),
+    listUnused: () => Object.keys(fields).filter((key) => !taken.has(key)),
   }
 }
 
 /** Lists the unused keys of a section: a line for each key that has a counterpart, and one line for all others. */
-export function noteUnusedKeys(notes: Notes, { path, left }: Section, why = ''): void {
+export function noteUnusedKeys(notes: Notes, { path, listUnused: left }: Section, why = ''): void {
   const others: string[] = []
   for (const key of left()) {
     const counterpart = findCounterpart([...path, key])
@@ -88,9 +88,9 @@ export type Secrets = {
    * placeholder. */
   requireVariable(name: string): Variable
   /** Makes a variable with a placeholder. If the name has a value already, a number is appended to the name. */
-  ask(name: string): Variable
+  addPlaceholder(name: string): Variable
   /** Sets the variable to a new random token, unless it has a value. */
-  make(name: string): Variable
+  requireToken(name: string): Variable
   /** Whether the variable has a value: in the environment, in `.env`, or in the imported file. */
   has(name: string): boolean
   /** The value of a variable that the imported file defines. */
@@ -106,7 +106,7 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
     added.get(name)?.value ?? (Object.hasOwn(env, name) ? env[name] : undefined)
   const variables = new Map<string, Variable>()
   /** Returns the same object each time for the same name. */
-  const refer = (name: string): Variable => {
+  const getVariable = (name: string): Variable => {
     const variable = variables.get(name) ?? new Variable(name)
     variables.set(name, variable)
     return variable
@@ -117,7 +117,7 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
       const free = count === 1 ? name : `${name}_${count}`
       const there = read(free)
       if (there === undefined) added.set(free, { value, isPlaceholder })
-      if (there === undefined || there === value) return refer(free)
+      if (there === undefined || there === value) return getVariable(free)
     }
   }
   const keep = (name: string, value: string): Variable => add(name, value, false)
@@ -126,13 +126,13 @@ export function createSecrets(env: Env, theirs: Env): Secrets {
       const value = readTheirs(name)
       added.set(name, { value: value ?? generatePlaceholder(), isPlaceholder: value === undefined })
     }
-    return refer(name)
+    return getVariable(name)
   }
   return {
     keep,
     requireVariable: requireVariable,
-    ask: (name) => add(name, generatePlaceholder(), true),
-    make: (name) => (read(name) === undefined ? keep(name, generateToken()) : refer(name)),
+    addPlaceholder: (name) => add(name, generatePlaceholder(), true),
+    requireToken: (name) => (read(name) === undefined ? keep(name, generateToken()) : getVariable(name)),
     has: (name) => read(name) !== undefined || readTheirs(name) !== undefined,
     readTheirs,
     added: () => [...added].map(([name, entry]) => ({ name, ...entry })),

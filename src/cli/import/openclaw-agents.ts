@@ -1,7 +1,7 @@
 // The agents and the models of an openclaw.json.
 import { join } from 'node:path'
 import { isJsonObject, type JsonValue } from '../../base/json.ts'
-import { carryKeys, type Fields, keepSecret, keepSecretValue, type Tools } from './draft.ts'
+import { copyKeys, type Fields, moveSecret, moveSecretValue, type Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section, toVariableName } from './notes.ts'
 
 /** `ids.listed`: the agents that a mapping may name. */
@@ -16,7 +16,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
   const agents = file.open('agents')
   const defaults = agents.open('defaults')
   const models = openModels(file, defaults, tools)
-  const limits = carryKeys(defaults, ['maxConcurrent'])
+  const limits = copyKeys(defaults, ['maxConcurrent'])
   const allow = defaults.open('modelPolicy').take('allow')
   const shared: Fields = { ...convertAgent(defaults, tools, models), ...limits }
   for (const name of named) models.resolve(name)
@@ -27,7 +27,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
     shared['models'] = allowed.filter((model) => models.resolve(model) !== undefined)
   }
   const list = listAgents(agents).map((agent) => ({
-    ...carryKeys(agent, ['id', 'default']),
+    ...copyKeys(agent, ['id', 'default']),
     ...convertAgent(agent, tools, models),
   }))
   noteUnusedKeys(notes, agents)
@@ -36,7 +36,7 @@ export function convertAgents(file: Section, tools: Tools, named: readonly strin
   const first = ids.find((agent) => agent['default'] === true) ?? ids[0]
   return {
     config: {
-      models: models.settle(),
+      models: models.buildSection(),
       agents: { defaults: shared, ...(list.length === 0 ? {} : { list }) },
     },
     ids: { listed: listed.length === 0 ? ['main'] : listed, default: String(first?.['id'] ?? 'main').trim() },
@@ -58,7 +58,7 @@ function listAgents(agents: Section): Section[] {
 
 function convertAgent(section: Section, tools: Tools, models: Models): Fields {
   const { notes, home } = tools
-  const agent: Fields = carryKeys(section, ['timeoutSeconds'])
+  const agent: Fields = copyKeys(section, ['timeoutSeconds'])
   const thinking = section.take('thinkingDefault')
   if (typeof thinking === 'string') agent['thinking'] = thinking
   const given = section.take('model')
@@ -91,13 +91,13 @@ function convertAgent(section: Section, tools: Tools, models: Models): Fields {
 }
 
 function convertHeartbeat(section: Section, tools: Tools): Fields {
-  const heartbeat = carryKeys(section, ['every', 'prompt', 'ackMaxChars'])
+  const heartbeat = copyKeys(section, ['every', 'prompt', 'ackMaxChars'])
   if (section.has('activeHours')) {
     const hours = section.open('activeHours')
     const zone = hours.take('timezone')
     // OpenClaw writes "user" or "local" for the time zone of the machine
     const timezone = typeof zone === 'string' && zone.includes('/') ? { timezone: zone } : {}
-    heartbeat['activeHours'] = { ...carryKeys(hours, ['start', 'end']), ...timezone }
+    heartbeat['activeHours'] = { ...copyKeys(hours, ['start', 'end']), ...timezone }
   }
   noteUnusedKeys(tools.notes, section)
   return heartbeat
@@ -108,7 +108,7 @@ type Models = {
   resolve(name: string): string | undefined
   readonly next: string
   /** The section `models`, with each provider that a model needs. */
-  settle(): Fields
+  buildSection(): Fields
 }
 
 /** the `api` of a provider in OpenClaw, and its `kind` in Hookloom */
@@ -137,14 +137,14 @@ function openModels(file: Section, defaults: Section, tools: Tools): Models {
   const section = file.open('models')
   const configured = section.open('providers')
   const providers: Fields = {}
-  for (const name of configured.left()) {
+  for (const name of configured.listUnused()) {
     const provider = convertProvider(name, configured.open(name), tools)
     if (provider !== undefined) providers[name] = provider
   }
   section.take('mode')
   noteUnusedKeys(tools.notes, section)
 
-  const isOffered = (name: string): boolean => {
+  const addProvider = (name: string): boolean => {
     const [provider = ''] = name.split('/')
     if (!/^[^/\s]+\/\S+$/.test(name)) return false
     if (Object.hasOwn(providers, provider)) return true
@@ -158,15 +158,15 @@ function openModels(file: Section, defaults: Section, tools: Tools): Models {
   const settings = defaults.take('models')
   for (const [model, entry] of Object.entries(isJsonObject(settings) ? settings : {})) {
     const alias = isJsonObject(entry) ? entry['alias'] : undefined
-    if (typeof alias === 'string' && isOffered(model)) aliases[alias.trim()] = model
+    if (typeof alias === 'string' && addProvider(model)) aliases[alias.trim()] = model
   }
   return {
     next: 'Add it to models.providers, and name the model as <provider>/<model>.',
     resolve(text) {
       const name = text.trim()
-      return Object.hasOwn(aliases, name) || isOffered(name) ? name : undefined
+      return Object.hasOwn(aliases, name) || addProvider(name) ? name : undefined
     },
-    settle: () => ({ ...(Object.keys(aliases).length === 0 ? {} : { aliases }), providers }),
+    buildSection: () => ({ ...(Object.keys(aliases).length === 0 ? {} : { aliases }), providers }),
   }
 }
 
@@ -177,12 +177,12 @@ function convertProvider(name: string, section: Section, tools: Tools): Fields |
     tools.notes.add([...section.path, 'api'], 'is an API that is not known here. Its models are not taken over.')
     return undefined
   }
-  const { baseUrl } = carryKeys(section, ['baseUrl'])
-  const apiKey = keepSecret(section, 'apiKey', { name: `${toVariableName(name)}_API_KEY`, isTheirs: true }, tools)
+  const { baseUrl } = copyKeys(section, ['baseUrl'])
+  const apiKey = moveSecret(section, 'apiKey', { name: `${toVariableName(name)}_API_KEY`, isTheirs: true }, tools)
   const given = section.take('headers')
   const headers = Object.entries(isJsonObject(given) ? given : {}).flatMap(([header, value]: [string, JsonValue]) => {
     const path = [...section.path, 'headers', header]
-    const text = keepSecretValue(
+    const text = moveSecretValue(
       value,
       path,
       { name: `${toVariableName(name)}_${toVariableName(header)}`, isTheirs: true },

@@ -2,7 +2,7 @@
 import { isJsonObject, type JsonObject } from '../../base/json.ts'
 import { describeFirstIssue } from '../../model/config/issue.ts'
 import { channelSections } from '../../model/config/channels.ts'
-import { carryKeys, type Fields, keepSecret, type Tools } from './draft.ts'
+import { copyKeys, type Fields, moveSecret, type Tools } from './draft.ts'
 import { openSection, type Section, Variable } from './notes.ts'
 
 type Row = {
@@ -55,7 +55,7 @@ const others: Readonly<Record<string, string>> = {
 export function convertChannels(all: Section, tools: Tools): Fields {
   const { notes } = tools
   const channels: Fields = {}
-  for (const name of all.left()) {
+  for (const name of all.listUnused()) {
     const row = Object.hasOwn(rows, name) ? rows[name] : undefined
     const value = all.take(name)
     if (row === undefined) {
@@ -98,11 +98,11 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
   if (secret !== undefined) {
     const [theirs, ours, variable] = secret
     const isTheirs = plain.some(([key, own]) => own === 'baseUrl' && section.has(key))
-    const kept = keepSecret(section, theirs, { name: variable, isTheirs }, tools)
-    channel[ours] = kept ?? (isTheirs ? secrets.ask(variable) : secrets.requireVariable(variable))
+    const kept = moveSecret(section, theirs, { name: variable, isTheirs }, tools)
+    channel[ours] = kept ?? (isTheirs ? secrets.addPlaceholder(variable) : secrets.requireVariable(variable))
   }
   for (const [theirs, ours] of plain) {
-    const value = carryKeys(section, [theirs])[theirs]
+    const value = copyKeys(section, [theirs])[theirs]
     if (value !== undefined) channel[ours] = value
   }
   for (const key of ['enabled', 'name']) section.take(key)
@@ -112,7 +112,7 @@ function convertChannel(section: Section, { to, secret, plain }: Row, tools: Too
     notes.add(section.path, `is not taken over: ${describeFirstIssue(parsed.error, channel)}. Set channels.${to}.`)
     return undefined
   }
-  const left = section.left()
+  const left = section.listUnused()
   if (left.length > 0) {
     notes.add(section.path, `has no counterpart here for ${left.join(', ')}: it only sends replies.`)
   }

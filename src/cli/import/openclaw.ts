@@ -9,8 +9,8 @@ import { convertAgents } from './openclaw-agents.ts'
 import { convertChannels } from './openclaw-channels.ts'
 import {
   unescapeText,
-  carryKeys,
-  keepSecretValue,
+  copyKeys,
+  moveSecretValue,
   type ImportDraft,
   type DraftMapping,
   type Fields,
@@ -29,8 +29,8 @@ export function convertOpenClaw(root: JsonObject, tools: Tools): ImportDraft {
     host: '127.0.0.1',
     port: 8790,
     adminPort: 8791,
-    ...carryKeys(gateway, ['trustedProxies']),
-    ...carryKeys(hooks, ['maxBodyBytes']),
+    ...copyKeys(gateway, ['trustedProxies']),
+    ...copyKeys(hooks, ['maxBodyBytes']),
   }
   noteUnusedKeys(notes, gateway)
   const settings = convertHooks(hooks, tools)
@@ -75,7 +75,7 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const isOn = section.take('enabled') === true
   const token = section.take('token')
   const isSendable = typeof token !== 'string' || /^[\x20-\x7e]*$/.test(token)
-  const given = isSendable ? keepSecretValue(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN' }, tools) : undefined
+  const given = isSendable ? moveSecretValue(token, ['hooks', 'token'], { name: 'HOOKLOOM_TOKEN' }, tools) : undefined
   if (given === undefined && isOn) {
     notes.add(['hooks', 'token'], `is ${isSendable ? 'missing' : 'not ASCII'}: HOOKLOOM_TOKEN in .env is a new token.`)
   }
@@ -88,8 +88,8 @@ function convertHooks(section: Section, tools: Tools): { hooks: Fields; allowed:
   const texts = (filled as string[]).map((text) => unescapeText(text.trim()))
   const hooks: Fields = {
     enabled: isOn,
-    token: given ?? secrets.make('HOOKLOOM_TOKEN'),
-    ...carryKeys(section, ['path', 'defaultSessionKey', 'allowRequestSessionKey']),
+    token: given ?? secrets.requireToken('HOOKLOOM_TOKEN'),
+    ...copyKeys(section, ['path', 'defaultSessionKey', 'allowRequestSessionKey']),
     ...(texts.length === 0 ? {} : { allowedSessionKeyPrefixes: texts }),
     ...(allowed === undefined ? {} : { allowedAgentIds: allowed }),
   }
@@ -117,7 +117,7 @@ function convertGmail(hooks: Section, tools: Tools): Fields | undefined {
   const section = hooks.open('gmail')
   const label = section.take('label')
   const renewMinutes = section.take('renewEveryMinutes')
-  const taken = carryKeys(section, ['model', 'thinking', 'includeBody', 'maxBytes', 'allowUnsafeExternalContent'])
+  const taken = copyKeys(section, ['model', 'thinking', 'includeBody', 'maxBytes', 'allowUnsafeExternalContent'])
   if (section.has('account')) {
     for (const key of ['account', 'topic', 'subscription']) section.take(key)
     tools.notes.add(['hooks', 'gmail', 'account'], 'needs a consent for this gateway: run "hookloom gmail setup".')
@@ -151,7 +151,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   }
   const match = convertMatch(section.open('match'))
   if (typeof match === 'string') return leaveOut([...path, 'match'], match)
-  const mapping: Fields = { ...carryKeys(section, ['id']), match, ...carryKeys(section, plainKeys) }
+  const mapping: Fields = { ...copyKeys(section, ['id']), match, ...copyKeys(section, plainKeys) }
   for (const key of templateKeys) {
     const text = section.take(key)
     if (typeof text !== 'string' || text.trim() === '') continue
@@ -163,7 +163,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
   }
   if (section.has('transform')) {
     const transform = section.open('transform')
-    mapping['transform'] = carryKeys(transform, ['module', 'export'])
+    mapping['transform'] = copyKeys(transform, ['module', 'export'])
     noteUnusedKeys(notes, transform)
   }
   if (mapping['action'] === 'wake') dropUnused(mapping, path, tools)
@@ -175,7 +175,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
     delete mapping['agentId']
     notes.add([...path, 'agentId'], 'is not in agents.list: the default agent runs it, as in OpenClaw.')
   }
-  settleRecipient(mapping, path, tools, known)
+  convertRecipient(mapping, path, tools, known)
   noteUnusedKeys(notes, section)
   return { from: path, mapping }
 }
@@ -183,7 +183,7 @@ function convertMapping(section: Section, tools: Tools, known: Known): DraftMapp
 /** The conditions, or the reason why they cannot be imported. OpenClaw compares `source` with the payload field `source`. */
 function convertMatch(section: Section): Fields | string {
   const [path, source] = [section.take('path'), section.take('source')]
-  const [other] = section.left()
+  const [other] = section.listUnused()
   if (other !== undefined) return `has the key "${other.slice(0, 60)}", which is not a condition here.`
   const name = typeof path === 'string' ? trimSlashes(path.trim()) : ''
   const wanted = typeof source === 'string' ? source.trim() : ''
@@ -202,7 +202,7 @@ function dropUnused(mapping: Fields, path: ConfigPath, { notes }: Tools): void {
 }
 
 /** A reply goes to the recipient that the file names, or nowhere: without its channel or recipient, the reply would reach another chat. */
-function settleRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, known: Known): void {
+function convertRecipient(mapping: Fields, path: ConfigPath, { notes }: Tools, known: Known): void {
   const { channel, to, model } = mapping
   if (typeof model === 'string' && model.includes('{{')) {
     delete mapping['model']

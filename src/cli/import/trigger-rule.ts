@@ -147,7 +147,7 @@ function convertMatchRule(match: { [key: string]: JsonValue }, path: ConfigPath,
   const id = String(path[0])
   switch (source) {
     case 'payload': {
-      const field = keepParsed(name, parsePath)
+      const field = checkParsable(name, parsePath)
       if (field === undefined)
         return noteUnsupported(tools, path, 'has a name that is not a valid path here. Write a transform.')
       if (!secretName.test(name)) return { ...always, payload: { [field]: listScalars(value) } }
@@ -235,7 +235,7 @@ function listScalars(value: string): readonly Scalar[] {
 }
 
 /** The text, if `parse` accepts it. Undefined if `parse` throws a Problem. */
-export function keepParsed(text: string, parse: (text: string) => unknown): string | undefined {
+export function checkParsable(text: string, parse: (text: string) => unknown): string | undefined {
   try {
     parse(text)
     return text

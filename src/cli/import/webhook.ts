@@ -6,7 +6,7 @@ import type { ConfigPath } from '../../model/config/issue.ts'
 import { compileTemplate } from '../../pipeline/template.ts'
 import type { ImportDraft, DraftMapping, Fields, Tools } from './draft.ts'
 import { noteUnusedKeys, openSection, type Section } from './notes.ts'
-import { type Branch, keepParsed, convertRule } from './trigger-rule.ts'
+import { type Branch, checkParsable, convertRule } from './trigger-rule.ts'
 
 /** Every hook has a name: its place in the file, as the notes show it. */
 export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): ImportDraft {
@@ -28,7 +28,7 @@ export function convertWebhook(hooks: readonly JsonObject[], tools: Tools): Impo
       server: { host: '127.0.0.1', port: 8790, adminPort: 8791 },
       hooks: {
         enabled: true,
-        token: tools.secrets.make('HOOKLOOM_TOKEN'),
+        token: tools.secrets.requireToken('HOOKLOOM_TOKEN'),
         defaultSessionKey: 'hook:inbox',
         allowedSessionKeyPrefixes: ['hook:'],
       },
@@ -63,13 +63,13 @@ function convertHook(hook: JsonObject, tools: Tools): DraftMapping[] {
       id: index === 0 ? id : `${id}-${index + 1}`,
       match: buildMatch(id, branch),
       name: id,
-      ...(branch.verify === undefined ? {} : { verify: { ...branch.verify, ...buildAlso(branch) } }),
+      ...(branch.verify === undefined ? {} : { verify: { ...branch.verify, ...buildTokenRequirement(branch) } }),
       ...(messageTemplate === undefined ? {} : { messageTemplate }),
     },
   }))
 }
 
-function buildAlso({ needsToken }: Branch): { also?: 'token' } {
+function buildTokenRequirement({ needsToken }: Branch): { also?: 'token' } {
   return needsToken === true ? { also: 'token' } : {}
 }
 
@@ -124,14 +124,14 @@ function renderPlaceholder(source: string, name: string): string | undefined {
     case 'string':
       return checkLiteralText(name)
     case 'payload':
-      return keepParsed(`{{payload.${name}}}`, compileTemplate)
+      return checkParsable(`{{payload.${name}}}`, compileTemplate)
     case 'header':
       return credentialHeaders.has(header) || isSecretHeader(header)
         ? undefined
-        : keepParsed(`{{headers.${header}}}`, compileTemplate)
+        : checkParsable(`{{headers.${header}}}`, compileTemplate)
     case 'url':
     case 'query':
-      return keepParsed(`{{query.${name}}}`, compileTemplate)
+      return checkParsable(`{{query.${name}}}`, compileTemplate)
     default:
       return undefined
   }

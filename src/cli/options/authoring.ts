@@ -12,8 +12,8 @@ import {
   renderExamples,
 } from '../terminal/usage.ts'
 import { addAgentCommands } from './agents.ts'
-import { addReplaying } from './replaying.ts'
-import { addShapes } from './shapes.ts'
+import { addReplayCommands } from './replaying.ts'
+import { addShapeCommands } from './shapes.ts'
 
 /** Ten minutes: longer than most turns, shorter than most limits of CI jobs. */
 const waitSeconds = 600
@@ -24,14 +24,14 @@ const headerOption = () =>
   new Option('--header <name: value>', 'a request header; may be given several times').argParser(collect)
 
 export function addAuthoringCommands(program: Command, inContext: InContext): void {
-  addCreating(program, inContext)
-  addTrying(program, inContext)
-  addShapes(program, inContext)
+  addWritingCommands(program, inContext)
+  addCheckingCommands(program, inContext)
+  addShapeCommands(program, inContext)
   addAgentCommands(program, inContext)
 }
 
 /** Adds the commands that write files. */
-function addCreating(program: Command, inContext: InContext): void {
+function addWritingCommands(program: Command, inContext: InContext): void {
   const add = program
     .commandsGroup('Write and try mappings:')
     .command('add')
@@ -121,7 +121,7 @@ function addCreating(program: Command, inContext: InContext): void {
 }
 
 /** Adds the commands `run`, `verify` and `test`. */
-function addTrying(program: Command, inContext: InContext): void {
+function addCheckingCommands(program: Command, inContext: InContext): void {
   program
     .command('run')
     .summary('show what a payload would become, without effects')
@@ -139,7 +139,7 @@ function addTrying(program: Command, inContext: InContext): void {
       }),
     )
 
-  addReplaying(program, inContext)
+  addReplayCommands(program, inContext)
 
   program
     .command('publish')

@@ -16,7 +16,7 @@ export function addGmailCommands(program: Command, inContext: InContext): void {
     .summary('watch a Gmail mailbox')
     .description('Watches a Gmail mailbox. Its new mails go to the gmail hook.')
 
-  addGmailSetup(gmail, inContext)
+  addSetupCommand(gmail, inContext)
 
   gmail
     .command('run')
@@ -53,7 +53,7 @@ export function addGmailCommands(program: Command, inContext: InContext): void {
     .action(inContext(async (context, flags: GmailFlags) => (await import('../gmail/stop.ts')).stop(context, flags)))
 }
 
-function addGmailSetup(gmail: Command, inContext: InContext): void {
+function addSetupCommand(gmail: Command, inContext: InContext): void {
   gmail
     .command('auth')
     .summary('ask the owner of the mailbox for consent')

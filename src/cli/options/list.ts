@@ -4,7 +4,7 @@ import { deliveryStates } from '../../model/delivery.ts'
 import type { ListOptions } from '../list.ts'
 import { type InContext, jsonOption, limitOption, parseSince, parseWord, renderExamples } from '../terminal/usage.ts'
 
-export function addList(program: Command, inContext: InContext): void {
+export function addListCommand(program: Command, inContext: InContext): void {
   program
     .commandsGroup('See and repeat what came in:')
     .command('list')

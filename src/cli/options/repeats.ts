@@ -15,7 +15,7 @@ type TargetOptions = {
 }
 
 /** What `retry` and `drop` act on: an id, or all items of one kind. Only `retry` has `dead` and `dryRun`. */
-function addTarget(command: Command, { order = '' }: { order?: string } = {}): Command {
+function addTargetOptions(command: Command, { order = '' }: { order?: string } = {}): Command {
   return command
     .argument('[id]', idArgument)
     .option('--parked', `all parked deliveries${order}`)
@@ -45,8 +45,8 @@ function readTarget(id: string | undefined, options: TargetOptions, kinds: strin
 
 const kept = '--parked for all parked deliveries, or --refused for all refused requests that are kept'
 
-export function addRepeats(program: Command, inContext: InContext): void {
-  addTarget(
+export function addRepeatCommands(program: Command, inContext: InContext): void {
+  addTargetOptions(
     program
       .command('retry')
       .summary('run parked deliveries, refused requests or dead runs again')
@@ -75,7 +75,7 @@ export function addRepeats(program: Command, inContext: InContext): void {
       }),
     )
 
-  addTarget(
+  addTargetOptions(
     program
       .command('drop')
       .summary('cancel what is left of a delivery')

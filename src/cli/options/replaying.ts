@@ -15,7 +15,7 @@ import {
   renderExamples,
 } from '../terminal/usage.ts'
 
-export function addReplaying(program: Command, inContext: InContext): void {
+export function addReplayCommands(program: Command, inContext: InContext): void {
   program
     .command('shadow')
     .summary('show how the next version of a transform differs on live requests')
@@ -63,7 +63,7 @@ export function addReplaying(program: Command, inContext: InContext): void {
       }),
     )
 
-  withRequests(program.command('replay'))
+  addRequestOptions(program.command('replay'))
     .summary('show what an edit would change, with requests that came in')
     .description(
       'Runs kept requests through the live code and through the files on disk, and shows what differs. Has no effects. ' +
@@ -73,7 +73,7 @@ export function addReplaying(program: Command, inContext: InContext): void {
     .addOption(
       new Option(
         '--fail-on <changes>',
-        'exit with code 70 after such a change: changed (any), or a list of now-skipped, now-refused, now-parks, now-works, another-mapping',
+        'exit with code 70 if the replay finds one of these changes: changed (any change), or a list of now-skipped, now-refused, now-parks, now-works, another-mapping',
       ).argParser(parseChanges),
     )
     .addOption(
@@ -113,7 +113,7 @@ export function addReplaying(program: Command, inContext: InContext): void {
     .addHelpText('after', renderExamples(`hookloom bisect ${exampleId}`))
     .action(inContext(async (context, id: string) => (await import('../bisect.ts')).bisect(context, id)))
 
-  withRequests(program.command('record'))
+  addRequestOptions(program.command('record'))
     .summary('print requests that came in, without their secrets')
     .description(
       'Prints kept requests without their secrets, as a file for "hookloom replay --recording". Names, addresses and texts of people ' +
@@ -127,13 +127,13 @@ export function addReplaying(program: Command, inContext: InContext): void {
 
 const hookOption = ['--hook <name>', 'only requests of this hook'] as const
 
-function createCountOption(most: number): Option {
+function createCountOption(defaultCount: number): Option {
   const parse = parseWhole(1, maxReplays)
-  return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(most)
+  return new Option('--last <n>', 'how many of the newest kept requests').argParser(parse).default(defaultCount)
 }
 
 /** Adds the options that choose kept requests. */
-function withRequests(command: Command): Command {
+function addRequestOptions(command: Command): Command {
   const since = new Option('--since <time>', 'only requests since then: 30m, 2h, 7d, or a time in UTC')
   return command
     .addOption(createCountOption(defaultReplays))

@@ -2,7 +2,7 @@
 import { type Command, Option } from 'commander'
 import { type InContext, jsonOption, parseSince, renderExamples } from '../terminal/usage.ts'
 
-export function addShapes(program: Command, inContext: InContext): void {
+export function addShapeCommands(program: Command, inContext: InContext): void {
   program
     .command('types')
     .summary('write the types of payloads, learnt from requests')

@@ -3,8 +3,8 @@ import { type Command, Option } from 'commander'
 import { Problem } from '../../model/problem.ts'
 import { addAccessCommands } from './access.ts'
 import { addBudgetCommands, addStateCommands } from './budgets.ts'
-import { addList } from './list.ts'
-import { addRepeats } from './repeats.ts'
+import { addListCommand } from './list.ts'
+import { addRepeatCommands } from './repeats.ts'
 import type { EventsOptions } from '../events.ts'
 import type { PauseOptions } from '../pause.ts'
 import {
@@ -27,8 +27,8 @@ const beforeMomentOption = (field: string) =>
   )
 
 export function addStoredCommands(program: Command, inContext: InContext): void {
-  addDeliveries(program, inContext)
-  addStore(program, inContext)
+  addDeliveryCommands(program, inContext)
+  addStoreCommands(program, inContext)
   addBudgetCommands(program, inContext)
   addStateCommands(program, inContext)
   addAccessCommands(program, inContext)
@@ -61,7 +61,7 @@ export function addStoredCommands(program: Command, inContext: InContext): void 
     )
 }
 
-function addStore(program: Command, inContext: InContext): void {
+function addStoreCommands(program: Command, inContext: InContext): void {
   program
     .commandsGroup('Other:')
     .command('store')
@@ -89,8 +89,8 @@ function addStore(program: Command, inContext: InContext): void {
     )
 }
 
-function addDeliveries(program: Command, inContext: InContext): void {
-  addList(program, inContext)
+function addDeliveryCommands(program: Command, inContext: InContext): void {
+  addListCommand(program, inContext)
   program
     .command('show')
     .summary('show one delivery with its trace, jobs and steps')
@@ -110,11 +110,11 @@ function addDeliveries(program: Command, inContext: InContext): void {
       }),
     )
 
-  addRepeats(program, inContext)
-  addPauses(program, inContext)
+  addRepeatCommands(program, inContext)
+  addPauseCommands(program, inContext)
 }
 
-function addPauses(program: Command, inContext: InContext): void {
+function addPauseCommands(program: Command, inContext: InContext): void {
   program
     .command('pause')
     .summary('accept requests, and let their runs wait')
